@@ -17,9 +17,9 @@ from app.menu import offer, options_of, plain_pair
 from app.own import own
 from app.seats import Job, Seat
 from app.settings import LIMITS
+from engine.core.sampling import CUTS
 from engine.errors import UserError
 from engine.run import RunRequest
-from engine.sampling import CUTS
 from engine.trace import Trace, read_run_line, read_trace, to_line
 from presets.checked import plain_rule
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from app.menu import lacking, missing
 from app.settings import LIMITS, Limits, model_paths
-from engine.drafters import drafter as drafter_class
+from engine.core.sampling import Sampling
 from engine.errors import UserError
+from engine.methods import drafter as drafter_class
 from engine.parts.drafts import KIND, ROLE, with_named_draft
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, pick_verifier
-from engine.sampling import Sampling
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from app.seats import FAILED, Job, Seat, Seats
 from app.settings import LIMITS, Limits
 from app.sizes import Sizes
 from app.visitors import VISITORS
-from engine.chat import checked
+from engine.chat.turns import checked
 from engine.errors import UserError
 from engine.run import Run, RunRequest, open_runs
 from presets import lane_names

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from app.settings import LIMITS
 from app.visitors import anyone, first_to_go
-from engine.memory import Memory
+from engine.core.memory import Memory
 
 
 class Memories:

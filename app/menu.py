@@ -7,14 +7,14 @@ from functools import cache
 
 from app import words
 from app.settings import LIMITS, model_paths
-from engine.drafters import drafters
-from engine.options import Option
+from engine.core.options import Option
+from engine.core.sampling import Sampling
+from engine.methods import drafters
 from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
 from engine.parts.loading import half_precision
+from engine.rules import Verifier, verifiers
 from engine.run import pick_verifier
-from engine.sampling import Sampling
-from engine.verifiers import Verifier, verifiers
 from presets import examples, families, opening_trace, presets, race_files, races, trace_files
 from presets.conditions import figure
 from viz.race import joined

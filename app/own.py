@@ -17,19 +17,19 @@ from pathlib import Path
 from app.menu import lacking
 from app.settings import LIMITS, Limits, allowed_models, model_paths
 from app.visitors import VISITORS, anyone, first_to_go
-from engine.chat import has_template
-from engine.checkpoint_rules import unapplied
-from engine.drafters import drafters
+from engine.chat.turns import has_template
 from engine.errors import UserError
+from engine.methods import drafters
+from engine.methods.shared.draft_part import open_model
+from engine.model.checkpoint_rules import unapplied
+from engine.model.generation import own_sampling
+from engine.model.language_model import LanguageModel
 from engine.parts.admission import Allowed, admit
-from engine.parts.draft import open_model
 from engine.parts.files import needed_config
 from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, load_models
 from engine.progress import Tell, silent
 from engine.run import RunRequest
-from engine.target.generation import own_sampling
-from engine.target.language_model import LanguageModel
 
 MOST_VISITORS = 500
 

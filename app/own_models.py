@@ -14,7 +14,7 @@ from app.fence import Maker
 from app.own import Choice, own, page_converses
 from app.parts import QUICK, SLOW, html
 from app.seats import Job
-from engine.ending import StopStrings, typed
+from engine.core.ending import StopStrings, typed
 from engine.errors import UserError
 from engine.printable import one_line
 

@@ -14,7 +14,7 @@ from app.policy import Policy, with_nonces
 from app.settings import LIMITS
 from app.shares import Shares
 from app.turns import TURNS
-from engine.cpu.budget import graph_memory
+from engine.fast.cpu.budget import graph_memory
 
 
 async def health(_: Request) -> JSONResponse:

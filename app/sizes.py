@@ -1,7 +1,7 @@
 """The sizes of drafts that this page picked for a visitor: picked once for a visit, so that the same settings make the
 same run again.
 
-The engine picks a size by what a pass costs on this machine (``engine.policies.draft_size``), and learns from every run
+The engine picks a size by what a pass costs on this machine (``engine.sizes.draft_size``), and learns from every run
 what passes cost now. So its choice may change between two runs. Within a visit the first choice stays.
 """
 
@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 
 from app.visitors import anyone, first_to_go
-from engine.drafters import drafters
+from engine.methods import drafters
 
 MOST_VISITORS = 500
 MOST_SIZES = 200

@@ -7,11 +7,11 @@ import time
 
 from app import zero
 from app.settings import model_paths, tried_ahead
-from engine.cpu.budget import graph_memory
-from engine.cpu.memory import give_back
-from engine.drafters import drafter as drafter_class
-from engine.drafters import drafters
 from engine.errors import UserError
+from engine.fast.cpu.budget import graph_memory
+from engine.fast.cpu.memory import give_back
+from engine.methods import drafter as drafter_class
+from engine.methods import drafters
 from engine.parts.loading import load_models
 from engine.run import RunRequest, open_run
 from presets import presets, races

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine import terminal
+from engine.cli import terminal
+from engine.cli.flags import parser
 from engine.errors import UserError
-from engine.flags import parser
 from engine.text_file import text_of
 
 

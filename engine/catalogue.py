@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from engine.drafters import drafters
-from engine.sampling import Sampling
-from engine.verifiers import verifiers
+from engine.core.sampling import Sampling
+from engine.methods import drafters
+from engine.rules import verifiers
 
 
 def catalogue(presets: Sequence[dict] = (), methods: Sequence[dict] = ()) -> dict:

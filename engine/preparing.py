@@ -1,9 +1,9 @@
 """What can be made before a text is timed: graphs of a size that its passes will have."""
 
-from engine.drafters.base import Drafter
+from engine.core.drafter import Drafter
+from engine.core.expected import Expected
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
-from engine.target.expected import Expected
-from engine.target.language_model import LanguageModel
 
 
 def prepare(models: Models, drafter: Drafter, nodes: int, coming: Expected, greedy: bool) -> None:

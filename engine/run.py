@@ -6,33 +6,33 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from engine.chat import Message
-from engine.constraint import Constraint
-from engine.drafters import drafter as drafter_class
-from engine.ending import StopStrings
+from engine.chat.json_schema import JsonSchema
+from engine.chat.reading import read_prompt
+from engine.chat.turns import Message
+from engine.core.constraint import Constraint
+from engine.core.ending import StopStrings
+from engine.core.expected import Expected
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
+from engine.core.turn import ENGINE_LOCK
 from engine.errors import UserError
-from engine.json_schema import JsonSchema
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.options import resolve
+from engine.methods import drafter as drafter_class
+from engine.model.generation import own_sampling, own_stop_strings
+from engine.model.language_model import LanguageModel
+from engine.model.prompt import PromptReading
 from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.policies.calibration import observed
-from engine.policies.draft_size import settle_size, watched
 from engine.preparing import prepare
 from engine.progress import Tell, silent
-from engine.reading import read_prompt
-from engine.sampling import Sampling
-from engine.target.expected import Expected
-from engine.target.generation import own_sampling, own_stop_strings
-from engine.target.language_model import LanguageModel
-from engine.target.prompt import PromptReading
-from engine.text import TextRequest
-from engine.threads import torch_threads
+from engine.rules import Verifier, verifier
+from engine.sizes.calibration import observed
+from engine.sizes.draft_size import settle_size, watched
 from engine.trace import to_line, to_step_line
 from engine.trace.recording import Recorder, Setting
-from engine.turn import ENGINE_LOCK
-from engine.verifiers import Verifier, verifier
 
 MAX_NEW_TOKENS = 100_000
 
@@ -52,7 +52,7 @@ class RunRequest:
     top_k: int = 0
     top_p: float = 1.0
     cuts: tuple[tuple[str, float], ...] = ()
-    """Further cuts of p (``engine.sampling.CUTS``)."""
+    """Further cuts of p (``engine.core.sampling.CUTS``)."""
 
     seed: int = 0
     dtype: str | None = None
@@ -95,7 +95,7 @@ def open_run(request: RunRequest, tell: Tell = silent) -> "Run":
 
 def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"]:
     """The same for several runs that will take turns. Runs that feed one target the same tokens read
-    them once; each run is charged for the reading (``engine.target.prompt``)."""
+    them once; each run is charged for the reading (``engine.model.prompt``)."""
     for request in requests:
         _refuse_size(request)
     apart = len(requests) > 1 or any(request.recorded for request in requests)

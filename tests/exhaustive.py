@@ -19,7 +19,7 @@ PASSED = Path(__file__).with_name("passed.json")
 ENGINE = ("engine", "presets/models")
 NOTEBOOKS = ("tests/test_notebook.py", "tests/test_lesson_notebook.py")
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "kernels": (("tests/kernels",), ("engine/kernels", "engine/gpu", "tests/kernels")),
+    "kernels": (("tests/kernels",), ("engine/fast/kernels", "engine/fast/gpu", "tests/kernels")),
     "training": (("tests/training",), ("engine/training", "engine/parts", "tests/training")),
     "engine": (
         ("tests/engine", "tests/drafters", "tests/verifiers", "tests/bench"),

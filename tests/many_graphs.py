@@ -3,7 +3,7 @@ for all sizes (``DRAFTSCOPE_GRAPH_MEMORY``)."""
 
 import pytest
 
-from engine.cpu.budget import SETTING, graph_memory
+from engine.fast.cpu.budget import SETTING, graph_memory
 from tests.frugal import forget
 
 

@@ -53,8 +53,8 @@ def resident() -> tuple[float, float]:
 
 def measured(drafter: str, target: str | None, tokens: int) -> dict[str, float]:
     """Two runs of one drafter in this process."""
-    from engine.cpu.budget import graph_memory
-    from engine.cpu.memory import give_back
+    from engine.fast.cpu.budget import graph_memory
+    from engine.fast.cpu.memory import give_back
     from engine.parts.loading import ModelPaths, load_models
     from engine.run import RunRequest, open_run
     from presets import family
@@ -86,8 +86,8 @@ def import_engine() -> None:
     """What any run needs, whatever the model: OpenVINO, and torch's threads."""
     import torch
 
-    from engine.cpu.runtime import core
-    from engine.cpu.threads import threads
+    from engine.fast.cpu.runtime import core
+    from engine.fast.cpu.threads import threads
 
     core()
     threads()
@@ -106,7 +106,7 @@ def apart(drafter: str, target: str | None, tokens: int) -> dict[str, object]:
 
 def chosen(names: str | None, large: bool) -> list[str]:
     """The drafters named, or all that have their parts."""
-    from engine.drafters import drafters
+    from engine.methods import drafters
     from presets import family
 
     if names:

@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import torch
 
-from engine.drafters import Drafter
-from engine.options import resolve
-from engine.parts.acceptance_head import AcceptanceHead
-from engine.parts.adapter import Adapter, AdapterConfig
-from engine.parts.datastore import Datastore
-from engine.parts.dflash_model import DFlashConfig, DFlashModel
-from engine.parts.diffusion_lm import DiffusionLM, DiffusionLMConfig
-from engine.parts.eagle_cell import EagleCell
-from engine.parts.eagle_config import EagleConfig
-from engine.parts.falcon_cell import FalconCell, FalconConfig
-from engine.parts.foreign_draft import ForeignDraft
+from engine.core.options import resolve
+from engine.methods import Drafter
+from engine.methods.deer.part import DiffusionLM, DiffusionLMConfig
+from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
+from engine.methods.hidden_transfer.part import TransferMaps
+from engine.methods.kangaroo.adapter import Adapter, AdapterConfig
+from engine.methods.learn2pd.part import UnmaskingFilter
+from engine.methods.omnidraft.part import ForeignDraft
+from engine.methods.omnidraft.spelling import Spelling
+from engine.methods.s2d.part import NestedDraft
+from engine.methods.shared.datastore_part import Datastore
+from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.methods.shared.eagle_config import EagleConfig
+from engine.methods.shared.prompt_tokens_part import PromptTokens
+from engine.methods.specdec_pp.part import AcceptanceHead
+from engine.methods.vocabtrim.part import Vocabulary
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
-from engine.parts.nested_draft import NestedDraft
-from engine.parts.prompt_tokens import PromptTokens
-from engine.parts.spelling import Spelling
-from engine.parts.transfer_maps import TransferMaps
-from engine.parts.unmasking_filter import UnmaskingFilter
-from engine.parts.vocabulary import Vocabulary
-from engine.target.language_model import LanguageModel
 from engine.training.students import student_class
 
 Opener = Callable[[torch.nn.Module], LanguageModel]

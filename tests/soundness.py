@@ -1,6 +1,6 @@
 """The conditions of a sound draft tree, written as plainly as possible."""
 
-from engine.tree import ROOT, DraftTree
+from engine.core.tree import ROOT, DraftTree
 
 
 def assert_sound(tree: DraftTree) -> None:

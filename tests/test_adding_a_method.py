@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-import engine.drafters
+import engine.methods
 import engine.parts.kinds
-import engine.verifiers
+import engine.rules
 from engine.catalogue import catalogue
+from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.parts.kinds import kind_of
+from engine.rules import verifier
 from engine.run import RunRequest, open_run
-from engine.sampling import Sampling
 from engine.trace import read_trace
-from engine.verifiers import verifier
 from presets import family
 from tests.verifiers.decoding import step_error
 from tests.verifiers.memo import remembering
@@ -52,10 +52,10 @@ def module(files, tmp_path, monkeypatch):
 
 @pytest.fixture
 def registered(module, monkeypatch):
-    drafter = module("engine/drafters/bigram.py").BigramDrafter
-    rule = module("engine/verifiers/near_best.py").NearBest
-    monkeypatch.setattr(engine.drafters, "_ALL", (*engine.drafters._ALL, drafter))
-    monkeypatch.setattr(engine.verifiers, "RULES", [*engine.verifiers.RULES, rule])
+    drafter = module("engine/methods/bigram.py").BigramDrafter
+    rule = module("engine/rules/near_best.py").NearBest
+    monkeypatch.setattr(engine.methods, "_ALL", (*engine.methods._ALL, drafter))
+    monkeypatch.setattr(engine.rules, "RULES", [*engine.rules.RULES, rule])
     return drafter, rule
 
 

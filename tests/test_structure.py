@@ -10,11 +10,11 @@ ROOT = Path(__file__).resolve().parents[1]
 BELOW = {
     "app": {"viz", "presets", "engine"},
     "presets": {"engine"},
-    "viz": {"engine.trace", "engine.tree", "engine.errors"},
+    "viz": {"engine.trace", "engine.core.tree", "engine.errors"},
     "engine": set(),
 }
 HOUSE = set(BELOW)
-DEVICE = ("engine.gpu", "engine.kernels")
+DEVICE = ("engine.fast.gpu", "engine.fast.kernels")
 
 
 def modules(room: str) -> dict[str, Path]:
@@ -92,7 +92,7 @@ def test_only_the_opening_knows_the_rooms_of_the_gpu():
         f"{name} imports {imported}"
         for name, path in INSIDE.items()
         for imported in imports(path, name)
-        if within(imported, DEVICE) and name != "engine.opening"
+        if within(imported, DEVICE) and name != "engine.model.opening"
     ]
     assert not found
 
@@ -105,7 +105,7 @@ def test_no_circle_among_the_modules_of_the_engine():
         for name, path in ENGINE.items()
     }
     assert circle(graph) is None
-    a, b = "engine.tree", "engine.decode"
+    a, b = "engine.core.tree", "engine.core.decode"
     assert circle({a: {b}, b: {a}}) == [a, b, a], "a circle would be seen"
 
 
@@ -132,7 +132,7 @@ CORE = [
     path
     for name, path in ENGINE.items()
     if name in {f"engine.{one}" for one in ("tree", "decode", "text", "step")}
-    or name.startswith(("engine.target", "engine.drafters"))
+    or name.startswith(("engine.model", "engine.methods"))
 ]
 DEVICE_WORDS = {
     "ids": (),

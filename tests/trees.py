@@ -3,7 +3,7 @@
 import torch
 from hypothesis import strategies as st
 
-from engine.tree import ROOT, DraftTree
+from engine.core.tree import ROOT, DraftTree
 
 KINDS = ("one_hot", "iid", "without_replacement")
 

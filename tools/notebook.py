@@ -33,13 +33,13 @@ sys.path.insert(0, str(root))
 
 import torch
 
-from engine.chance import Chance
+from engine.core.chance import Chance
 from engine.run import open_run
-from engine.sampling import Sampling
+from engine.core.sampling import Sampling
 from engine.trace import read_trace
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import Case
-from engine.verifiers.rejection import Rejection
+from engine.core.tree import ROOT, DraftTree
+from engine.rules import Case
+from engine.rules.rejection import Rejection
 from presets import examples
 from presets.conditions import figure, finished, holds
 from presets.lessons.class_quiz import class_quiz, marked

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from functools import singledispatch
 
-from engine.load import RowsOf
-from engine.target.language_model import LanguageModel
-from engine.target.seen import Draft, Seen
-from engine.target.session import Session
+from engine.core.load import RowsOf
+from engine.core.seen import Draft, Seen
+from engine.model.language_model import LanguageModel
+from engine.model.session import Session
 
 
 class SeparateSessions:

@@ -4,14 +4,14 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from engine.batch.joint import sessions_of
-from engine.checkpoint_rules import with_rules
-from engine.drafters.base import Drafter
+from engine.core.drafter import Drafter
+from engine.core.load import Acceptance, Load
+from engine.core.step import Clock, Step
+from engine.core.text import Text, TextRequest, text_of
 from engine.errors import UserError
-from engine.load import Acceptance, Load
-from engine.step import Clock, Step
-from engine.target.language_model import LanguageModel
-from engine.target.prompt import PromptReading
-from engine.text import Text, TextRequest, text_of
+from engine.model.checkpoint_rules import with_rules
+from engine.model.language_model import LanguageModel
+from engine.model.prompt import PromptReading
 
 
 def decode_together(

@@ -21,19 +21,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.bench.command import check_writable
-from engine.drafters import drafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.step import Step
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.options import resolve
+from engine.methods import drafter
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.sampling import Sampling
-from engine.step import Step
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.threads import torch_threads
+from engine.rules import verifier
 from engine.trace import write_lines
 from engine.training.divergences import DIVERGENCES
-from engine.verifiers import verifier
 
 START = "start"
 RECIPES = ("distillspec", "fastdraft", "direct_align")

@@ -20,8 +20,8 @@ from engine.bench.progress import Progress
 from engine.bench.report import as_json, text
 from engine.bench.rounds import Prompt, race
 from engine.bench.verify_cost import verify_costs
-from engine.drafters import drafters
 from engine.errors import UserError
+from engine.methods import drafters
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.trace import write_lines
 

@@ -6,25 +6,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from engine.drafters import drafters
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.options import Value, resolve
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.options import Value, resolve
+from engine.core.sampling import Sampling
+from engine.core.step import Step
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
+from engine.methods import drafters
 from engine.parts.loading import Models
-from engine.policies.draft_size import settle_size
-from engine.sampling import Sampling
-from engine.step import Step
-from engine.text import TextRequest
-from engine.threads import torch_threads
-from engine.verifiers import verifier
-from engine.verifiers.greedy import Greedy
+from engine.rules import verifier
+from engine.rules.greedy import Greedy
+from engine.sizes.draft_size import settle_size
 
 
 @dataclass(frozen=True)
 class Writing:
     """One continuation. seconds: wall time, prefill included. calls: passes of the target over drafts, or over single
     tokens; the first one may read the prompt as well, and then counts as ``prefill``. stages: total milliseconds of ``prefill``
-    and of each of ``engine.decode.STAGES``; {} where they cannot be seen."""
+    and of each of ``engine.core.decode.STAGES``; {} where they cannot be seen."""
 
     tokens: list[int]
     seconds: float

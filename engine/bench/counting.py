@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.drafters import drafter as drafter_class
-from engine.loops import run_loop
-from engine.options import Value, resolve
+from engine.core.loops import run_loop
+from engine.core.options import Value, resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter as drafter_class
 from engine.parts.loading import ModelPaths, Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.trace import write_lines
-from engine.verifiers import verifier
 
 
 @dataclass

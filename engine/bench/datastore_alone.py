@@ -4,10 +4,10 @@ REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), only f
 beside each of its two sources.
 """
 
-from engine.drafters.base import Drafter
-from engine.drafters.retrieved_tree import frequent
-from engine.options import Option
-from engine.tree import ROOT, DraftTree
+from engine.core.drafter import Drafter
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.rasd.retrieved_tree import frequent
 
 
 class DatastoreAlone(Drafter):

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from engine.sampling import pick, stream, uniforms
+from engine.core.sampling import pick, stream, uniforms
 
 
 @dataclass(frozen=True)

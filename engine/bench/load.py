@@ -22,9 +22,9 @@ import torch
 from engine.batch.together import decode_together
 from engine.bench.command import check_writable, processor
 from engine.bench.joined import requests, side_by_side
+from engine.core.text import TextRequest
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, load_models
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
 from engine.trace import write_lines
 
 LOADS = (1, 2, 4, 8, 12, 16)

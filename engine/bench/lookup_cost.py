@@ -10,15 +10,15 @@ from statistics import median
 
 import numpy as np
 
-from engine.chance import DraftChance
-from engine.drafters import drafter as drafter_class
-from engine.drafters.base import Start
-from engine.drafters.retrieved_prompt import shortened
-from engine.drafters.retrieved_tree import frequent
-from engine.options import resolve
-from engine.parts.datastore import Datastore
+from engine.core.chance import DraftChance
+from engine.core.drafter import Start
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.methods import drafter as drafter_class
+from engine.methods.rapid.retrieved_prompt import shortened
+from engine.methods.rasd.retrieved_tree import frequent
+from engine.methods.shared.datastore_part import Datastore
 from engine.parts.loading import Models
-from engine.sampling import Sampling
 
 LOOKUPS = 200  # of which the median is taken
 DEPTH = 16  # longest branch that is drafted

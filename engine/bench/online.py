@@ -20,16 +20,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.drafters import drafter
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.options import Value, resolve
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.options import Value, resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
+from engine.methods import drafter
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.threads import torch_threads
+from engine.rules import verifier
 from engine.trace import write_lines
-from engine.verifiers import verifier
 
 REQUESTS, QUICK, TOKENS = 50, 12, 32
 SPAN = 10  # requests at either end that are compared

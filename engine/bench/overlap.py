@@ -14,16 +14,16 @@ from pathlib import Path
 import torch
 
 from engine.bench.command import check_writable, processor
-from engine.drafters import drafter as drafter_class
-from engine.loops import run_loop
-from engine.options import resolve
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.step import Span, Step
+from engine.core.text import TextRequest
+from engine.methods import drafter as drafter_class
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.policies.draft_size import settle_size
-from engine.sampling import Sampling
-from engine.step import Span, Step
-from engine.text import TextRequest
+from engine.rules import verifier
+from engine.sizes.draft_size import settle_size
 from engine.trace import write_lines
-from engine.verifiers import verifier
 
 LENGTHS = (2, 3, 4, 6, 8)  # drafted during one pass
 TOKENS, WARM_UP = 128, 12

@@ -19,9 +19,9 @@ from transformers import AutoModelForCausalLM
 from engine.bench.command import check_writable
 from engine.bench.counting import Point, able, count, write_figure
 from engine.bench.dependence import dependence
-from engine.drafters import drafters
+from engine.core.sampling import Sampling
+from engine.methods import drafters
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.sampling import Sampling
 
 AGAINST = "chain"
 OPTIONS = {"length": 7, "shortest": 7, "block": 7, "stop_below": 0.0}

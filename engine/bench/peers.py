@@ -11,9 +11,9 @@ from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedModel
 
 from engine.bench.contestants import Contestant, Writing
-from engine.opening import causal_model
+from engine.model.generation import ends_of
+from engine.model.opening import causal_model
 from engine.parts.loading import ModelPaths
-from engine.target.generation import ends_of
 
 DEFAULT_SCHEDULE = ("default", None)
 SCHEDULES = [(kind, length) for kind in ("constant", "heuristic") for length in (3, 5, 20)]

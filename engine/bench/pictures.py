@@ -13,17 +13,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.drafters import drafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.step import Step
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.options import resolve
+from engine.methods import drafter
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, load_models
-from engine.sampling import Sampling
-from engine.step import Step
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.trace import write_lines
-from engine.verifiers import verifier
 
 DIGITS = "0123456789"
 WINDOW = {"window": 16, "fill": "repeat"}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from engine.bench.command import check_writable
 from engine.bench.counting import Point, able, count, write_figure
+from engine.core.sampling import Sampling
 from engine.parts.loading import ModelPaths, load_models
-from engine.sampling import Sampling
 
 KEYS = ("dflash", "diffuspec", "dimple", "localleap", "ccd", "learn2pd", "adablock")
 """The first two make one pass; the others are policies."""

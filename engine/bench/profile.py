@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.bench.rounds import Result
-from engine.step import STAGES
+from engine.core.step import STAGES
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.drafters import drafter as drafter_class
-from engine.loops import run_loop
-from engine.options import Value, resolve
+from engine.core.loops import run_loop
+from engine.core.options import Value, resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
+from engine.methods import drafter as drafter_class
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.threads import torch_threads
+from engine.rules import verifier
 from engine.trace import write_lines
 from engine.training.answers import Pair, same_result
 from engine.training.generators import arithmetic, is_held_out
 from engine.training.generators.words import Vocabulary
-from engine.verifiers import verifier
 
 KINDS = {"steps": arithmetic.in_steps, "word problems": arithmetic.story}
 SUMS, SPARE = 40, 24  # sums of each kind; tokens beyond the right answer's length

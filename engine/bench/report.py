@@ -7,7 +7,7 @@ from engine.bench.agreement import Difference
 from engine.bench.figures import Row, geometric_mean
 from engine.bench.goals import Goal
 from engine.bench.profile import Profile
-from engine.step import STAGES
+from engine.core.step import STAGES
 
 
 def text(

@@ -24,17 +24,17 @@ from engine.bench.command import check_writable
 from engine.bench.datastore_alone import DatastoreAlone
 from engine.bench.figures import geometric_mean
 from engine.bench.lookup_cost import Lookup, lookup_costs
-from engine.drafters import drafter as drafter_class
-from engine.drafters.base import Drafter
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.options import resolve
+from engine.core.drafter import Drafter
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
+from engine.methods import drafter as drafter_class
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.threads import torch_threads
+from engine.rules import verifier
 from engine.trace import write_lines
-from engine.verifiers import verifier
 
 KEYS = ("prompt_lookup", "suffix", "token_recycling", "aded", "dyspec", "datastore", "rasd", "gad")
 LONG = ("prompt_lookup", "suffix", "chain", "rapid")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.bench.contestants import Contestant, Writing
-from engine.cpu.budget import graph_memory
+from engine.fast.cpu.budget import graph_memory
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.drafters import drafter as drafter_class
-from engine.json_schema import JsonSchema
-from engine.loops import run_loop
-from engine.options import resolve
+from engine.chat.json_schema import JsonSchema
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter as drafter_class
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.sampling import Sampling
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.trace import write_lines
-from engine.verifiers import verifier
 
 KEYS = ("none", "chain")
 TOKENS = 64

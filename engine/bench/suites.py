@@ -22,9 +22,9 @@ SUITES = {
     "vocabtrim": "engine.bench.vocabtrim:vocabtrim",
     "online": "engine.bench.online:online",
     "within": "engine.bench.within:within",
-    "kernels": "engine.gpu.bench:kernels",
-    "gpu": "engine.gpu.bench:gpu",
-    "pieces": "engine.gpu.bench:pieces",
+    "kernels": "engine.fast.gpu.bench:kernels",
+    "gpu": "engine.fast.gpu.bench:gpu",
+    "pieces": "engine.fast.gpu.bench:pieces",
 }
 """Name -> module and function. A function takes (models, workloads, quick, out)."""
 

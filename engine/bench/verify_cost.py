@@ -3,9 +3,9 @@
 import time
 from statistics import median
 
-from engine.target.language_model import LanguageModel
-from engine.target.session import Session
-from engine.threads import torch_threads
+from engine.core.threads import torch_threads
+from engine.model.language_model import LanguageModel
+from engine.model.session import Session
 
 PREFIX = 256
 ROUNDS, IN_A_ROW, SETTLED = 8, 8, 3

@@ -15,15 +15,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.drafters.vocabtrim import VocabTrimDrafter, kept_tokens
-from engine.loops import run_loop
-from engine.options import resolve
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
+from engine.methods.vocabtrim.drafter import VocabTrimDrafter, kept_tokens
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.threads import torch_threads
+from engine.rules import verifier
 from engine.trace import write_lines
-from engine.verifiers import verifier
 
 SHARES = (1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
 TOKENS, PROMPTS, LENGTH = 96, 3, 4

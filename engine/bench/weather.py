@@ -12,7 +12,7 @@ from statistics import median
 import torch
 
 from engine.bench.contestants import Ours
-from engine.target.language_model import LanguageModel
+from engine.model.language_model import LanguageModel
 
 REPEATS = 40
 STEADY = ("none", "chain")

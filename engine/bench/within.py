@@ -18,9 +18,9 @@ from engine.bench.contestants import Ours
 from engine.bench.figures import geometric_mean
 from engine.bench.figures import rows as figures
 from engine.bench.rounds import Result, race
-from engine.drafters import drafter
+from engine.core.options import resolve
 from engine.errors import UserError
-from engine.options import resolve
+from engine.methods import drafter
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.trace import write_lines
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .mixtures import Mixture, Walk
+from engine.continuous.mixtures import Mixture, Walk
 
 Replace = Callable[[Mixture, Mixture, int, torch.Generator], tuple[Tensor, int]]
 """(p, q, count, generator) -> points [count, 2] in place of rejected ones, and how many points were tried."""

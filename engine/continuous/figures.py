@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
-from engine.exhibits import Cloud, Clouds, Curve, Exhibit, Panel, Series, Table
-
-from .acceptance import Judged, Replace, from_residual, from_target, judge, write
-from .mixtures import DRAFT, TARGET, Walk, overlap
-from .two_sample import p_value
+from engine.continuous.acceptance import Judged, Replace, from_residual, from_target, judge, write
+from engine.continuous.mixtures import DRAFT, TARGET, Walk, overlap
+from engine.continuous.two_sample import p_value
+from engine.core.exhibits import Cloud, Clouds, Curve, Exhibit, Panel, Series, Table
 
 SHIFTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 DRAFTS = 20_000  # judged for each measured acceptance

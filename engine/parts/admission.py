@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from engine.bounded_tokenizer import distrust
+from engine.bounded.bounded_tokenizer import distrust
 from engine.errors import UserError
 from engine.parts.hub import download, is_hub_name
 from engine.parts.inspection import Checkpoint, inspect

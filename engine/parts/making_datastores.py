@@ -8,7 +8,7 @@ from pathlib import Path
 from transformers import AutoTokenizer
 
 from engine.errors import UserError
-from engine.parts.datastore import MOST_TOKENS, write_datastore
+from engine.methods.shared.datastore_part import MOST_TOKENS, write_datastore
 from engine.text_file import text_of
 
 MOST_BYTES = 16 * MOST_TOKENS

@@ -12,15 +12,15 @@ from itertools import chain
 
 import numpy as np
 
-from engine.exhibits import Exhibit, Gauge, Table
-from engine.price import shortfalls
-from engine.sampling import Sampling
-from engine.step import Step
-from engine.tree import ROOT
-from engine.verifiers import Verifier
-from engine.verifiers.expected import rejection_keeps
-from engine.verifiers.schemes import EXCLUSIVE, IID, Scheme, scheme_of
-from engine.verifiers.transport import transport_bound
+from engine.core.exhibits import Exhibit, Gauge, Table
+from engine.core.sampling import Sampling
+from engine.core.schemes import EXCLUSIVE, IID, Scheme, scheme_of
+from engine.core.step import Step
+from engine.core.tree import ROOT
+from engine.rules import Verifier
+from engine.rules.expected import rejection_keeps
+from engine.rules.transport import transport_bound
+from engine.trace.price import shortfalls
 
 Meter = Callable[[Step, Sampling, Verifier | None], Iterable[Exhibit]]
 """From a step, the sampling and the rule of its run to exhibits with ``meter=True``."""
@@ -34,7 +34,7 @@ def acceptance_at_the_root(
 ) -> Iterable[Exhibit]:
     """How often this rule keeps a draft after the last token, and how often any exact rule could.
 
-    Measured for ways of sampling several drafts there; see ``engine.verifiers.transport``.
+    Measured for ways of sampling several drafts there; see ``engine.rules.transport``.
     """
     draws = step.tree.draws.get(ROOT, ())
     if sampling.greedy or step.p is None or len(draws) < 2:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.detokenizer import Place, detokenizer
-from engine.sampling import Sampling
-from engine.step import STAGES, Span, Step
-from engine.target.language_model import LanguageModel
+from engine.core.detokenizer import Place, detokenizer
+from engine.core.sampling import Sampling
+from engine.core.step import STAGES, Span, Step
+from engine.core.tree import ROOT, DraftTree
+from engine.model.language_model import LanguageModel
+from engine.rules import Verifier
 from engine.trace.meters import measured
 from engine.trace.shown import Pairs, distributions, finite, node_probabilities, short
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import Verifier
 
 SCHEMA_VERSION = 1
 

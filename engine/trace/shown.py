@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from torch import Tensor
 
-from engine.step import Step
-from engine.tree import DraftTree
+from engine.core.step import Step
+from engine.core.tree import DraftTree
 
 TOP = 8  # tokens shown of each distribution
 

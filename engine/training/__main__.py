@@ -9,13 +9,13 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything is read from folders
 
-from . import recipes
-from .common import UserError
-from .divergences import LOSSES
-from .drafting_recipes import ALIGN_ROWS
-from .part_recipe import ROWS
-from .selftext import ROWS as TEXTS
-from .teacher import WINDOWS
+from engine.training import recipes
+from engine.training.common import UserError
+from engine.training.divergences import LOSSES
+from engine.training.drafting_recipes import ALIGN_ROWS
+from engine.training.part_recipe import ROWS
+from engine.training.selftext import ROWS as TEXTS
+from engine.training.teacher import WINDOWS
 
 
 def parser() -> argparse.ArgumentParser:

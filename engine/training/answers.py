@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .selftext import continue_batch
+from engine.training.selftext import continue_batch
 
 ROWS = 32
 Pair = tuple[str, str]  # prompt, answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .sources import ORIGINS
+from engine.training.sources import ORIGINS
 
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .products import product
+from engine.training.products import product
 
 CHUNK = 1024
 

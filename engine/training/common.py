@@ -7,10 +7,9 @@ from pathlib import Path
 import torch
 
 from engine.errors import UserError
-from engine.opening import causal_model
-from engine.parts.dflash_model import DFlashModel
-
-from .tokenizer import load_tokenizer
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.model.opening import causal_model
+from engine.training.tokenizer import load_tokenizer
 
 
 def say(text: str) -> None:

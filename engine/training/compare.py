@@ -11,14 +11,14 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM
 
-from .answers import same_result, share_right
-from .corpus import PROMPTS, Document, make_vocabulary, read_corpora
-from .evaluate import bits_per_byte
-from .generators import arithmetic, edits, is_held_out, operations
-from .packing import Encoder
-from .repetition import repeated_share
-from .selftext import continue_batch
-from .tokenizer import load_tokenizer
+from engine.training.answers import same_result, share_right
+from engine.training.corpus import PROMPTS, Document, make_vocabulary, read_corpora
+from engine.training.evaluate import bits_per_byte
+from engine.training.generators import arithmetic, edits, is_held_out, operations
+from engine.training.packing import Encoder
+from engine.training.repetition import repeated_share
+from engine.training.selftext import continue_batch
+from engine.training.tokenizer import load_tokenizer
 
 STORY_TOKENS = 160
 DRAWN = 0.8  # temperature

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from .generators import ALL_MAKERS, examples
-from .generators.words import WORDS, Vocabulary
-from .sources import read_split, without_overlap
+from engine.training.generators import ALL_MAKERS, examples
+from engine.training.generators.words import WORDS, Vocabulary
+from engine.training.sources import read_split, without_overlap
 
 PROMPTS = Path(__file__).resolve().parents[2] / "presets" / "prompts"
 # Shares of the training tokens. Copying and editing get a large part: induction has to be learned, and it comes only

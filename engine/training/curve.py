@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 
-from .plan import TrainingPlan
+from engine.training.plan import TrainingPlan
 
 EVERY = 32  # steps averaged in one point
 

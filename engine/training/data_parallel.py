@@ -14,15 +14,15 @@ import torch
 import torch.multiprocessing as mp
 from torch import Tensor
 
-from .checkpoint import load_checkpoint, save_checkpoint
-from .chunked_loss import ChunkedLoss, likely, likely_and_unlikely
-from .curve import Curve
-from .functional_llama import hidden_states, layer, rotation
-from .plan import TrainingPlan
-from .shared_optim import OwnedParameters
-from .shared_state import SharedState, as_model
-from .unlikelihood import Rows, make_rows
-from .window_files import WindowFiles, read_stories
+from engine.training.checkpoint import load_checkpoint, save_checkpoint
+from engine.training.chunked_loss import ChunkedLoss, likely, likely_and_unlikely
+from engine.training.curve import Curve
+from engine.training.functional_llama import hidden_states, layer, rotation
+from engine.training.plan import TrainingPlan
+from engine.training.shared_optim import OwnedParameters
+from engine.training.shared_state import SharedState, as_model
+from engine.training.unlikelihood import Rows, make_rows
+from engine.training.window_files import WindowFiles, read_stories
 
 PATIENCE = 1800.0  # seconds to wait for another process
 SAVE_SECONDS = 240.0

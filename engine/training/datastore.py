@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-from engine.parts.datastore import write_datastore
-
-from .common import place, say
-from .generators import MAKERS, examples
-from .generators.words import Vocabulary
-from .tokenizer import load_tokenizer
+from engine.methods.shared.datastore_part import write_datastore
+from engine.training.common import place, say
+from engine.training.generators import MAKERS, examples
+from engine.training.generators.words import Vocabulary
+from engine.training.tokenizer import load_tokenizer
 
 TOKENS = 60_000
 

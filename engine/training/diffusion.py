@@ -10,9 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.parts.dflash_model import DFlashConfig, DFlashModel
-
-from .distill import divergence_loss
+from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
+from engine.training.distill import divergence_loss
 
 
 def diffusion_config(

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .divergences import Divergence, forward_kl
+from engine.training.divergences import Divergence, forward_kl
 
 
 def divergence_loss(

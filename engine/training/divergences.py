@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from engine.sampling import pick
+from engine.core.sampling import pick
 
 DRAWS = 16  # draws from q at each place, from which TVD++ estimates its gradient
 

@@ -10,12 +10,11 @@ import json
 import torch
 from torch import nn
 
-from engine.parts.dflash_model import DFlashModel
-
-from . import alignment, figures, selftext
-from .budget import Budget
-from .checkpoint import export_model
-from .common import (
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.training import alignment, figures, selftext
+from engine.training.budget import Budget
+from engine.training.checkpoint import export_model
+from engine.training.common import (
     UserError,
     folder_tokenizer,
     need_data,
@@ -25,12 +24,12 @@ from .common import (
     say,
     usual_device,
 )
-from .diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
-from .distill import MixedWindows, draft_loss, read
-from .divergences import loss_named
-from .loop import fit
-from .precision import pick_precision
-from .teacher import Teacher, text_windows
+from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
+from engine.training.distill import MixedWindows, draft_loss, read
+from engine.training.divergences import loss_named
+from engine.training.loop import fit
+from engine.training.precision import pick_precision
+from engine.training.teacher import Teacher, text_windows
 
 ALIGN_ROWS = 16  # windows per batch: with fewer, the optimizer takes a third of the time
 WINDOW = 256  # tokens

@@ -17,10 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.parts.eagle_cell import EagleCell, EagleLayer, Pieces
-from engine.parts.eagle_config import EagleConfig, Layout
-
-from .acceptance import run_lengths
+from engine.methods.shared.eagle_cell import EagleCell, EagleLayer, Pieces
+from engine.methods.shared.eagle_config import EagleConfig, Layout
+from engine.training.acceptance import run_lengths
 
 Borrowed = Callable[[Tensor], Tensor]
 NOISE = 0.1

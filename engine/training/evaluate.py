@@ -11,11 +11,11 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from .answers import share_right
-from .chat_template import render
-from .corpus import ANSWER_ONLY, Document, make_vocabulary, read_corpora
-from .generators import MAKERS, chat_tasks, edits, examples, is_held_out, operations
-from .packing import Encoder
+from engine.training.answers import share_right
+from engine.training.chat_template import render
+from engine.training.corpus import ANSWER_ONLY, Document, make_vocabulary, read_corpora
+from engine.training.generators import MAKERS, chat_tasks, edits, examples, is_held_out, operations
+from engine.training.packing import Encoder
 
 
 def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Document]]:

@@ -18,10 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.parts.falcon_cell import FalconCell, FalconConfig
-
-from .acceptance import run_lengths
-from .eagle import FEATURES, TOKENS, Borrowed, Scales, eagle_config, take_layer
+from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
+from engine.training.acceptance import run_lengths
+from engine.training.eagle import FEATURES, TOKENS, Borrowed, Scales, eagle_config, take_layer
 
 GLANCED = 0.2
 """Length of the glanced run, as a share of the number of wrong tokens: the mean of the paper's, which falls from 0.4 to

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from .common import UserError, need_data, place, say
+from engine.training.common import UserError, need_data, place, say
 
 SHIPPED = Path(__file__).resolve().parents[2] / "presets" / "models" / "target"
 SEED = "9"  # of the target and its windows

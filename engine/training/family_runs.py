@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from engine.drafters import drafters
+from engine.methods import drafters
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
 

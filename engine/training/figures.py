@@ -7,12 +7,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from engine.parts.loading import ModelPaths
-
-from . import evaluate, family_runs, gains
-from .corpus import read_corpora
-from .generators import MAKERS, examples
-from .generators.words import Vocabulary
-from .models import parameter_count
+from engine.training import evaluate, family_runs, gains
+from engine.training.corpus import read_corpora
+from engine.training.generators import MAKERS, examples
+from engine.training.generators.words import Vocabulary
+from engine.training.models import parameter_count
 
 NEW_TOKENS = 96
 PER_WORKLOAD = 8

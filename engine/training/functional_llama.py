@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import LlamaConfig
 
-from .products import product
+from engine.training.products import product
 
 QUERY_BLOCK = 128  # attention runs block by block; scores of keys after a block are never computed
 

@@ -1,4 +1,4 @@
-"""The gain of each draft size: tokens per step, from runs of each size, for ``engine.policies.draft_size``."""
+"""The gain of each draft size: tokens per step, from runs of each size, for ``engine.sizes.draft_size``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean
 
-from engine.drafters import drafters
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.options import resolve
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafters
 from engine.parts.loading import ModelPaths, load_models
-from engine.policies.draft_size import GAINS, SIZES
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
+from engine.sizes.draft_size import GAINS, SIZES
 
 
 def gains(cls, models, prompts: Mapping[str, Sequence[str]], new_tokens: int) -> dict[int, float]:

@@ -14,9 +14,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import LlamaConfig
 
-from .checkpoint import save_checkpoint
-from .functional_llama import Shape
-from .shared_state import KEPT
+from engine.training.checkpoint import save_checkpoint
+from engine.training.functional_llama import Shape
+from engine.training.shared_state import KEPT
 
 MOMENTS = ("moment", "second")
 

@@ -16,12 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
-from .budget import Budget
-from .checkpoint import export_model
-from .distill import draft_loss, read
-from .loop import fit
-from .models import draft_config, target_config
-from .packing import Mixer, windows
+from engine.training.budget import Budget
+from engine.training.checkpoint import export_model
+from engine.training.distill import draft_loss, read
+from engine.training.loop import fit
+from engine.training.models import draft_config, target_config
+from engine.training.packing import Mixer, windows
 
 HEADS = {"num_key_value_heads": 4, "head_dim": 64}
 

@@ -7,17 +7,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from engine.drafters import drafter
-from engine.loops import run_loop
-from engine.opening import load_language_model
-from engine.options import resolve
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter
+from engine.model.language_model import LanguageModel
+from engine.model.opening import load_language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
-
-from .packing import Mixer, windows
+from engine.rules import verifier
+from engine.training.packing import Mixer, windows
 
 WINDOWS, PROMPTS, NEW = 8, 4, 48
 

@@ -6,17 +6,16 @@ import json
 from pathlib import Path
 
 from engine.parts.loading import ModelPaths
-
-from . import card, compare, figures, prompts
-from .common import UserError, folder_tokenizer, need_data, open_model, place, say
-from .students import MODULES as STUDENTS
-from .tokenizer import load_tokenizer
+from engine.training import card, compare, figures, prompts
+from engine.training.common import UserError, folder_tokenizer, need_data, open_model, place, say
+from engine.training.students import students
+from engine.training.tokenizer import load_tokenizer
 
 
 def _shipped(args) -> ModelPaths:
     """The folders of target, draft and diffusion drafter, and of the trained parts that are there."""
     roles = {name: str(place(args, name)) for name in ("draft", "diffusion")}
-    learned = (args.models / "parts" / key for key in STUDENTS)
+    learned = (args.models / "parts" / key for key in students())
     roles |= {folder.name: str(folder) for folder in learned if folder.is_dir()}
     return ModelPaths(str(place(args, "target")), roles)
 

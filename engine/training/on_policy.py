@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from engine.sampling import pick
+from engine.core.sampling import pick
 
 
 @torch.no_grad()

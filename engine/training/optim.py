@@ -12,7 +12,7 @@ from collections import defaultdict
 import torch
 from torch import Tensor, nn
 
-from .products import product
+from engine.training.products import product
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from engine.parts.admission import free_bytes
-
-from .budget import Budget
-from .common import UserError
-from .models import parameter_count
-from .student import Student
+from engine.training.budget import Budget
+from engine.training.common import UserError
+from engine.training.models import parameter_count
+from engine.training.student import Student
 
 NUMBER = 4  # bytes: everything is fp32
 

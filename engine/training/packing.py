@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .corpus import (
+from engine.training.corpus import (
     ANSWER_ONLY,
     FINISHING_MIX,
     MIX,

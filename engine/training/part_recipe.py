@@ -17,21 +17,20 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from engine.core.options import resolve
 from engine.errors import UserError
-from engine.options import resolve
 from engine.parts.digest import FIELD, digest_of
-
-from .acceptance import walked
-from .alignment import Text
-from .budget import Budget
-from .common import say
-from .distill import MixedWindows
-from .loop import fit
-from .models import parameter_count
-from .outlay import check_memory, memory, told_time
-from .student import Lesson, Student, taught
-from .students import student_class
-from .teacher import Teacher
+from engine.training.acceptance import walked
+from engine.training.alignment import Text
+from engine.training.budget import Budget
+from engine.training.common import say
+from engine.training.distill import MixedWindows
+from engine.training.loop import fit
+from engine.training.models import parameter_count
+from engine.training.outlay import check_memory, memory, told_time
+from engine.training.student import Lesson, Student, taught
+from engine.training.students import student_class
+from engine.training.teacher import Teacher
 
 ROWS = 6  # windows per batch
 LEAST_LENGTH = 32

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import torch
 
-from . import products
+from engine.training import products
 
 WORTH = 1.3  # a format must be this many times as fast as float32 to replace it
 

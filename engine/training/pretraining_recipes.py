@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 
-from .checkpoint import export_model, export_tokenizer, load_checkpoint
-from .common import folder_tokenizer, need_data, need_file, place, say
-from .corpus import available_mix, documents, make_vocabulary, read_corpora
-from .data_parallel import train
-from .kept import keep, restore
-from .models import draft_config, larger_draft_config, target_config
-from .plan import DRAFT_PLAN, LARGER_DRAFT_PLAN, TARGET_PLAN
-from .precision import pick_cpu_format
-from .shared_state import as_model
-from .tokenizer import load_tokenizer, train_tokenizer, with_chat
-from .window_files import path_of, write_files
+from engine.training.checkpoint import export_model, export_tokenizer, load_checkpoint
+from engine.training.common import folder_tokenizer, need_data, need_file, place, say
+from engine.training.corpus import available_mix, documents, make_vocabulary, read_corpora
+from engine.training.data_parallel import train
+from engine.training.kept import keep, restore
+from engine.training.models import draft_config, larger_draft_config, target_config
+from engine.training.plan import DRAFT_PLAN, LARGER_DRAFT_PLAN, TARGET_PLAN
+from engine.training.precision import pick_cpu_format
+from engine.training.shared_state import as_model
+from engine.training.tokenizer import load_tokenizer, train_tokenizer, with_chat
+from engine.training.window_files import path_of, write_files
 
 # Large blocks of memory are kept and reused, in pages of 2 MB where the system has them; read when a process starts.
 MEMORY = {

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .corpus import PROMPTS
-from .generators import MAKERS, Example, examples
-from .generators.words import Vocabulary
+from engine.training.corpus import PROMPTS
+from engine.training.generators import MAKERS, Example, examples
+from engine.training.generators.words import Vocabulary
 
 SEED = 3
 PER_WORKLOAD = 48

@@ -36,21 +36,19 @@ from functools import partial
 import torch
 
 from engine.parts.files import halve
-
-from . import drafting_recipes, measuring_recipes, pretraining_recipes, vocabulary
-from .budget import Budget
-from .common import UserError, need_data, place, say
-from .datastore import datastore
-from .family import family
-from .hybrid_pair import MINUTES as HYBRID_MINUTES
-from .hybrid_pair import train_hybrid
-from .large_pair import train_pair
-from .part_recipe import train_part
-from .pictures.recipe import image
-from .scylla import scylla
-from .students import MODULES as STUDENTS
-from .students import student_class
-from .tokenizer import load_tokenizer
+from engine.training import drafting_recipes, measuring_recipes, pretraining_recipes, vocabulary
+from engine.training.budget import Budget
+from engine.training.common import UserError, need_data, place, say
+from engine.training.datastore import datastore
+from engine.training.family import family
+from engine.training.hybrid_pair import MINUTES as HYBRID_MINUTES
+from engine.training.hybrid_pair import train_hybrid
+from engine.training.large_pair import train_pair
+from engine.training.part_recipe import train_part
+from engine.training.pictures.recipe import image
+from engine.training.scylla import scylla
+from engine.training.students import student_class, students
+from engine.training.tokenizer import load_tokenizer
 
 Recipe = Callable[[argparse.Namespace], None]
 
@@ -114,14 +112,14 @@ RECIPES: dict[str, Recipe] = {
     "large-pair": large_pair,
     "image": image,
     "scylla": scylla,
-    **{key: partial(train_part, key=key) for key in STUDENTS},
+    **{key: partial(train_part, key=key) for key in students()},
 }
 
 
 def described() -> str:
     """All recipes, a line each, and the options of those that have some."""
     lines = [__doc__.rstrip()]
-    for key in STUDENTS:
+    for key in students():
         cls = student_class(key)
         options = ", ".join(f"{option.name}={option.default}" for option in cls.options)
         lines.append(f"    {key:<12} {cls.summary}" + (f" [{options}]" if options else ""))

@@ -18,16 +18,15 @@ from torch import Tensor
 from transformers import LlamaForCausalLM
 
 from engine.parts.digest import FIELD, digest_of
-
-from .budget import Budget
-from .common import say
-from .distill import MixedWindows
-from .loop import fit
-from .models import draft_config, parameter_count
-from .scaling import FACTORS, fitted
-from .student import Lesson, taught
-from .students.drafts import KEPT, distances
-from .teacher import Teacher
+from engine.training.budget import Budget
+from engine.training.common import say
+from engine.training.distill import MixedWindows
+from engine.training.loop import fit
+from engine.training.models import draft_config, parameter_count
+from engine.training.scaling import FACTORS, fitted
+from engine.training.student import Lesson, taught
+from engine.training.students.drafts import KEPT, distances
+from engine.training.teacher import Teacher
 
 SHAPES = (
     (48, 1),

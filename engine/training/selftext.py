@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from .corpus import ANSWER_ONLY, make_vocabulary, read_corpora
-from .generators import ALL_MAKERS, examples
-from .packing import Encoded
+from engine.training.corpus import ANSWER_ONLY, make_vocabulary, read_corpora
+from engine.training.generators import ALL_MAKERS, examples
+from engine.training.packing import Encoded
 
 SHARES = {
     "story": 0.38,

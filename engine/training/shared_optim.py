@@ -7,9 +7,9 @@ from collections import defaultdict
 import torch
 from torch import Tensor
 
-from .functional_llama import Shape
-from .optim import orthogonalize
-from .shared_state import SharedState
+from engine.training.functional_llama import Shape
+from engine.training.optim import orthogonalize
+from engine.training.shared_state import SharedState
 
 CLIP = 1.0  # largest norm of the gradient
 DECAY, MOMENTUM, BETAS = 0.03, 0.95, (0.9, 0.95)

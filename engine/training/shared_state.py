@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from .functional_llama import Shape
+from engine.training.functional_llama import Shape
 
 LOSS_SCALE = (
     4096.0  # brings the gradients of a mean over thousands of tokens into the range of fp16

@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-from .tokenizer import EOS
+from engine.training.tokenizer import EOS
 
 HELD_OUT_EVERY = 50  # held out: one document in so many, of each file that has no validation file
 SHARED_WORDS = 20  # a training text that shares a run of so many held-out words is left out

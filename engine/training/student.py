@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from engine.options import Option, Value
+from engine.core.options import Option, Value
 
 if TYPE_CHECKING:
-    from .teacher import Teacher
+    from engine.training.teacher import Teacher
 
 
 @dataclass(frozen=True)

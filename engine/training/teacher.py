@@ -16,19 +16,18 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer, PreTrainedModel
 
-from engine.opening import causal_model
+from engine.methods.shared.denoiser_part import open_denoiser
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.model.generation import ends_of
+from engine.model.language_model import refuse_unreadable
+from engine.model.opening import causal_model
 from engine.parts.admission import free_bytes
-from engine.parts.denoiser import open_denoiser
-from engine.parts.dflash_model import DFlashModel
 from engine.parts.digest import check_belongs, digest_of
 from engine.parts.inspection import inspect
-from engine.target.generation import ends_of
-from engine.target.language_model import refuse_unreadable
-
-from . import alignment, figures, selftext
-from .common import UserError, need_data, need_file, place, usual_device
-from .distill import MixedWindows
-from .packing import Mixer, windows
+from engine.training import alignment, figures, selftext
+from engine.training.common import UserError, need_data, need_file, place, usual_device
+from engine.training.distill import MixedWindows
+from engine.training.packing import Mixer, windows
 
 WINDOWS = 10_000
 HELD_OUT = 10  # every tenth prompt of a named target is kept for measuring

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.drafters.eagle import drafted_below
-from engine.drafters.eagle_reader import EagleReader
-from engine.parts.eagle_cell import EagleCell
-from engine.sampling import Sampling
-from engine.tree import ROOT
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT
+from engine.methods.eagle.drafter import drafted_below
+from engine.methods.eagle.eagle_reader import EagleReader
+from engine.methods.shared.eagle_cell import EagleCell
 
 
 @dataclass(frozen=True)

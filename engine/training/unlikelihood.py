@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .selftext import continue_batch
+from engine.training.selftext import continue_batch
 
 RUN = 4  # tokens that make a repetition
 LENGTH = 256  # of a row

@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig
 
+from engine.methods.vocabtrim.part import Vocabulary
 from engine.parts.digest import digest_of
-from engine.parts.vocabulary import Vocabulary
-
-from . import selftext
-from .common import need_file, say
-from .teacher import Teacher
+from engine.training import selftext
+from engine.training.common import need_file, say
+from engine.training.teacher import Teacher
 
 SHARES = (0.5, 0.25, 0.125, 0.0625)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .corpus import FINISHING_MIX, MIX, read_corpora
-from .packing import Mixer, windows
-from .plan import TrainingPlan, WindowFile
+from engine.training.corpus import FINISHING_MIX, MIX, read_corpora
+from engine.training.packing import Mixer, windows
+from engine.training.plan import TrainingPlan, WindowFile
 
 LONGEST_STORY = 255  # tokens, of the stories that are kept separately
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.policies.goodput import expected_tokens
+from engine.methods.smartspec.goodput import expected_tokens
 from presets.lessons.quiz import quiz
 
 Random = Callable[[], float]

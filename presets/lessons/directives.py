@@ -7,9 +7,9 @@ also changes the lesson.
 import tomllib
 from collections.abc import Callable
 
-from engine.drafters import drafters
+from engine.core.options import Option
 from engine.errors import UserError, unknown
-from engine.options import Option
+from engine.methods import drafters
 from presets import examples, races
 from presets.checked import checked
 from presets.checking import check

@@ -32,7 +32,7 @@ def number(asked: str) -> dict:
 
 
 def _price(name: str, key: str) -> float:
-    """What a lossy method costs by its card, see ``engine.price.Price``."""
+    """What a lossy method costs by its card, see ``engine.trace.price.Price``."""
     card = cards().get(key)
     if card is None or name not in card.price:
         raise UserError(f"No card {key!r} has the price {name!r}.")

@@ -1,4 +1,5 @@
-"""One card per method, one file per card: ``presets/methods/KEY.toml``.
+"""One card per method: ``card.toml`` in the method's folder (``engine/methods/KEY``); rules, loops, studies and other subjects
+of cards that are no folder have ``presets/methods/KEY.toml``.
 
 A card says what a method is, what its paper claims, and which run shows it. The measured figures are written into
 measured.json by ``python -m presets methods``, never by hand.
@@ -10,8 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from engine.drafters import drafters
-from engine.verifiers import verifiers
+from engine.finding import folders
+from engine.methods import drafters
+from engine.rules import verifiers
 from presets.listed import HERE as PRESETS
 from presets.listed import Preset
 from presets.methods.reading import read_card
@@ -31,7 +33,7 @@ class Card:
     "recipe"}; each {} where there is none. example: the name of the example that shows the method, "" where there is
     none; own_example: that example, where the card brings its own. figure: exhibits that are drawn on the card, []
     where there are none. loses: one sentence that says why it saves no time on the embedded models, "" where it does. measured: figures of the example's run, or of the part that a recipe made; {} before either
-    was made. price: that of a lossy method, see ``engine.price.Price``; {} before it was measured.
+    was made. price: that of a lossy method, see ``engine.trace.price.Price``; {} before it was measured.
     """
 
     key: str
@@ -69,27 +71,34 @@ class Card:
 @cache
 def cards() -> dict[str, Card]:
     """Every card by key, in the order of titles. Raises UserError, one sentence, for a bad file."""
-    return read_cards(HERE, _figures(MEASURED), _figures(PRICES))
+    own = {key: folder / "card.toml" for key, folder in folders().items()}
+    return read_cards(card_files(HERE) | own, _figures(MEASURED), _figures(PRICES))
 
 
 def _figures(file: Path) -> dict[str, dict]:
     return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
+def card_files(folder: Path) -> dict[str, Path]:
+    return {path.stem: path for path in folder.glob("*.toml")}
+
+
 def read_cards(
-    folder: Path, measured: Mapping[str, dict], prices: Mapping[str, dict] | None = None
+    files: Mapping[str, Path],
+    measured: Mapping[str, dict],
+    prices: Mapping[str, dict] | None = None,
 ) -> dict[str, Card]:
-    """The cards of a folder. measured, prices: the figures and the prices of the methods, by key."""
+    """The cards in these files, by key. measured, prices: the figures and the prices of the methods, by key."""
     prices = prices or {}
     found = [
         Card(
-            key=path.stem,
-            measured=measured.get(path.stem, {}),
-            figure=_figure(folder / "figures" / f"{path.stem}.json"),
-            price=prices.get(path.stem, {}),
-            **read_card(path),
+            key=key,
+            measured=measured.get(key, {}),
+            figure=_figure(HERE / "figures" / f"{key}.json"),
+            price=prices.get(key, {}),
+            **read_card(key, path),
         )
-        for path in folder.glob("*.toml")
+        for key, path in files.items()
     ]
     return {card.key: card for card in sorted(found, key=lambda card: card.title.lower())}
 

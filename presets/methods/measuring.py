@@ -8,7 +8,7 @@ import importlib
 import json
 
 from engine.errors import UserError
-from engine.parts.eagle_layout import AFTER, BEFORE
+from engine.methods.eagle.eagle_layout import AFTER, BEFORE
 from engine.parts.files import read_config
 from engine.trace import read_trace
 from engine.training.students.drafts import KEPT

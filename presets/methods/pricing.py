@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from engine.drafters import drafters
 from engine.errors import unknown
+from engine.methods import drafters
 from engine.parts.loading import load_models
-from engine.price import Price, price
+from engine.rules import verifiers
 from engine.run import RunRequest, open_run
-from engine.verifiers import verifiers
+from engine.trace.price import Price, price
 from presets import KINDS, examples, family, prompts
 from presets.listed import Preset
 from presets.methods import PRICES, Card, cards

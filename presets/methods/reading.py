@@ -39,13 +39,13 @@ EXAMPLE = {
 }
 
 
-def read_card(path: Path) -> dict:
+def read_card(key: str, path: Path) -> dict:
     """The fields of a card, with its own example made into a Preset. Raises UserError."""
     try:
         given = tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"The card {path.name} is not TOML: {error}.") from None
-    place = f"The card {path.name}"
+        raise UserError(f"The card of {key} is not TOML: {error}.") from None
+    place = f"The card of {key}"
     holds = given.pop("holds", [])
     if not isinstance(holds, list) or not all(isinstance(one, str) for one in holds):
         raise UserError(f"{place} must have a list of texts as its holds.")
@@ -59,7 +59,7 @@ def read_card(path: Path) -> dict:
         if name in tables:
             check(f"{place}, [{name}],", tables[name], fields, required=fields)
     example = tables.pop("example", None)
-    return {**given, "holds": tuple(holds), **tables, **_example(path.stem, place, given, example)}
+    return {**given, "holds": tuple(holds), **tables, **_example(key, place, given, example)}
 
 
 def _example(key: str, place: str, card: Mapping, given: object) -> dict:

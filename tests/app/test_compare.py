@@ -7,7 +7,7 @@ import pytest
 
 from app.menu import rule_menu
 from app.settings import LIMITS
-from engine.drafters import drafters
+from engine.methods import drafters
 from presets import races
 from tests.app.visitor import ENDLESS, MOVING
 

@@ -12,8 +12,8 @@ from app.controls import request
 from app.link import read, wish_of
 from app.menu import drafter_menu, offer, options_of, plain_pair, preset_menu
 from app.settings import model_paths
-from engine.drafters import drafters
 from engine.errors import UserError
+from engine.methods import drafters
 from engine.parts.drafts import drafts_among
 from engine.parts.loading import ModelPaths
 from engine.run import open_run

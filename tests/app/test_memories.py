@@ -2,7 +2,7 @@
 
 from app.memories import Memories
 from app.settings import LIMITS
-from engine.memory import Store
+from engine.core.memory import Store
 
 
 class Learned(Store):

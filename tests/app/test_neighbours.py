@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from app import live
-from engine.drafters import drafters
+from engine.methods import drafters
 from engine.trace import read_trace
 from presets import family
 from tests.app.serving import REPOSITORY

@@ -13,10 +13,10 @@ from app.own import MOST_VISITORS, Choice, OwnModels, page_converses
 from app.own import own as page_own
 from app.own_models import _set, refuse_gone, shown
 from app.settings import LIMITS, allowed_models, model_paths
-from engine.ending import typed
+from engine.core.ending import typed
 from engine.errors import UserError
+from engine.methods.shared.draft_part import open_model
 from engine.parts.admission import Allowed
-from engine.parts.draft import open_model
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
 from presets import family

@@ -8,10 +8,10 @@ from axe_playwright_python.sync_playwright import Axe
 from app import menu, theme
 from app.controls import request
 from app.link import read
-from engine.drafters.none import NoDrafter
-from engine.options import Option
+from engine.core.options import Option
+from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import ModelPaths
-from engine.verifiers.rejection import Rejection
+from engine.rules.rejection import Rejection
 from tests.app.bare import bare_page
 
 NAMES = (

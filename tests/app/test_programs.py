@@ -10,7 +10,7 @@ import pytest
 from gradio_client import Client
 
 from app.settings import LIMITS
-from engine.drafters import drafters
+from engine.methods import drafters
 from engine.trace import read_trace
 from presets import cards
 from tests.app.serving import REPOSITORY

@@ -9,9 +9,9 @@ from app.link import read, read_race
 from app.live import compare_job
 from app.menu import offer, opening_race, plain_pair, preset_menu, race_menu
 from app.settings import LIMITS
-from engine.drafters import drafters
 from engine.errors import UserError
-from engine.target.session import Session
+from engine.methods import drafters
+from engine.model.session import Session
 from engine.trace import read_trace
 from presets import KINDS, lane_names, races
 from tests.engine.family import tokens_of, trace_of

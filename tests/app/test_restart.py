@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from engine.cpu.runtime import core
+from engine.fast.cpu.runtime import core
 from tests.app.serving import free_port, serving
 from tests.app.sharing import VISITORS
 from tests.app.visitor import ENDLESS, Visitor

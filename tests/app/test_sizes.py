@@ -7,7 +7,7 @@ import pytest
 from app import live
 from app.menu import plain_pair
 from app.sizes import MOST_VISITORS, Sizes
-from engine.drafters.chain import ChainDrafter
+from engine.methods.chain.drafter import ChainDrafter
 from engine.trace import read_trace
 from viz.race import split
 

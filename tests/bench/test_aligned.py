@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from engine.bench import aligned
+from engine.cli.flags import parser
 from engine.errors import UserError
-from engine.flags import parser
 from engine.training.divergences import DIVERGENCES
 
 P = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]])

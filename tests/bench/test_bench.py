@@ -15,9 +15,9 @@ from engine.bench.openvino.peers import GenAi
 from engine.bench.profile import profiles
 from engine.bench.progress import Progress
 from engine.bench.rounds import Prompt, Result, race
-from engine.drafters import drafter
-from engine.drafters.base import Drafter
+from engine.core.drafter import Drafter
 from engine.errors import UserError
+from engine.methods import drafter
 from engine.parts.loading import ModelPaths
 from tests.verifiers.tiny import tiny_models
 

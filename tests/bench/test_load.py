@@ -6,7 +6,7 @@ import pytest
 
 from engine.bench import load
 from engine.bench.suites import SUITES
-from engine.flags import SUITE_NAMES
+from engine.cli.flags import SUITE_NAMES
 from presets import family
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from engine import opening
 from engine.bench import online
 from engine.bench.online import Drafted, Result
+from engine.model import opening
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.bench import overlap
-from engine.step import Span
+from engine.core.step import Span
 from presets import family
 
 

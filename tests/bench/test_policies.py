@@ -5,9 +5,9 @@ import json
 import pytest
 
 from engine.bench import policies
-from engine.drafters import drafters
-from engine.drafters.unmasking import UnmaskingDrafter
 from engine.errors import UserError
+from engine.methods import drafters
+from engine.methods.shared.unmasking import UnmaskingDrafter
 from presets import family, prompts
 from viz.suite import main, suite_figures
 

@@ -7,8 +7,8 @@ import torch
 
 from engine.bench import lookup_cost, retrieval
 from engine.bench.retrieval import NODES, OPTIONS, contestant
-from engine.memory import Memory
-from engine.options import resolve
+from engine.core.memory import Memory
+from engine.core.options import resolve
 from engine.parts.loading import ModelPaths, load_models
 from presets import family, prompts
 

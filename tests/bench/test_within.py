@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from engine import opening
 from engine.bench import contestants, within
 from engine.bench.command import Plan
 from engine.bench.suites import SUITES
-from engine.flags import SUITE_NAMES
+from engine.cli.flags import SUITE_NAMES
+from engine.methods.eagle.eagle_layout import write_cell
+from engine.model import opening
 from engine.parts.digest import FIELD
-from engine.parts.eagle_layout import write_cell
 from engine.parts.loading import ModelPaths, load_models
 from tests.parts import eagle_cell, tiny_prompt_tokens
 

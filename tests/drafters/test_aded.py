@@ -8,16 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.chance import DraftChance
-from engine.drafters.aded import AdaptiveDraftDrafter
-from engine.drafters.base import Kept, Start
-from engine.drafters.draft_search import DraftSearch
-from engine.drafters.trigram_matrix import MOST_BYTES, TrigramMatrix
-from engine.memory import Memory
+from engine.core.chance import DraftChance
+from engine.core.drafter import Kept, Start
+from engine.core.memory import Memory
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.aded.draft_search import DraftSearch
+from engine.methods.aded.drafter import AdaptiveDraftDrafter
+from engine.methods.aded.trigram_matrix import MOST_BYTES, TrigramMatrix
 from engine.parts.loading import load_models
-from engine.sampling import Sampling
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import verifier
+from engine.rules import verifier
 from presets import family, prompts
 from tests.drafters.writing import built, roots, steps_of, text_of
 from tests.verifiers.decoding import step_error

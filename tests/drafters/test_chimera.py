@@ -3,17 +3,17 @@
 import pytest
 import torch
 
-from engine.chance import DraftChance
-from engine.drafters.base import Start
-from engine.drafters.chimera import ChimeraDrafter
+from engine.core.chance import DraftChance
+from engine.core.drafter import Start
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
+from engine.methods.chimera.drafter import ChimeraDrafter
+from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part
-from engine.parts.head_ranks import FIELD
 from engine.parts.kinds import kind_of
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
 from tests.parts import beginners
 from tests.verifiers.tiny import tiny_models
@@ -75,7 +75,7 @@ def test_trees_hold_what_the_readouts_say_behind_each_branch(models, sampling):
 
 def test_rows_that_are_forgotten_are_made_again(models, monkeypatch):
     whole = [step.tree.tokens for step in steps_of(models, "chimera", [3, 5], 20, budget=9)]
-    monkeypatch.setattr("engine.drafters.chimera.MOST_TRIGRAMS", 2)
+    monkeypatch.setattr("engine.methods.chimera.drafter.MOST_TRIGRAMS", 2)
     drafter = built(ChimeraDrafter, models, budget=9)
     request = TextRequest(drafter, verifier("greedy"), Sampling(), [3, 5], 20)
     assert [step.tree.tokens for step in run_loop(models.target, request)] == whole

@@ -6,17 +6,17 @@ import json
 import pytest
 import torch
 
-from engine.chance import DraftChance
-from engine.drafters.base import Start
-from engine.drafters.clover import CloverDrafter
+from engine.core.chance import DraftChance
+from engine.core.drafter import Start
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
 from engine.errors import UserError
-from engine.opening import language_model
-from engine.options import resolve
-from engine.parts.clover_heads import USUAL_HEADS, AttentionDecoder
+from engine.methods.clover.drafter import CloverDrafter
+from engine.methods.clover.part import USUAL_HEADS, AttentionDecoder
+from engine.methods.shared.head_ranks import FIELD
+from engine.model.opening import language_model
 from engine.parts.files import write_part
-from engine.parts.head_ranks import FIELD
 from engine.parts.kinds import kind_of
-from engine.sampling import Sampling
 from engine.training.students import student_class
 from tests.drafters.writing import built, parameters_made, steps_of
 from tests.engine.tiny import tiny_hf_model

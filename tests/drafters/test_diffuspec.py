@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from engine.exhibits import Choice
-from engine.parts.datastore import Datastore
-from engine.policies.causal_proxy import CausalProxy
-from engine.policies.path_search import DraftLength, best_path, columns_of
+from engine.core.exhibits import Choice
+from engine.methods.diffuspec.causal_proxy import CausalProxy
+from engine.methods.diffuspec.path_search import DraftLength, best_path, columns_of
+from engine.methods.shared.datastore_part import Datastore
 from tests.drafters.writing import steps_of
 from tests.verifiers.tiny import tiny_models
 

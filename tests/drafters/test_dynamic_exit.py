@@ -1,20 +1,24 @@
 """DEL: what it learns from shadow tokens, what it plans, and that drafted rows are read once."""
 
+from importlib import import_module
+
 import pytest
 import torch
 
-from engine.cpu.model import CompiledModel
-from engine.drafters.dynamic_exit import DynamicExitDrafter
-from engine.drafters.none import NoDrafter
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.options import resolve
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.fast.cpu.model import CompiledModel
+from engine.methods import drafter
+from engine.methods.none.drafter import NoDrafter
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.policies.exits import Exits
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model, tiny_model
+
+DynamicExitDrafter = drafter("del")
+Exits = import_module("engine.methods.del.exits").Exits  # "del" is a word of Python
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
 

@@ -6,15 +6,15 @@ import random
 import pytest
 import torch
 
-from engine.drafters.eagle import EagleDrafter
-from engine.drafters.eagle_reader import EagleReader
-from engine.drafters.eagle_tree import Candidates
-from engine.loops import run_loop
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT
+from engine.methods.eagle.drafter import EagleDrafter
+from engine.methods.eagle.eagle_reader import EagleReader
+from engine.methods.shared.eagle_tree import Candidates
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.tree import ROOT
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.engine.eagle_cells import LAYOUTS, TARGET, checkpoint, tensors_of
 from tests.engine.tiny import tiny_model
 from tests.parts import on_trial
@@ -27,7 +27,7 @@ COUNT = 12
 @pytest.fixture(scope="module", params=LAYOUTS)
 def models(request, tmp_path_factory):
     """The same target with a cell of each layout."""
-    from engine.parts.eagle import KIND
+    from engine.methods.eagle.part import KIND
 
     target = tiny_model("llama", num_hidden_layers=TARGET["num_hidden_layers"])
     config, shapes = LAYOUTS[request.param]()

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from engine.drafters import drafter
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model
+from engine.methods import drafter
+from engine.model.fuzzy import fuzzy, groups_of
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.target.fuzzy import fuzzy, groups_of
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
 from tests.sweep.comparing import random_module

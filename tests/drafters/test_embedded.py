@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from engine.drafters import drafters
+from engine.methods import drafters
 from engine.parts.loading import load_models
 from presets import family, prompts
 from tests.drafters.writing import steps_of, text_of

@@ -6,19 +6,19 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.drafters.eagle_shown import MOST_ROWS
-from engine.drafters.falcon import FalconDrafter
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
+from engine.methods.falcon.drafter import FalconDrafter
+from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
+from engine.methods.falcon.falcon_context import FalconContext
+from engine.methods.falcon.part import KIND, open_cell, write_cell
+from engine.methods.shared.eagle_shown import MOST_ROWS
 from engine.parts.digest import FIELD
-from engine.parts.falcon import KIND, open_cell, write_cell
-from engine.parts.falcon_cell import FalconCell, FalconConfig
-from engine.parts.falcon_context import FalconContext
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.training.falcon import through
-from engine.verifiers import verifier
 from tests.engine.tiny import tiny_model
 from tests.parts import eagle_config, on_trial
 

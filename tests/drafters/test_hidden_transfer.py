@@ -5,21 +5,21 @@ import json
 import pytest
 import torch
 
-from engine.drafters.hidden_transfer import HiddenTransferDrafter
-from engine.drafters.none import NoDrafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.seen import Draft
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.options import resolve
+from engine.methods.hidden_transfer.drafter import HiddenTransferDrafter
+from engine.methods.hidden_transfer.part import KIND, TransferMaps
+from engine.methods.none.drafter import NoDrafter
 from engine.parts.files import write_part
 from engine.parts.loading import Models
-from engine.parts.transfer_maps import KIND, TransferMaps
-from engine.sampling import Sampling
-from engine.target.seen import Draft
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.training.student import taught
 from engine.training.students import student_class
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import verifier
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
 TOKENS = torch.tensor([[5, 9, 2, 40, 7, 7, 12, 30], [1, 8, 8, 3, 60, 2, 2, 9]])

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from engine.drafters.jacobi import JacobiDrafter
-from engine.exhibits import Token
-from engine.loops import run_loop
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core.exhibits import Token
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods.jacobi.drafter import JacobiDrafter
+from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.decoding import step_error
 from tests.verifiers.memo import remembering

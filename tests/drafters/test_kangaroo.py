@@ -6,19 +6,19 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.cpu.adapter_reader import CompiledReader
-from engine.drafters.kangaroo import KangarooDrafter
-from engine.drafters.none import NoDrafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model, pick_adapter_readers
-from engine.options import resolve
-from engine.parts.adapter import Adapter, AdapterConfig, ModuleReader, reader_of
-from engine.parts.kangaroo import KIND
+from engine.methods.kangaroo.adapter import Adapter, AdapterConfig, ModuleReader, reader_of
+from engine.methods.kangaroo.adapter_reader import CompiledReader
+from engine.methods.kangaroo.drafter import KangarooDrafter
+from engine.methods.kangaroo.part import KIND
+from engine.methods.none.drafter import NoDrafter
+from engine.model.opening import language_model, pick_adapter_readers
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 import torch
 
-from engine.drafters.lookahead import NgramPool
-from engine.target.seen import MOST_PROBES
+from engine.core.seen import MOST_PROBES
+from engine.methods.lookahead.drafter import NgramPool
 from tests.drafters.writing import roots, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

@@ -8,19 +8,19 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from engine.chance import DraftChance
-from engine.drafters.base import Start
-from engine.drafters.fixed_shape import cheapest_shape
-from engine.drafters.heads import by_level
-from engine.drafters.medusa import MedusaDrafter
+from engine.core.chance import DraftChance
+from engine.core.drafter import Start
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT
 from engine.errors import UserError
+from engine.methods.medusa.drafter import MedusaDrafter
+from engine.methods.shared.fixed_shape import cheapest_shape
+from engine.methods.shared.head_ranks import FIELD, usual
+from engine.methods.shared.heads import by_level
 from engine.parts.digest import FIELD as TARGET
 from engine.parts.digest import check_belongs
-from engine.parts.head_ranks import FIELD, usual
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.tree import ROOT
 from presets import family
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.tiny import tiny_models

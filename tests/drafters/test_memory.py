@@ -6,11 +6,11 @@ from itertools import islice
 
 import pytest
 
-from engine.drafters import drafters
-from engine.memory import Memory, Store
+from engine.core.memory import Memory, Store
+from engine.core.sampling import Sampling
+from engine.methods import drafters
+from engine.model.language_model import LanguageModel
 from engine.run import RunRequest, open_run
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
 from presets import family
 from tests.drafters.writing import begun, drafted, steps_of
 from tests.engine.tiny import tiny_model

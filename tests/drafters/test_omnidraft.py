@@ -8,20 +8,20 @@ import pytest
 import torch
 from tokenizers import decoders
 
-from engine.drafters import drafter
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.opening import language_model
-from engine.parts.foreign_draft import _together
+from engine.methods import drafter
+from engine.methods.omnidraft.online_head import OnlineHead
+from engine.methods.omnidraft.part import _together
+from engine.methods.omnidraft.run_cache import RunCache
+from engine.methods.omnidraft.spelling import Spelling, spelling_of
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.parts.spelling import Spelling, spelling_of
-from engine.policies.online_head import OnlineHead
-from engine.policies.run_cache import RunCache
-from engine.sampling import Sampling
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.training.tokenizer import train_tokenizer
-from engine.verifiers import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_model
 from tests.grids import some

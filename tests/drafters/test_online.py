@@ -5,13 +5,13 @@ import copy
 import pytest
 import torch
 
-from engine.drafters import drafter
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.opening import language_model
-from engine.parts.loading import Models
-from engine.policies import private_draft
-from engine.policies.private_draft import (
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter
+from engine.methods.shared import private_draft
+from engine.methods.shared.private_draft import (
     MOST_POINTS,
     POINT,
     History,
@@ -21,10 +21,10 @@ from engine.policies.private_draft import (
     own_weights,
     structure_of,
 )
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
+from engine.parts.loading import Models
+from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
 from tests.verifiers.decoding import step_error

@@ -2,11 +2,11 @@
 
 import pytest
 
-from engine.drafters import drafter
+from engine.core.sampling import Sampling
+from engine.methods import drafter
 from engine.parts.loading import load_models
-from engine.sampling import Sampling
+from engine.rules import verifier
 from engine.training.pictures.tokens import FIRST_DIGIT, PICTURE
-from engine.verifiers import verifier
 from presets import family
 from tests.drafters.writing import built, steps_of
 from tests.verifiers.decoding import step_error

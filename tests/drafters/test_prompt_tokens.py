@@ -7,19 +7,19 @@ import torch
 from safetensors.torch import save_file
 
 from engine.catalogue import catalogue
-from engine.drafters import drafters
-from engine.drafters.lud import LexicalUnitDrafter
-from engine.drafters.none import NoDrafter
-from engine.drafters.ppd import PromptDecodingDrafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.options import resolve
+from engine.methods import drafters
+from engine.methods.lud.drafter import LexicalUnitDrafter
+from engine.methods.none.drafter import NoDrafter
+from engine.methods.ppd.drafter import PromptDecodingDrafter
+from engine.methods.shared.prompt_tokens_part import KIND, PromptTokens
 from engine.parts.loading import Models
-from engine.parts.prompt_tokens import KIND, PromptTokens
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.engine.tiny import tiny_model
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]

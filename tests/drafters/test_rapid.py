@@ -8,15 +8,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.chance import Chance, JudgeChance
-from engine.drafters import drafter
-from engine.drafters.retrieved_prompt import bm25, shortened
-from engine.loops import run_loop
-from engine.sampling import Sampling, display_distribution
-from engine.text import TextRequest
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import Case, verifier
-from engine.verifiers.rapid import moved_towards
+from engine.core.chance import Chance, JudgeChance
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling, display_distribution
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT, DraftTree
+from engine.methods import drafter
+from engine.methods.rapid.retrieved_prompt import bm25, shortened
+from engine.methods.rapid.rule import moved_towards
+from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

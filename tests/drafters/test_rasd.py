@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.drafters.dyspec import DySpecDrafter
-from engine.drafters.retrieved_tree import frequent
-from engine.parts.datastore import Datastore
-from engine.sampling import Sampling, display_distribution
-from engine.tree import ROOT
+from engine.core.sampling import Sampling, display_distribution
+from engine.core.tree import ROOT
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.methods.rasd.retrieved_tree import frequent
+from engine.methods.shared.datastore_part import Datastore
 from tests.drafters.writing import steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

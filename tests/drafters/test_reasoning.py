@@ -6,15 +6,16 @@ from functools import cache
 import pytest
 import torch
 
-from engine.drafters import drafter, speculative_thinking
-from engine.drafters.reasoning import CUES, Steps, cue_in
-from engine.drafters.specreason import GRADES, QUESTION
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
+from engine.methods import drafter
+from engine.methods.shared.reasoning import CUES, Steps, cue_in
+from engine.methods.specreason.drafter import GRADES, QUESTION
+from engine.methods.speculative_thinking import drafter as speculative_thinking
 from engine.parts.loading import Models, load_models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from presets import family
 from tests.drafters.writing import built, text_of
 from tests.engine.tiny import tiny_model

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.chance import Chance
-from engine.drafters import drafter
-from engine.drafters.base import Start
-from engine.loops import run_loop
-from engine.sampling import Sampling, display_distribution, distribution
-from engine.target.seen import Draft
-from engine.text import TextRequest
-from engine.verifiers import Case, verifier
+from engine.core.chance import Chance
+from engine.core.drafter import Start
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling, display_distribution, distribution
+from engine.core.seen import Draft
+from engine.core.text import TextRequest
+from engine.methods import drafter
+from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 import torch
 
-from engine.drafters.sjd import SpeculativeJacobiDrafter
-from engine.sampling import Sampling, display_distribution
-from engine.verifiers import verifier
+from engine.core.sampling import Sampling, display_distribution
+from engine.methods.sjd.drafter import SpeculativeJacobiDrafter
+from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
 from tests.verifiers.decoding import step_error
 from tests.verifiers.memo import remembering

@@ -9,24 +9,24 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.drafters import smartspec
-from engine.drafters.none import NoDrafter
-from engine.drafters.smartspec import ALONE, FIRST, SHARED, UNTIMED, SmartSpecDrafter
-from engine.load import Acceptance, Load
-from engine.loops import run_loop
-from engine.options import resolve
-from engine.policies.goodput import (
+from engine.core.load import Acceptance, Load
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods.none.drafter import NoDrafter
+from engine.methods.smartspec import drafter as smartspec
+from engine.methods.smartspec.drafter import ALONE, FIRST, SHARED, UNTIMED, SmartSpecDrafter
+from engine.methods.smartspec.goodput import (
     Round,
     best_length,
     expected_tokens,
     goodputs,
 )
-from engine.policies.retries import WAIT, Retries
-from engine.policies.round_costs import FixedCosts, MeasuredCosts
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.methods.smartspec.retries import WAIT, Retries
+from engine.methods.smartspec.round_costs import FixedCosts, MeasuredCosts
+from engine.model.language_model import LanguageModel
+from engine.rules import verifier
 from tests.drafters.writing import built, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.drafters.specdec_pp import SpecDecPlusPlusDrafter
+from engine.core.sampling import Sampling
 from engine.errors import UserError
-from engine.parts.acceptance_head import DRAFT, AcceptanceHead, check_draft
+from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
+from engine.methods.specdec_pp.drafter import SpecDecPlusPlusDrafter
+from engine.methods.specdec_pp.part import DRAFT, AcceptanceHead, check_draft
 from engine.parts.digest import digest_of
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
-from engine.policies.calibration_curve import CalibrationCurve
-from engine.sampling import Sampling
 from tests.drafters.writing import steps_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
 from tests.parts import acceptance_head

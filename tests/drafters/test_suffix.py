@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.drafters import drafter
-from engine.drafters.suffix import EarlierTexts
-from engine.drafters.suffix_automaton import START, WALK, Match, SuffixAutomaton
-from engine.loops import run_loop
-from engine.memory import Memory
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter
+from engine.methods.suffix.drafter import EarlierTexts
+from engine.methods.suffix.suffix_automaton import START, WALK, Match, SuffixAutomaton
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.test_constraint import PROMPT, Cycle
 from tests.engine.tiny import tiny_model

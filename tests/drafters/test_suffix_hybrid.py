@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.sampling import Sampling
+from engine.core.sampling import Sampling
 from tests.drafters.writing import begun, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

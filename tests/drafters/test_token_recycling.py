@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.drafters.token_recycling import (
+from engine.core.memory import Memory
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT
+from engine.methods.token_recycling.drafter import (
     MOST_BYTES,
     SuccessorMatrix,
     TokenRecyclingDrafter,
     static_shape,
 )
-from engine.memory import Memory
 from engine.parts.loading import load_models
-from engine.sampling import Sampling
-from engine.tree import ROOT
-from engine.verifiers import verifier
+from engine.rules import verifier
 from presets import family, prompts
 from tests.drafters.writing import built, roots, steps_of, text_of
 from tests.verifiers.decoding import step_error

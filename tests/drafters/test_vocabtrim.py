@@ -7,19 +7,19 @@ import weakref
 import pytest
 import torch
 
-from engine.cpu import store
-from engine.drafters.draft_model import DraftReader
-from engine.drafters.vocabtrim import VocabTrimDrafter, kept_tokens
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
 from engine.errors import UserError
-from engine.opening import language_model
-from engine.options import resolve
+from engine.fast.cpu import store
+from engine.methods.shared.draft_model import DraftReader
+from engine.methods.vocabtrim.drafter import VocabTrimDrafter, kept_tokens
+from engine.methods.vocabtrim.part import Vocabulary
+from engine.model import cut_head
+from engine.model.cut_head import head_bytes, with_head
+from engine.model.opening import language_model
 from engine.parts.digest import FIELD
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
-from engine.parts.vocabulary import Vocabulary
-from engine.sampling import Sampling
-from engine.target import cut_head
-from engine.target.cut_head import head_bytes, with_head
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model, tiny_model
 

@@ -2,12 +2,12 @@
 
 from transformers import AutoModel
 
-from engine.drafters import drafter
-from engine.loops import run_loop
-from engine.options import resolve
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter
+from engine.rules import verifier
 
 
 def built(cls, models, **options):

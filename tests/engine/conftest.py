@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.drafters import drafters
-from engine.gpu.block_context import StaticContext, buffer_sets_of
-from engine.gpu.text_buffers import TextBuffers
-from engine.opening import language_model
+from engine.fast.gpu.block_context import StaticContext, buffer_sets_of
+from engine.fast.gpu.text_buffers import TextBuffers
+from engine.methods import drafters
+from engine.model.opening import language_model
 from engine.parts.loading import Models
 from tests.pairs import strangers_pair
 from tests.parts import tiny_parts

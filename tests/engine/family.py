@@ -2,7 +2,7 @@
 
 import json
 
-from engine.drafters import drafters
+from engine.methods import drafters
 from engine.run import RunRequest, open_run
 from engine.trace import Trace, read_trace
 from presets import family

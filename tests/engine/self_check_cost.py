@@ -10,9 +10,9 @@ import time
 import torch
 from transformers import AutoModelForCausalLM
 
-from engine.opening import language_model
-from engine.target import self_check
-from engine.target.proven import proven_way
+from engine.model import self_check
+from engine.model.opening import language_model
+from engine.model.proven import proven_way
 from presets import family
 
 

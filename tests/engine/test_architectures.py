@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.opening import language_model
+from engine.model.opening import language_model
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 ARCHITECTURES = sorted(CONFIGS)
@@ -126,7 +126,7 @@ def test_any_tree_on_llama(llama, data):
 
 def test_long_prompts_are_read_in_parts(llama, monkeypatch):
     plain, model = llama
-    monkeypatch.setattr("engine.target.session.PREFILL_ROWS", 7)
+    monkeypatch.setattr("engine.model.session.PREFILL_ROWS", 7)
     tokens = some_tokens(40, 11)
     session = model.session(4)
     session.prefill(tokens[:-1])

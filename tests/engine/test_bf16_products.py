@@ -8,12 +8,18 @@ import pytest
 import torch
 from openvino import opset13 as ops
 
-from engine.cpu import bf16_products
-from engine.cpu.bf16_products import COUNTS, LEAST, lossless, multiply_in_thirds, split_products
-from engine.cpu.runtime import core
-from engine.cpu.threads import settings
+from engine.fast.cpu import bf16_products
+from engine.fast.cpu.bf16_products import (
+    COUNTS,
+    LEAST,
+    lossless,
+    multiply_in_thirds,
+    split_products,
+)
+from engine.fast.cpu.runtime import core
+from engine.fast.cpu.threads import settings
+from engine.model.session import PREFILL_ROWS
 from engine.parts.eight_bit import packed, unpacked
-from engine.target.session import PREFILL_ROWS
 
 WIDE, NARROW = 320, 2000  # columns of rows, columns of results
 needs_bf16 = pytest.mark.skipif(
@@ -92,8 +98,8 @@ def test_exact_products_pass_the_check():
 
 
 def test_the_check_has_every_number_of_rows_of_a_pass():
-    from engine.cpu.openings import SIZES
-    from engine.cpu.row_shape import rounded
+    from engine.fast.cpu.openings import SIZES
+    from engine.fast.cpu.row_shape import rounded
 
     shapes = {rounded(rows, ()) for rows in range(1, PREFILL_ROWS + 1)}
     assert shapes | {*SIZES} <= {*COUNTS}

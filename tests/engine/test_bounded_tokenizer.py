@@ -7,13 +7,13 @@ import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from engine import bounded_tokenizer
-from engine.bounded_tokenizer import Bounds, Splitter, distrust, open_tokenizer
+from engine.bounded import bounded_tokenizer
+from engine.bounded.bounded_tokenizer import Bounds, Splitter, distrust, open_tokenizer
+from engine.chat.reading import read_prompt
 from engine.errors import UserError
+from engine.methods.shared.draft_part import open_model
 from engine.parts.admission import Allowed, admit
-from engine.parts.draft import open_model
 from engine.parts.loading import ModelPaths
-from engine.reading import read_prompt
 from engine.run import RunRequest, open_run
 from presets import family
 from tests.engine.tiny import tiny_model

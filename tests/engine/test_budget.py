@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from engine.cpu import budget as room
-from engine.cpu.budget import LACKING, Budget, Family, graph_memory, wanted_bytes
-from engine.cpu.model import CompiledModel
-from engine.cpu.pace import Pace
+from engine.core.expected import Expected
+from engine.core.threads import halved
 from engine.errors import UserError
-from engine.opening import language_model
-from engine.target.expected import Expected
-from engine.target.layers import Layers
-from engine.threads import halved
+from engine.fast.cpu import budget as room
+from engine.fast.cpu.budget import LACKING, Budget, Family, graph_memory, wanted_bytes
+from engine.fast.cpu.model import CompiledModel
+from engine.fast.cpu.pace import Pace
+from engine.model.layers import Layers
+from engine.model.opening import language_model
 from tests.engine.test_compiled import both, tokens
 from tests.engine.tiny import tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
@@ -220,8 +220,8 @@ def on_half_of_the_threads(model):
     "drafts", [with_features, with_chains, with_stretches, with_heads, on_half_of_the_threads]
 )
 def test_a_model_that_has_drafted_is_freed_with_its_graphs(drafts, monkeypatch):
-    monkeypatch.setattr("engine.cpu.calls.threads", lambda: 2)
-    monkeypatch.setattr("engine.cpu.calls.PACE", Pace())  # has seen no slow passes
+    monkeypatch.setattr("engine.fast.cpu.calls.threads", lambda: 2)
+    monkeypatch.setattr("engine.fast.cpu.calls.PACE", Pace())  # has seen no slow passes
     held = Budget(10**9)
     monkeypatch.setattr(room, "graph_memory", lambda: held)
     model = CompiledModel(tiny_hf_model("llama"), None, "tiny")
@@ -316,8 +316,8 @@ def test_exits_and_stretches_hold_each_layer_once():
 
 def test_graphs_on_half_of_the_threads_are_in_the_budget(monkeypatch):
     """Where there is no room, a pass takes all threads."""
-    monkeypatch.setattr("engine.cpu.calls.threads", lambda: 2)
-    monkeypatch.setattr("engine.cpu.calls.PACE", Pace())  # has seen no slow passes
+    monkeypatch.setattr("engine.fast.cpu.calls.threads", lambda: 2)
+    monkeypatch.setattr("engine.fast.cpu.calls.PACE", Pace())  # has seen no slow passes
     for most, count in ((10**9, 1), (0, 0)):
         held = Budget(most)
         monkeypatch.setattr(room, "graph_memory", lambda held=held: held)
@@ -348,7 +348,7 @@ def test_the_process_has_one_budget():
 
 def test_a_large_model_has_no_second_copy_of_its_graph(monkeypatch):
     """Neither for half of the threads nor for its head; its exits and features have the module's numbers."""
-    monkeypatch.setattr("engine.cpu.fixed.MOST_PARAMETERS", 1000)
+    monkeypatch.setattr("engine.fast.cpu.fixed.MOST_PARAMETERS", 1000)
     held = Budget(10**9)
     monkeypatch.setattr(room, "graph_memory", lambda: held)
     module, fast = both(tiny_hf_model("llama"))

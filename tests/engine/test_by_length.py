@@ -5,15 +5,15 @@ import copy
 import pytest
 import torch
 
-from engine.drafters import drafter
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.options import resolve
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter
+from engine.model.by_length import ByLengthModel
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.target.by_length import ByLengthModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.parts import tiny_prompt_tokens, tiny_transfer_maps
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
@@ -95,7 +95,7 @@ def test_rows_fed_in_parts_over_the_edge(pair):
 
 def test_a_long_prompt_is_read_in_parts_as_a_whole(pair, monkeypatch):
     module, model = pair
-    monkeypatch.setattr("engine.target.session.Session.prefill_rows", 7)
+    monkeypatch.setattr("engine.model.session.Session.prefill_rows", 7)
     prompt = prompt_of(EDGE + 6)
     assert written(model, "none", prompt) == generated(module, prompt)
 

@@ -7,10 +7,10 @@ import threading
 import pytest
 import torch
 
-from engine.drafters.chain import ChainDrafter
-from engine.gpu import capture, verdict
-from engine.gpu.buffer_sets import MOST_FAILED
-from engine.sampling import Sampling
+from engine.core.sampling import Sampling
+from engine.fast.gpu import capture, verdict
+from engine.fast.gpu.buffer_sets import MOST_FAILED
+from engine.methods.chain.drafter import ChainDrafter
 from tests.engine.fake_cuda import FakeCuda
 from tests.engine.tape import one_operation
 from tests.engine.test_static import CHAIN, PROMPT, model_of, steps_of, texts
@@ -44,9 +44,9 @@ def temperatures(count: int) -> list[Sampling]:
 
 def test_no_graph_ends_while_another_of_its_stream_is_used(cuda, monkeypatch):
     """Graphs are dropped when buffers move, when settings change and when sets are released."""
-    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 0)
-    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 1)
-    monkeypatch.setattr("engine.gpu.buffer_sets.MOST_FREE", 1)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.MARGIN", 0)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.SMALLEST", 1)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.MOST_FREE", 1)
     monkeypatch.setattr(capture, "MOST_RETIRED", 6)
     plain = model_of("llama", False), model_of("llama", False, 5)
     target, draft = captured_model(), captured_model(5)

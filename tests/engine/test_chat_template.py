@@ -3,7 +3,7 @@
 import pytest
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from engine.chat_template import Bounds, Renderer
+from engine.chat.chat_template import Bounds, Renderer
 from engine.errors import UserError
 
 TURNS = [{"role": "user", "content": "Hello 😀 Zoë"}]

@@ -10,18 +10,18 @@ from tokenizers import Tokenizer, models
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from engine.batch.together import decode_together
-from engine.checkpoint_rules import check_rules, unapplied
-from engine.constraint import Constraint
-from engine.drafters import drafter
+from engine.core.constraint import Constraint
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling, distribution
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model, load_language_model
-from engine.options import resolve
+from engine.methods import drafter
+from engine.model.checkpoint_rules import check_rules, unapplied
+from engine.model.generation import own_sampling
+from engine.model.opening import language_model, load_language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling, distribution
-from engine.target.generation import own_sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model
 
 PROMPT = [5, 9, 23, 40, 7, 9, 23, 40, 31, 12, 9, 23]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from engine.cpu import passes, store
-from engine.cpu.model import CompiledModel, CompiledSession, compiled_model
-from engine.cpu.store import _make_room
-from engine.gpu.model import JoinedModel
-from engine.opening import language_model
-from engine.target.language_model import LanguageModel
-from engine.target.layers import Layers
+from engine.fast.cpu import passes, store
+from engine.fast.cpu.model import CompiledModel, CompiledSession, compiled_model
+from engine.fast.cpu.store import _make_room
+from engine.fast.gpu.model import JoinedModel
+from engine.model.language_model import LanguageModel
+from engine.model.layers import Layers
+from engine.model.opening import language_model
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
@@ -221,13 +221,15 @@ def test_what_cannot_be_compiled_keeps_its_own_passes(words, monkeypatch, caplog
     if broken is not None:
         for room in (store, passes):
             monkeypatch.setattr(room, *broken, raising=False)
-    with caplog.at_level(logging.WARNING, "engine.cpu"):
+    with caplog.at_level(logging.WARNING, "engine.fast.cpu"):
         module, fast = (
             language_model(tiny_hf_model(architecture, **changes), None, "Some", lean=lean)
             for lean in (False, True)
         )
     assert type(fast) is JoinedModel
-    (line,) = [record.message for record in caplog.records if record.name.startswith("engine.cpu")]
+    (line,) = [
+        record.message for record in caplog.records if record.name.startswith("engine.fast.cpu")
+    ]
     assert line.startswith(("Some runs", "OpenVINO is not")) and words in line
     assert "\n" not in line
     torch.testing.assert_close(logits_of(fast), logits_of(module))

@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from engine.cpu import block_context
-from engine.cpu.block_context import CompiledContext, compiled_contexts
-from engine.parts.block_context import ModuleContext, context_of
-from engine.parts.dflash_model import DFlashConfig, DFlashModel
+from engine.fast.cpu import block_context
+from engine.fast.cpu.block_context import CompiledContext, compiled_contexts
+from engine.methods.shared.block_context import ModuleContext, context_of
+from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 
 BLOCK, WIDTH, LAYERS = 5, 48, (0, 2)
 

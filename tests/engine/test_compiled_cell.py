@@ -7,15 +7,15 @@ import weakref
 import pytest
 import torch
 
-from engine.cpu import eagle_ahead, eagle_context
-from engine.cpu.ahead import BLOCKS
-from engine.cpu.eagle_context import CompiledContext, compiled_contexts
-from engine.cpu.model import CompiledModel
-from engine.drafters.eagle_reader import EagleReader
-from engine.parts.eagle_context import ModuleContext, Read, context_of
-from engine.parts.eagle_layout import read_cell
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
+from engine.core.sampling import Sampling
+from engine.fast.cpu import eagle_ahead, eagle_context
+from engine.fast.cpu.ahead import BLOCKS
+from engine.fast.cpu.eagle_context import CompiledContext, compiled_contexts
+from engine.fast.cpu.model import CompiledModel
+from engine.methods.eagle.eagle_layout import read_cell
+from engine.methods.eagle.eagle_reader import EagleReader
+from engine.methods.shared.eagle_context import ModuleContext, Read, context_of
+from engine.model.language_model import LanguageModel
 from tests.engine.eagle_cells import LAYOUTS, H, V, checkpoint, tensors_of
 from tests.engine.tiny import tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
@@ -55,7 +55,7 @@ SEEN = [torch.eye(3, dtype=torch.bool), torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1,
 def test_everything_is_the_same(cell, target, caplog):
     """Prompts and steps of several lengths, one of them beyond the first capacity, each with a tree below it. The
     first lengths use the graphs for the usual numbers of rows."""
-    caplog.set_level("INFO", "engine.cpu.fixed")
+    caplog.set_level("INFO", "engine.fast.cpu.fixed")
     module, fast = contexts(cell, target)
     for rows in (4, 7, 30, 1, 600, 2):
         pairs = torch.randn(2, rows, H)
@@ -92,7 +92,7 @@ def agree(one, other):
 def test_levels_read_in_one_call_are_those_read_one_by_one(cell, target, count, caplog):
     """After as many pairs as a call takes, after fewer and after more; below drafted rows, too; beyond the first
     capacity; and other rows can follow once those that nobody asked for are forgotten."""
-    caplog.set_level("INFO", "engine.cpu.eagle_ahead")
+    caplog.set_level("INFO", "engine.fast.cpu.eagle_ahead")
     both = contexts(cell, target)
     assert both[1].blocks == BLOCKS and both[0].blocks == ()
     for rows in (eagle_ahead.MOST_PAIRS, 1, 3, 150, eagle_ahead.MOST_PAIRS + 1, 2):

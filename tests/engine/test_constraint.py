@@ -5,23 +5,23 @@ from itertools import pairwise
 import pytest
 import torch
 
-from engine.constraint import Constraint, masked, masked_tree
-from engine.decode import decode
-from engine.drafters import drafter, drafters
-from engine.drafters.base import Drafter
-from engine.drafters.none import NoDrafter
+from engine.core.constraint import Constraint, masked, masked_tree
+from engine.core.decode import decode
+from engine.core.drafter import Drafter
+from engine.core.load import GUESS
+from engine.core.loops import run_loop
+from engine.core.proposal import Proposal
+from engine.core.sampling import Sampling
+from engine.core.seen import Begun, Join, Probes
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.load import GUESS
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.proposal import Proposal
-from engine.sampling import Sampling
-from engine.target.seen import Begun, Join, Probes
-from engine.target.session import Session
-from engine.text import TextRequest
+from engine.methods import drafter, drafters
+from engine.methods.none.drafter import NoDrafter
+from engine.model.opening import language_model
+from engine.model.session import Session
+from engine.rules import verifier
 from engine.trace.recording import Totals
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import verifier
 from tests.engine.tiny import VOCABULARY, tiny_model
 from tests.parts import on_trial, tiny_parts
 from tests.soundness import assert_sound

@@ -5,15 +5,15 @@ import json
 import pytest
 import torch
 
-from engine.decode import decode
-from engine.drafters.base import Drafter
-from engine.drafters.dyspec import DySpecDrafter
-from engine.drafters.prompt_lookup import PromptLookupDrafter
-from engine.sampling import Sampling
-from engine.target.session import Session
-from engine.text import TextRequest
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import verifier
+from engine.core.decode import decode
+from engine.core.drafter import Drafter
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.methods.prompt_lookup.drafter import PromptLookupDrafter
+from engine.model.session import Session
+from engine.rules import verifier
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
 
 GREEDY = Sampling()

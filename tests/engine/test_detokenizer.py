@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.detokenizer import detokenizer
-from engine.ending import Ending, StopStrings
+from engine.core.detokenizer import detokenizer
+from engine.core.ending import Ending, StopStrings
 from tests.engine.tiny_tokenizers import MAKERS, byte_level, llama, word_piece
 
 NAMED_BYTES = range(3, 259)
@@ -93,7 +93,7 @@ def test_a_token_by_itself_is_shown_as_within_a_text():
 
 @pytest.mark.parametrize("name", ["byte_level", "word_ends"])
 def test_what_is_remembered_is_bounded(name, monkeypatch):
-    monkeypatch.setattr("engine.detokenizer.MOST_KNOWN", 20)
+    monkeypatch.setattr("engine.core.detokenizer.MOST_KNOWN", 20)
     tokenizer = MAKERS[name].__wrapped__()
     tokens = list(range(len(tokenizer))) * 2
     words = detokenizer(tokenizer)

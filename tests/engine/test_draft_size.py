@@ -7,14 +7,17 @@ from statistics import geometric_mean
 
 import pytest
 
-from engine.drafters import drafter
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.options import resolve
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter
 from engine.parts.loading import load_models
-from engine.policies import calibration, draft_size, patience
-from engine.policies.calibration import Measured, observed, recall, remember
-from engine.policies.draft_size import (
+from engine.rules import verifier
+from engine.sizes import calibration, draft_size, patience
+from engine.sizes.calibration import Measured, observed, recall, remember
+from engine.sizes.draft_size import (
     Known,
     best,
     key_of,
@@ -23,10 +26,7 @@ from engine.policies.draft_size import (
     settle_size,
     watched,
 )
-from engine.policies.patience import Patience
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.sizes.patience import Patience
 from presets import family
 from tests.engine.family import offered
 from tests.verifiers.tiny import tiny_models

@@ -8,19 +8,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.constraint import Constraint
-from engine.drafters import drafters
-from engine.drafters.ddtree import best_first_tree
-from engine.drafters.prompt_lookup import NgramIndex
+from engine.core.constraint import Constraint
+from engine.core.loops import run_loop
+from engine.core.options import Option, resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.options import Option, resolve
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.tree import ROOT
-from engine.verifiers import verifier
+from engine.methods import drafters
+from engine.methods.ddtree.drafter import best_first_tree
+from engine.methods.prompt_lookup.drafter import NgramIndex
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
+from engine.rules import verifier
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
 from tests.parts import on_trial, tiny_parts

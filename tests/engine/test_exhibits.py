@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from engine.exhibits import (
+from engine.core.exhibits import (
     Choice,
     Cloud,
     Clouds,

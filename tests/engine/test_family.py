@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from engine.target.generation import ends_of
+from engine.model.generation import ends_of
 from presets import KINDS, family, prompts
 from tests.engine.family import exact, tokens_of, trace_of
 from tests.grids import some

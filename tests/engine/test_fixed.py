@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from engine.cpu import fixed, passes
-from engine.cpu.budget import Budget
-from engine.cpu.fixed import SIZES, fixed_sizes
-from engine.cpu.model import CompiledModel
-from engine.cpu.store import compiled
-from engine.opening import language_model
-from engine.target.expected import Expected
+from engine.core.expected import Expected
+from engine.fast.cpu import fixed, passes
+from engine.fast.cpu.budget import Budget
+from engine.fast.cpu.fixed import SIZES, fixed_sizes
+from engine.fast.cpu.model import CompiledModel
+from engine.fast.cpu.store import compiled
+from engine.model.opening import language_model
 from tests.engine.test_compiled import FEATURES, both, logits_of, tokens, wrong_numbers
 from tests.engine.tiny import tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
@@ -102,7 +102,7 @@ def test_a_graph_that_computes_other_numbers_is_not_used(monkeypatch, caplog):
         return wrong_numbers(graph, example) if sizes else compiled(graph, example, described)
 
     monkeypatch.setattr(passes, "compiled", wrong)
-    with caplog.at_level("INFO", "engine.cpu.fixed"):
+    with caplog.at_level("INFO", "engine.fast.cpu.fixed"):
         torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == "A graph for 5 rows computes other numbers and is not used."
@@ -117,7 +117,7 @@ def test_a_graph_that_cannot_be_made_is_done_without(monkeypatch, caplog):
         return compiled(graph, example, described)
 
     monkeypatch.setattr(passes, "compiled", broken)
-    with caplog.at_level("INFO", "engine.cpu.fixed"):
+    with caplog.at_level("INFO", "engine.fast.cpu.fixed"):
         torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == "There is no graph for 5 rows: no such size"
@@ -133,7 +133,7 @@ def test_models_with_many_parameters_have_one_graph(made, monkeypatch):
 
 def test_a_host_with_little_memory_has_one_graph_a_model(made, monkeypatch):
     """It gives the numbers of the module."""
-    monkeypatch.setattr("engine.cpu.budget.graph_memory", lambda: Budget(0))
+    monkeypatch.setattr("engine.fast.cpu.budget.graph_memory", lambda: Budget(0))
     module, fast = both(tiny_hf_model("llama"))
     made.clear()
     fast.expect(FEATURES, 12, Expected(20, 300))

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from engine import grammar, grammar_process
+from engine.chat import grammar, grammar_process
+from engine.chat.grammar import Bounds, GrammarText, GrammarTokenizer, Refused, TooMuch
+from engine.chat.json_schema import JsonSchema
 from engine.errors import UserError
-from engine.grammar import Bounds, GrammarText, GrammarTokenizer, Refused, TooMuch
-from engine.json_schema import JsonSchema
 from engine.wanted import CLIENT, WANTED, Unwanted
 from presets import family
 

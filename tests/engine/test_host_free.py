@@ -9,21 +9,21 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from engine.gpu import kernel_calls
-from engine.gpu.cache import StaticCache
-from engine.gpu.host_free import HostFree, WaitsForHost
-from engine.gpu.inputs import Size, StepInputs
-from engine.gpu.question import JudgingKey
-from engine.gpu.step import chain, step
-from engine.gpu.verdict import JudgedInputs, judged
-from engine.kernels import kv_commit, tree_attention, truncation, verify_tree
-from engine.opening import language_model
-from engine.sampling import Sampling, distribution
-from engine.target.language_model import LanguageModel
+from engine.core.sampling import Sampling, distribution
+from engine.fast.gpu import kernel_calls
+from engine.fast.gpu.cache import StaticCache
+from engine.fast.gpu.host_free import HostFree, WaitsForHost
+from engine.fast.gpu.inputs import Size, StepInputs
+from engine.fast.gpu.question import JudgingKey
+from engine.fast.gpu.step import chain, step
+from engine.fast.gpu.verdict import JudgedInputs, judged
+from engine.fast.kernels import kv_commit, tree_attention, truncation, verify_tree
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 pytest.importorskip("triton")
-from engine.kernels.compiled import caught
+from engine.fast.kernels.compiled import caught
 
 META = torch.device("meta")
 

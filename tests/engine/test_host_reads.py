@@ -3,12 +3,12 @@
 import pytest
 from torch.overrides import TorchFunctionMode
 
-from engine import sampling as sampled
-from engine.chance import JudgeChance
-from engine.decode import decode
-from engine.gpu import verdict
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core import sampling as sampled
+from engine.core.chance import JudgeChance
+from engine.core.decode import decode
+from engine.core.text import TextRequest
+from engine.fast.gpu import verdict
+from engine.rules import verifier
 from tests.engine.unrecorded import PROMPT, RULES, built
 
 READING = {"tolist", "item", "cpu", "numpy", "__int__", "__float__", "__bool__", "__index__"}

@@ -3,19 +3,19 @@
 import pytest
 import torch
 
-from engine.drafters import drafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.options import resolve
+from engine.methods import drafter
+from engine.methods.shared.private_draft import own_weights, use_plain_attention
+from engine.model.hybrid import HybridModel
+from engine.model.opening import language_model
+from engine.model.states import mixers_of
+from engine.model.structure import structure_of
 from engine.parts.loading import Models
-from engine.policies.private_draft import own_weights, use_plain_attention
-from engine.sampling import Sampling
-from engine.target.hybrid import HybridModel
-from engine.target.states import mixers_of
-from engine.target.structure import structure_of
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.engine.test_constraint import Cycle
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of

@@ -7,7 +7,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.errors import UserError
-from engine.opening import load_language_model
+from engine.model.opening import load_language_model
 from engine.parts.inspection import inspect
 from tests.engine.checkpoints import (
     circle,

@@ -4,9 +4,9 @@ import openvino
 import torch
 from torch import nn
 
-from engine.cpu.joining import join_products
-from engine.cpu.runtime import core
-from engine.cpu.threads import settings
+from engine.fast.cpu.joining import join_products
+from engine.fast.cpu.runtime import core
+from engine.fast.cpu.threads import settings
 
 
 class Products(nn.Module):

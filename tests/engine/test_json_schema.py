@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator, FormatChecker
 from tokenizers import Tokenizer, decoders, models
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from engine.chat.json_schema import JsonSchema
+from engine.chat.schema_check import checked
 from engine.errors import UserError
-from engine.json_schema import JsonSchema
-from engine.schema_check import checked
 from presets import family
 
 TOKENIZER = AutoTokenizer.from_pretrained(family().target)

@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from engine.drafters.none import NoDrafter
-from engine.gpu.inputs import DeviceRows, Size
-from engine.gpu.judge import DeviceJudge
-from engine.gpu.question import JudgingKey, Question
-from engine.gpu.twins import device_twin
-from engine.gpu.verdict import JudgedInputs
-from engine.kernels.flat_tree import Places
-from engine.kernels.position_noise import noise_rows
-from engine.opening import language_model
+from engine.core.sampling import Sampling
+from engine.core.tree import DraftTree
+from engine.fast.gpu.inputs import DeviceRows, Size
+from engine.fast.gpu.judge import DeviceJudge
+from engine.fast.gpu.question import JudgingKey, Question
+from engine.fast.gpu.twins import device_twin
+from engine.fast.gpu.verdict import JudgedInputs
+from engine.fast.kernels.flat_tree import Places
+from engine.fast.kernels.position_noise import noise_rows
+from engine.methods.none.drafter import NoDrafter
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.tree import DraftTree
 from tests.engine.unrecorded import PROMPT, assert_same, built, steps_of
 
 FLAT = torch.full((16,), 1 / 16)
@@ -100,7 +100,7 @@ def test_noise_is_made_once_and_while_the_device_works(static_models, monkeypatc
         order.append("verdict")
         return numbers()
 
-    monkeypatch.setattr("engine.gpu.judge.noise_rows", noted)
+    monkeypatch.setattr("engine.fast.gpu.judge.noise_rows", noted)
     monkeypatch.setattr(DeviceJudge, "arrived", staticmethod(arrived))
     found = steps_of(
         static_models, built("chain", static_models), "rejection", Sampling(0.9, seed=3), False

@@ -6,12 +6,12 @@ from functools import partial
 import pytest
 import torch
 
+from engine.core.seen import Begun, Draft, Join, Probes
+from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.opening import language_model
-from engine.target.going_on import goes_on
-from engine.target.layers import ATTENTION, MLP, Layers
-from engine.target.seen import Begun, Draft, Join, Probes
-from engine.tree import ROOT, DraftTree
+from engine.model.going_on import goes_on
+from engine.model.layers import ATTENTION, MLP, Layers
+from engine.model.opening import language_model
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12]

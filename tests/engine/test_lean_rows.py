@@ -9,21 +9,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from engine.batch.together import decode_together
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.gpu import kernel_calls
-from engine.gpu.buffer_sets import BufferSets
-from engine.gpu.cache import StaticCache
-from engine.gpu.host_free import HostFree
-from engine.gpu.inputs import Size, StepInputs
-from engine.gpu.lean_rows import LeanRows, _normed
-from engine.gpu.precision import refuse_tf32
-from engine.gpu.step import step
-from engine.kernels import tree_attention
-from engine.opening import language_model
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.fast.gpu import kernel_calls
+from engine.fast.gpu.buffer_sets import BufferSets
+from engine.fast.gpu.cache import StaticCache
+from engine.fast.gpu.host_free import HostFree
+from engine.fast.gpu.inputs import Size, StepInputs
+from engine.fast.gpu.lean_rows import LeanRows, _normed
+from engine.fast.gpu.precision import refuse_tf32
+from engine.fast.gpu.step import step
+from engine.fast.kernels import tree_attention
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
+from engine.rules import verifier
 from tests.engine.tape import run_taped
 from tests.engine.test_static import PROMPT, TREE, drafters, steps_of, texts
 from tests.engine.tiny import CONFIGS, tiny_hf_model
@@ -126,7 +126,7 @@ class Launches(TorchDispatchMode):
 def test_few_launches_and_no_wait_for_the_host(architecture, dtype, monkeypatch):
     """A norm for which torch has no kernel on the meta device counts as one operation, as on CUDA."""
     pytest.importorskip("triton")
-    from engine.kernels.compiled import caught
+    from engine.fast.kernels.compiled import caught
 
     monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)

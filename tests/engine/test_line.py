@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from engine.policies import line as line_module
-from engine.policies.line import HOPE, Line
+from engine.methods.smartspec import line as line_module
+from engine.methods.smartspec.line import HOPE, Line
 
 
 def test_a_line_finds_what_varied_and_guesses_the_rest():

@@ -3,7 +3,7 @@
 import threading
 from dataclasses import dataclass
 
-from engine.memory import Memory, Store
+from engine.core.memory import Memory, Store
 
 
 @dataclass

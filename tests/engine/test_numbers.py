@@ -8,15 +8,15 @@ import json
 import pytest
 import torch
 
-from engine.drafters import drafters
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model
+from engine.methods import drafters
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
 from engine.parts.loading import Models
 from engine.run import pick_verifier
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting
 from tests.engine.tiny import VOCABULARY, tiny_hf_model

@@ -6,17 +6,17 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.drafters import drafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.options import resolve
+from engine.methods import drafter
+from engine.model.layers import Layers
+from engine.model.opening import language_model
+from engine.model.own_attention import ChainModel, MaskedModel
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.target.layers import Layers
-from engine.target.own_attention import ChainModel, MaskedModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
 

@@ -8,13 +8,13 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 from engine.__main__ import main
-from engine.chat import chat_prompt, checked
-from engine.drafters import drafters
+from engine.chat.turns import chat_prompt, checked
 from engine.errors import UserError
-from engine.parts.draft import open_model
+from engine.methods import drafters
+from engine.methods.shared.draft_part import open_model
+from engine.model.generation import ends_of
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
-from engine.target.generation import ends_of
 from engine.trace import read_trace
 from tests.lossless import lossless
 from tests.pairs import SIZES, make, strangers_pair, tokenizer

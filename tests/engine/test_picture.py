@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.errors import UserError
-from engine.picture import FIELD, picture_of
+from engine.model.picture import FIELD, picture_of
 from engine.trace import read_trace
 from engine.training.pictures.digits import LEVELS, SIDE
 from engine.training.pictures.tokens import PICTURE, picture_tokenizer, tokens_of

@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from engine.cpu.openings import LOOKED
-from engine.cpu.openings import SIZES as OPENINGS
-from engine.decode import decode
-from engine.opening import language_model
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.target.prompt import PromptReading
-from engine.target.seen import Draft
-from engine.target.session import Session
-from engine.text import TextRequest
-from engine.tree import DraftTree
-from engine.verifiers import verifier
+from engine.core.decode import decode
+from engine.core.sampling import Sampling
+from engine.core.seen import Draft
+from engine.core.text import TextRequest
+from engine.core.tree import DraftTree
+from engine.fast.cpu.openings import LOOKED
+from engine.fast.cpu.openings import SIZES as OPENINGS
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
+from engine.model.prompt import PromptReading
+from engine.model.session import Session
+from engine.rules import verifier
 from tests.engine.test_compiled import both, tokens
 from tests.engine.test_decode import PROMPT, Oracle
 from tests.engine.tiny import tiny_hf_model

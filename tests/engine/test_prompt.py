@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from engine.decode import decode
-from engine.drafters.chain import ChainDrafter
-from engine.opening import language_model
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.target.prompt import PromptReading
-from engine.target.session import Session
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core.decode import decode
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods.chain.drafter import ChainDrafter
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
+from engine.model.prompt import PromptReading
+from engine.model.session import Session
+from engine.rules import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]

@@ -3,11 +3,11 @@
 import pytest
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from engine.cpu.model import CompiledModel
-from engine.opening import language_model
-from engine.target import self_check
-from engine.target.own_attention import MaskedModel
-from engine.target.proven import PROVEN, ROPES, proven_way
+from engine.fast.cpu.model import CompiledModel
+from engine.model import self_check
+from engine.model.opening import language_model
+from engine.model.own_attention import MaskedModel
+from engine.model.proven import PROVEN, ROPES, proven_way
 from tests.sweep.comparing import random_module
 from tests.sweep.settings import VARIANTS
 from tests.sweep.tiny_configs import config_of

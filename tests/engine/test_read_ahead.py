@@ -5,15 +5,15 @@ import copy
 import pytest
 import torch
 
-from engine.cpu import ahead
-from engine.cpu.columns import FIRST
-from engine.cpu.model import CompiledModel
-from engine.drafters.draft_model import DraftReader
-from engine.drafters.read_ahead import RowsAhead
-from engine.policies.read_ahead import ReadAhead
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.tree import ROOT
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT
+from engine.fast.cpu import ahead
+from engine.fast.cpu.columns import FIRST
+from engine.fast.cpu.model import CompiledModel
+from engine.methods.shared.draft_model import DraftReader
+from engine.methods.shared.read_ahead import RowsAhead
+from engine.methods.shared.reading_ahead import ReadAhead
+from engine.model.language_model import LanguageModel
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
@@ -152,7 +152,7 @@ def test_rows_of_an_earlier_step_are_forgotten(pair):
 
 
 def test_large_models_and_windows_have_no_such_graphs(monkeypatch):
-    monkeypatch.setattr("engine.cpu.fixed.MOST_PARAMETERS", 10)
+    monkeypatch.setattr("engine.fast.cpu.fixed.MOST_PARAMETERS", 10)
     assert CompiledModel(tiny_hf_model("llama"), None, "large").ahead.blocks == ()
     monkeypatch.undo()
     assert CompiledModel(tiny_hf_model("mistral"), None, "windows").ahead.blocks == ()

@@ -7,9 +7,9 @@ graph freezes (see ``tests.engine.tape``).
 import pytest
 import torch
 
-from engine.gpu import verdict
-from engine.gpu.buffer_sets import BufferSets
-from engine.opening import language_model
+from engine.fast.gpu import verdict
+from engine.fast.gpu.buffer_sets import BufferSets
+from engine.model.opening import language_model
 from engine.parts.loading import Models
 from tests.engine.tape import one_operation, run_taped, taped
 from tests.engine.test_static import drafters, pair, steps_of, texts

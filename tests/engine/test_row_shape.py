@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cpu.row_shape import FEW, MANY, SWITCH, RowShape, change_in_rows, rounded
+from engine.fast.cpu.row_shape import FEW, MANY, SWITCH, RowShape, change_in_rows, rounded
 
 WANTED = st.lists(st.integers(1, 60), min_size=1, max_size=80)
 

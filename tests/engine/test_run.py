@@ -5,17 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from engine.drafters import drafters
-from engine.drafters.none import NoDrafter
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.parts.denoiser import open_denoiser
-from engine.parts.draft import open_model
+from engine.methods import drafters
+from engine.methods.none.drafter import NoDrafter
+from engine.methods.shared.denoiser_part import open_denoiser
+from engine.methods.shared.draft_part import open_model
+from engine.model.opening import language_model
+from engine.rules import verifier
 from engine.run import open_run
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
 from tests.engine.family import offered, request
 from tests.engine.tiny import tiny_hf_model
 

@@ -8,9 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import sampling as module
-from engine.errors import UserError
-from engine.sampling import (
+from engine.core import sampling as module
+from engine.core.sampling import (
     Sampling,
     display_distribution,
     distribution,
@@ -20,6 +19,7 @@ from engine.sampling import (
     stream,
     uniforms,
 )
+from engine.errors import UserError
 from tests.statistics import p_value, power
 
 many = settings(max_examples=80, deadline=None, derandomize=True)

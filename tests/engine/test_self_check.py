@@ -6,14 +6,14 @@ import pytest
 import torch
 from transformers import BertConfig, MixtralConfig
 
-from engine.cpu.model import CompiledModel, CompiledSession
 from engine.errors import UserError
-from engine.opening import language_model
-from engine.target import admission, self_check
-from engine.target.language_model import LanguageModel
-from engine.target.own_attention import ChainModel
-from engine.target.proven import PROVEN
-from engine.target.row_mask import RowMask
+from engine.fast.cpu.model import CompiledModel, CompiledSession
+from engine.model import admission, self_check
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
+from engine.model.own_attention import ChainModel
+from engine.model.proven import PROVEN
+from engine.model.row_mask import RowMask
 from tests.engine.tiny import WINDOW, tiny_hf_model
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
@@ -27,7 +27,7 @@ def fresh_memory(monkeypatch, tmp_path):
 @pytest.fixture
 def unproven(monkeypatch):
     """No class is proven."""
-    monkeypatch.setattr("engine.target.proven.PROVEN", {})
+    monkeypatch.setattr("engine.model.proven.PROVEN", {})
 
 
 @pytest.fixture
@@ -107,11 +107,11 @@ def test_a_forgotten_column_is_noticed(unproven, monkeypatch):
         return session
 
     for name in (
-        "engine.target.language_model.LanguageModel",
-        "engine.cpu.model.CompiledModel",
-        "engine.gpu.model.JoinedModel",
-        "engine.target.own_attention.MaskedModel",
-        "engine.target.own_attention.ChainModel",
+        "engine.model.language_model.LanguageModel",
+        "engine.fast.cpu.model.CompiledModel",
+        "engine.fast.gpu.model.JoinedModel",
+        "engine.model.own_attention.MaskedModel",
+        "engine.model.own_attention.ChainModel",
     ):
         monkeypatch.setattr(f"{name}.session", short)
     with pytest.raises(UserError, match="gets other logits than GPT2LMHeadModel gives it"):

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from engine.cpu.runtime import core
-from engine.cpu.sharing import LEAST, share_matrices
-from engine.cpu.store import _content, compiled
+from engine.fast.cpu.runtime import core
+from engine.fast.cpu.sharing import LEAST, share_matrices
+from engine.fast.cpu.store import _content, compiled
 
 
 def product_twice(second: np.ndarray):

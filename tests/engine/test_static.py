@@ -5,17 +5,17 @@ from itertools import chain
 import pytest
 import torch
 
-from engine.decode import decode
-from engine.drafters.chain import ChainDrafter
-from engine.drafters.dyspec import DySpecDrafter
-from engine.drafters.prompt_lookup import PromptLookupDrafter
-from engine.gpu.buffer_sets import MARGIN
-from engine.gpu.inputs import ROWS, DeviceRows, Size, StepInputs
-from engine.opening import language_model
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core.decode import decode
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.fast.gpu.buffer_sets import MARGIN
+from engine.fast.gpu.inputs import ROWS, DeviceRows, Size, StepInputs
+from engine.methods.chain.drafter import ChainDrafter
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.methods.prompt_lookup.drafter import PromptLookupDrafter
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
+from engine.rules import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9, 2, 6]
@@ -90,8 +90,8 @@ def test_nothing_of_a_padded_row_is_left_behind():
 
 
 def test_growing_beyond_the_buffers(monkeypatch):
-    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 0)
-    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 1)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.MARGIN", 0)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.SMALLEST", 1)
     plain, static = pair("llama")
     one, other = (ChainDrafter(CHAIN, plain, VOCABULARY) for _ in range(2))
     assert texts(steps_of(static, one, count=40)) == texts(steps_of(plain, other, count=40))

@@ -3,23 +3,23 @@
 import pytest
 import torch
 
-from engine.decode import decode
-from engine.drafters.ddtree import DDTreeDrafter
-from engine.drafters.dflash import DFlashDrafter
-from engine.gpu import block_context, kernel_calls
-from engine.gpu.best_first import BestFirst
-from engine.gpu.block_buffers import denoise, draft, read
-from engine.gpu.block_context import StaticContext, buffer_sets_of, static_contexts
-from engine.gpu.cache import StaticCache
-from engine.gpu.choice import OneEach
-from engine.gpu.host_free import HostFree
-from engine.gpu.inputs import Size, StepInputs
-from engine.kernels import tree_attention
-from engine.opening import language_model
-from engine.parts.block_context import ModuleContext, context_of
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core.decode import decode
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.fast.gpu import block_context, kernel_calls
+from engine.fast.gpu.best_first import BestFirst
+from engine.fast.gpu.block_buffers import denoise, draft, read
+from engine.fast.gpu.block_context import StaticContext, buffer_sets_of, static_contexts
+from engine.fast.gpu.cache import StaticCache
+from engine.fast.gpu.choice import OneEach
+from engine.fast.gpu.host_free import HostFree
+from engine.fast.gpu.inputs import Size, StepInputs
+from engine.fast.kernels import tree_attention
+from engine.methods.ddtree.drafter import DDTreeDrafter
+from engine.methods.dflash.drafter import DFlashDrafter
+from engine.methods.shared.block_context import ModuleContext, context_of
+from engine.model.opening import language_model
+from engine.rules import verifier
 from tests.engine.test_compiled_block import BLOCK, LAYERS, WIDTH, drafter
 from tests.verifiers.tiny import tiny_models
 
@@ -27,8 +27,8 @@ from tests.verifiers.tiny import tiny_models
 @pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)
 def test_everything_is_the_same(changes, monkeypatch):
     """Prompts and steps of several sizes, buffers that must grow, and a set that has been used before."""
-    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 0)
-    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 1)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.MARGIN", 0)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.SMALLEST", 1)
     monkeypatch.setattr(block_context, "CAPACITY", 16)
     model = drafter(**changes)
     sets, buffers = buffer_sets_of(model), None
@@ -69,7 +69,7 @@ def test_drafts_are_those_of_the_plain_way(kind, options, temperature, monkeypat
 
 def test_no_pass_asks_the_host_anything(monkeypatch):
     pytest.importorskip("triton")
-    from engine.kernels.compiled import caught
+    from engine.fast.kernels.compiled import caught
 
     monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)
@@ -98,7 +98,7 @@ CHOICES = [
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
     pytest.importorskip("triton")
-    from engine.kernels.compiled import caught
+    from engine.fast.kernels.compiled import caught
 
     monkeypatch.setattr(kernel_calls, "takes", lambda tensor: True)
     monkeypatch.setattr(tree_attention, "on_gpu", lambda tensor: True)

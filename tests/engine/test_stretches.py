@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.cpu import store
-from engine.cpu.budget import Budget
-from engine.cpu.model import CompiledModel
-from engine.opening import language_model
-from engine.target.language_model import LanguageModel
-from engine.target.layers import ATTENTION, Layers
-from engine.target.seen import Begun, Draft
-from engine.tree import ROOT, DraftTree
+from engine.core.seen import Begun, Draft
+from engine.core.tree import ROOT, DraftTree
+from engine.fast.cpu import store
+from engine.fast.cpu.budget import Budget
+from engine.fast.cpu.model import CompiledModel
+from engine.model.language_model import LanguageModel
+from engine.model.layers import ATTENTION, Layers
+from engine.model.opening import language_model
 from tests.engine.tiny import tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
@@ -117,8 +117,8 @@ def test_states_of_a_whole_pass_are_normed():
 
 
 def test_one_that_gives_other_numbers_is_not_used(caplog, monkeypatch):
-    monkeypatch.setattr("engine.cpu.stretches._close", lambda *_: False)
-    log = logging.getLogger("engine.cpu.store")
+    monkeypatch.setattr("engine.fast.cpu.stretches._close", lambda *_: False)
+    log = logging.getLogger("engine.fast.cpu.store")
     monkeypatch.setattr(log, "disabled", False)  # another test's library may have silenced it
     with caplog.at_level(logging.WARNING, log.name):
         model = compiled("llama", [1])
@@ -137,7 +137,7 @@ def test_a_graph_that_cannot_be_made_when_a_pass_wants_it_is_done_without(
 ):
     """With little room, no stretch was made before the pass. Each of the two is tried once."""
     budget = Budget(room)
-    monkeypatch.setattr("engine.cpu.budget.graph_memory", lambda: budget)
+    monkeypatch.setattr("engine.fast.cpu.budget.graph_memory", lambda: budget)
     model, asked = language_model(tiny_hf_model("llama"), None, "tiny"), []
 
     def refuses(graph, given, described, *how, **options):
@@ -147,7 +147,7 @@ def test_a_graph_that_cannot_be_made_when_a_pass_wants_it_is_done_without(
         return store.compiled(graph, given, described, *how, **options)
 
     for place in ("stretches", "model"):
-        monkeypatch.setattr(f"engine.cpu.{place}.compiled", refuses)
+        monkeypatch.setattr(f"engine.fast.cpu.{place}.compiled", refuses)
     model.prepare_stretches([1], 2)
     session, plain = model.session(64), LanguageModel(model.model, None, "plain").session(64)
     for one in (session, plain):

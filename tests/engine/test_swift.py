@@ -6,20 +6,20 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from engine.chance import Chance
-from engine.constraint import Constraint
-from engine.drafters.base import Kept, Start
-from engine.drafters.swift import SwiftDrafter
-from engine.loops import run_loop
-from engine.memory import Memory
-from engine.opening import language_model
-from engine.options import resolve
+from engine.core.chance import Chance
+from engine.core.constraint import Constraint
+from engine.core.drafter import Kept, Start
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods.swift.drafter import SwiftDrafter
+from engine.methods.swift.skipping import SkipSearch, candidates
+from engine.model.layers import ATTENTION, MLP, Layers, cost_share
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.policies.skipping import SkipSearch, candidates
-from engine.sampling import Sampling
-from engine.target.layers import ATTENTION, MLP, Layers, cost_share
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]

@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.drafters import drafters
-from engine.drafters.ead import EntropyAdaptiveDrafter, entropy
+from engine.core.loops import LOOPS, run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import LOOPS, run_loop
-from engine.options import resolve
+from engine.methods import drafters
+from engine.methods.ead.drafter import EntropyAdaptiveDrafter, entropy
+from engine.model.session import Session
 from engine.parts.loading import ModelPaths
+from engine.rules import verifier
 from engine.run import open_run
-from engine.sampling import Sampling
-from engine.target.session import Session
-from engine.text import TextRequest
-from engine.verifiers import verifier
 from presets import family
 from tests.engine.family import request, tokens_of, trace_of
 from tests.verifiers.tiny import tiny_models

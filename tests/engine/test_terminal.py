@@ -11,9 +11,9 @@ import pytest
 
 from engine.__main__ import main
 from engine.cache_folder import cache_folder
+from engine.cli.terminal import as_unicode
 from engine.errors import UserError
 from engine.printable import one_line, printable
-from engine.terminal import as_unicode
 from engine.trace import Outlet, read_trace
 from tests.grids import some
 

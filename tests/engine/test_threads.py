@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from engine.cpu import threads as cpu_threads
-from engine.cpu.calls import Calls
-from engine.cpu.runtime import core
-from engine.cpu.store import compiled
-from engine.cpu.threads import fewest_that_pays, settings
+from engine.core.threads import halved, is_halved, torch_threads
+from engine.fast.cpu import threads as cpu_threads
+from engine.fast.cpu.calls import Calls
+from engine.fast.cpu.runtime import core
+from engine.fast.cpu.store import compiled
+from engine.fast.cpu.threads import fewest_that_pays, settings
+from engine.model.session import Session
 from engine.run import RunRequest, open_run
-from engine.target.session import Session
-from engine.threads import halved, is_halved, torch_threads
 from presets import family
 
 

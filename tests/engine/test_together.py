@@ -5,20 +5,20 @@ from dataclasses import replace
 import pytest
 
 from engine.batch.together import decode_together
-from engine.decode import decode
-from engine.drafters import drafter as drafter_class
-from engine.drafters.chain import ChainDrafter
-from engine.drafters.dyspec import DySpecDrafter
-from engine.drafters.none import NoDrafter
-from engine.drafters.prompt_lookup import PromptLookupDrafter
-from engine.gpu.text_buffers import TextBuffers
-from engine.opening import language_model, load_language_model
-from engine.options import resolve
+from engine.core.decode import decode
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.fast.gpu.text_buffers import TextBuffers
+from engine.methods import drafter as drafter_class
+from engine.methods.chain.drafter import ChainDrafter
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.methods.none.drafter import NoDrafter
+from engine.methods.prompt_lookup.drafter import PromptLookupDrafter
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model, load_language_model
 from engine.parts.loading import load_models
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from presets import family, prompts
 from tests.engine.family import offered
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.exhibits import Words
-from engine.tree import ROOT, DraftTree, Draw
+from engine.core.exhibits import Words
+from engine.core.tree import ROOT, DraftTree, Draw
 from tests.soundness import assert_sound
 from tests.trees import trees
 

@@ -5,12 +5,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.parts.unmasking_filter import UnmaskingFilter
-from engine.policies.coherent import Coherent
-from engine.policies.learned_filter import LearnedFilter
-from engine.policies.local_leap import LocalLeap
-from engine.policies.semantic_blocks import SemanticBlocks
-from engine.policies.unmasking import AllAtOnce, Canvas, Confident, fill_in
+from engine.methods.adablock.semantic_blocks import SemanticBlocks
+from engine.methods.ccd.coherent import Coherent
+from engine.methods.learn2pd.learned_filter import LearnedFilter
+from engine.methods.learn2pd.part import UnmaskingFilter
+from engine.methods.localleap.local_leap import LocalLeap
+from engine.methods.shared.unmasking_order import AllAtOnce, Canvas, Confident, fill_in
 
 
 def rows(confidences, tokens=None):

@@ -3,16 +3,16 @@
 import pytest
 
 from engine.batch.together import decode_together
-from engine.drafters import drafters
-from engine.drafters.none import NoDrafter
-from engine.gpu.device_tree import DeviceTree
-from engine.gpu.inputs import Size
-from engine.opening import language_model
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.tree import DraftTree
+from engine.fast.gpu.device_tree import DeviceTree
+from engine.fast.gpu.inputs import Size
+from engine.methods import drafters
+from engine.methods.none.drafter import NoDrafter
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.tree import DraftTree
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 from tests.engine.unrecorded import JUDGED, PROMPT, RULES, assert_same, built, steps_of, texts
 from tests.grids import some

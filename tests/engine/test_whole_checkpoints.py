@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, GPTJConfig, GPTNeoConfig, LlamaConfig, MixtralConfig
 
 from engine.errors import UserError
-from engine.opening import load_language_model
+from engine.model.opening import load_language_model
 from engine.parts import admission
 from engine.parts.admission import Allowed, admit
 from engine.parts.hub import is_hub_name

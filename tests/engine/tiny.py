@@ -13,8 +13,8 @@ from transformers import (
     Qwen3Config,
 )
 
-from engine.opening import language_model
-from engine.target.language_model import LanguageModel
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
 
 VOCABULARY = 61
 WINDOW = 12  # shorter than the texts of the tests, so that it matters

@@ -1,12 +1,12 @@
 """Runs of every drafter on tiny models, and the comparison of an unrecorded run with a recorded one."""
 
-from engine.drafters import drafters
-from engine.drafters.base import Drafter
-from engine.loops import run_loop
+from engine.core.drafter import Drafter
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafters
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 from tests.parts import on_trial
 
 PROMPT = [3, 5, 7, 3, 5]

@@ -10,7 +10,11 @@ import torch
 
 collect_ignore_glob = [] if torch.cuda.is_available() else ["test_*.py"]
 
-CAPTURES = ("engine.gpu.buffer_sets", "engine.gpu.kernel_calls", "engine.kernels.lang")
+CAPTURES = (
+    "engine.fast.gpu.buffer_sets",
+    "engine.fast.gpu.kernel_calls",
+    "engine.fast.kernels.lang",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -5,11 +5,11 @@ import copy
 import pytest
 import torch
 
-from engine.drafters.chain import ChainDrafter
-from engine.drafters.dyspec import DySpecDrafter
-from engine.opening import language_model
+from engine.core.sampling import Sampling
+from engine.methods.chain.drafter import ChainDrafter
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling
 from tests.engine.test_unrecorded import Wide
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 from tests.engine.unrecorded import RULES, steps_of, texts

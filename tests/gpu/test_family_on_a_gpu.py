@@ -4,11 +4,11 @@ from functools import cache
 
 import pytest
 
-from engine.drafters import drafters
-from engine.options import resolve
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.methods import drafters
 from engine.parts.loading import load_models
-from engine.policies.draft_size import settle_size
-from engine.sampling import Sampling
+from engine.sizes.draft_size import settle_size
 from presets import family, prompts
 from tests.engine.family import exact, tokens_of, trace_of
 from tests.engine.unrecorded import JUDGED, assert_same, steps_of

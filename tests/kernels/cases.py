@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from engine.chance import JudgeChance
-from engine.kernels.bits import AncestorBits, pack
-from engine.kernels.flat_tree import FlatTree
-from engine.sampling import Sampling, position_noise
-from engine.tree import DraftTree
-from engine.verifiers import Case, Verdict, verifier
+from engine.core.chance import JudgeChance
+from engine.core.sampling import Sampling, position_noise
+from engine.core.tree import DraftTree
+from engine.fast.kernels.bits import AncestorBits, pack
+from engine.fast.kernels.flat_tree import FlatTree
+from engine.rules import Case, Verdict, verifier
 
 POSITION = 11  # of the first drafted token
 WORDS = {"status": ("ignored", "rejected", "accepted"), "final": ("bonus", "recovered")}

@@ -10,13 +10,7 @@ import os
 
 import torch
 
-from engine.kernels import (
-    kv_commit,
-    position_noise,
-    tree_attention,
-    truncation,
-    verify_tree,
-)
+from engine.fast.kernels import kv_commit, position_noise, tree_attention, truncation, verify_tree
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 CPU = torch.device("cpu")

@@ -8,22 +8,22 @@ import torch
 
 import engine
 from engine.__main__ import main
-from engine.drafters.chain import ChainDrafter
-from engine.gpu.bench import ablation, costs, report
-from engine.gpu.bench.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
-from engine.gpu.bench.end_to_end import PLAIN, end_to_end, greedy_equality
-from engine.gpu.bench.goals import kernel_goals, step_goals
-from engine.gpu.bench.steps import step_times
-from engine.gpu.bench.timing import Deadline
-from engine.gpu.bench.trees import binary_tree
-from engine.gpu.bench.without import COMPILED, PIECES
-from engine.gpu.model import JoinedModel, StaticModel
-from engine.gpu.text import DeviceText
-from engine.options import resolve
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import Text, TextRequest, text_of
+from engine.fast.gpu.bench import ablation, costs, report
+from engine.fast.gpu.bench.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
+from engine.fast.gpu.bench.end_to_end import PLAIN, end_to_end, greedy_equality
+from engine.fast.gpu.bench.goals import kernel_goals, step_goals
+from engine.fast.gpu.bench.steps import step_times
+from engine.fast.gpu.bench.timing import Deadline
+from engine.fast.gpu.bench.trees import binary_tree
+from engine.fast.gpu.bench.without import COMPILED, PIECES
+from engine.fast.gpu.model import JoinedModel, StaticModel
+from engine.fast.gpu.text import DeviceText
+from engine.methods.chain.drafter import ChainDrafter
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import Text, TextRequest, text_of
-from engine.verifiers import verifier
+from engine.rules import verifier
 from presets import family, prompts
 from tests.engine.tiny import tiny_hf_model
 from tests.soundness import assert_sound
@@ -110,7 +110,7 @@ def test_steps_are_measured_at_toy_size():
 
 def test_the_trained_pair_is_raced_and_compared(monkeypatch, tmp_path):
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setattr("engine.policies.draft_size.TOKENS", 2)
+    monkeypatch.setattr("engine.sizes.draft_size.TOKENS", 2)
     texts = [card["prompt"] for card in prompts("story")[:2]]
     rows = end_to_end(family(), texts[:1], Deadline(600), "float32", tokens=6)
     rows += greedy_equality(family(), texts, Deadline(600), tokens=6)

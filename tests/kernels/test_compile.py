@@ -1,14 +1,14 @@
 """Every kernel compiles for every GPU that is supported, on a machine without one.
 
-`python -m engine.kernels.compiled` prints the table of registers, stack and shared memory.
+`python -m engine.fast.kernels.compiled` prints the table of registers, stack and shared memory.
 """
 
 import pytest
 
 pytest.importorskip("triton")
 
-from engine.kernels.compiled import measure, table
-from engine.kernels.hardware import KNOWN
+from engine.fast.kernels.compiled import measure, table
+from engine.fast.kernels.hardware import KNOWN
 
 # Every kernel on the GPU that most people rent; on other GPUs, those that need the most registers
 # or shared memory. The plans for sm_89 are those for sm_86.

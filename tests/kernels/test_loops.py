@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import engine.kernels
+import engine.fast.kernels
 
-FILES = sorted(Path(engine.kernels.__file__).parent.glob("*.py"))
+FILES = sorted(Path(engine.fast.kernels.__file__).parent.glob("*.py"))
 
 
 def names_lost(source: str) -> list[str]:

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.gpu.inputs import ROWS
-from engine.gpu.kernel_calls import MOST_ROWS
-from engine.kernels.attention_plan import MOST_PARTS, places, plan
-from engine.kernels.hardware import HOPPER, KNOWN
-from engine.target.session import PREFILL_ROWS
+from engine.fast.gpu.inputs import ROWS
+from engine.fast.gpu.kernel_calls import MOST_ROWS
+from engine.fast.kernels.attention_plan import MOST_PARTS, places, plan
+from engine.fast.kernels.hardware import HOPPER, KNOWN
+from engine.model.session import PREFILL_ROWS
 
 KV_HEADS, HEAD, BF16 = 8, 128, 2
 

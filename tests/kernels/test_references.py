@@ -5,11 +5,11 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.gpu.attention import KernelRowMask
-from engine.kernels.bits import pack, unpack
-from engine.kernels.kv_commit import kv_commit
-from engine.kernels.tree_attention import tree_attention, visible
-from engine.kernels.verify_tree import RULES, verify_tree
+from engine.fast.gpu.attention import KernelRowMask
+from engine.fast.kernels.bits import pack, unpack
+from engine.fast.kernels.kv_commit import kv_commit
+from engine.fast.kernels.tree_attention import tree_attention, visible
+from engine.fast.kernels.verify_tree import RULES, verify_tree
 from tests.kernels.cases import attention_inputs, mask_of, peaked, same_verdict, with_random_q
 from tests.trees import trees
 

@@ -9,9 +9,9 @@ pytest.importorskip("triton")
 
 from triton.runtime.errors import OutOfResources
 
-from engine.gpu import kernel_calls
-from engine.kernels import tree_attention
-from engine.kernels.lang import on_gpu, runs_on
+from engine.fast.gpu import kernel_calls
+from engine.fast.kernels import tree_attention
+from engine.fast.kernels.lang import on_gpu, runs_on
 from tests.engine.test_static import drafters, pair, steps_of, texts
 
 NO_GPU = torch.device("cpu")  # no compiled kernel runs on CPU tensors, with or without a GPU

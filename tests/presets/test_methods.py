@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from engine.drafters import drafters
 from engine.errors import UserError
-from engine.parts.eagle_layout import AFTER, BEFORE
+from engine.methods import drafters
+from engine.methods.eagle.eagle_layout import AFTER, BEFORE
 from engine.parts.files import write_part
+from engine.rules import verifiers
 from engine.trace import read_trace
 from engine.training.students.drafts import KEPT
-from engine.verifiers import verifiers
 from presets import cards, examples, methods, preset, presets, trace_file
 from presets.methods import HERE, MEASURED, measuring, own_trace, read_cards
 from presets.methods.measuring import LARGEST, measure, measured

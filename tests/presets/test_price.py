@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from engine.opening import load_language_model
-from engine.price import judged, price
+from engine.model.opening import load_language_model
+from engine.trace.price import judged, price
 from presets import family
 from presets.__main__ import main
 from presets.methods import cards, pricing

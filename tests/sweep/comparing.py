@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
-from engine.drafters import drafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.options import resolve
+from engine.methods import drafter
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.rules import verifier
 
 DRAFTERS = ("none", "prompt_lookup", "dyspec")
 NEW = 24

@@ -11,9 +11,9 @@ and some settings of them (behind a comma), tiny, with random weights, in fp32 o
 the engine, which are compared with the model's own `generate`. A text is *equal* token for token, or the model is *refused* with a
 sentence, or *not buildable* here. Trees (`dyspec`) are refused where only chains are read right.
 
-The embedded family and other architectures that the tests have proven (`engine/target/proven.py`) open without a check. Any other model is
+The embedded family and other architectures that the tests have proven (`engine/model/proven.py`) open without a check. Any other model is
 read a few short texts by when it is opened first, by its module and by the engine, as a chain and as a tree, also across its windows and on both
-sides of the length it was trained for first (`engine/target/self_check.py`); where the two differ it is refused. Lengths beyond 640 tokens are not
+sides of the length it was trained for first (`engine/model/self_check.py`); where the two differ it is refused. Lengths beyond 640 tokens are not
 tried: such a model is offered up to them. What was found out is kept by configuration and library version. `python -m
 tests.engine.self_check_cost` measures the check: on the embedded target, as though it were not proven, a quarter of a processor second.
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from engine.core.options import resolve
 from engine.errors import UserError
-from engine.options import resolve
-from engine.parts.diffusion_lm import ReadText
+from engine.methods.deer.part import ReadText
 from engine.parts.kinds import kind_of
 from engine.training.students import student_class
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from engine.errors import UserError
-from engine.parts.denoiser import open_denoiser
-from engine.parts.dflash_model import DFlashConfig, DFlashModel
+from engine.methods.shared.denoiser_part import open_denoiser
+from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 
 CONFIG = DFlashConfig(
     vocab_size=64,

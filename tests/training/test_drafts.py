@@ -7,8 +7,8 @@ import torch
 from transformers import LlamaForCausalLM
 
 from engine.bench import aligned
+from engine.core.options import resolve
 from engine.errors import UserError
-from engine.options import resolve
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run

@@ -10,16 +10,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.drafters.eagle import EagleDrafter
-from engine.drafters.eagle_reader import EagleReader
-from engine.loops import run_loop
-from engine.opening import language_model
-from engine.options import resolve
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods.eagle.drafter import EagleDrafter
+from engine.methods.eagle.eagle_reader import EagleReader
+from engine.methods.eagle.part import KIND
+from engine.methods.eagle.recipe import EagleStudent
+from engine.model.opening import language_model
 from engine.parts.digest import FIELD
-from engine.parts.eagle import KIND
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.training.eagle import (
     DECAY,
     FEATURES,
@@ -32,8 +34,6 @@ from engine.training.eagle import (
     unrolled,
     unrolled_loss,
 )
-from engine.training.students.eagle import EagleStudent
-from engine.verifiers import verifier
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive

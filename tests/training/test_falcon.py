@@ -4,11 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.options import resolve
-from engine.parts.falcon_context import FalconContext
+from engine.core.options import resolve
+from engine.methods.falcon.falcon_context import FalconContext
+from engine.methods.falcon.recipe import FalconStudent
 from engine.training.eagle import FEATURES, TOKENS
 from engine.training.falcon import SOFT, accepted, block_loss, glances, through
-from engine.training.students.falcon import FalconStudent
 from tests.training.lessons import greedy_text, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.parts.dflash_model import DFlashModel
+from engine.methods.shared.dflash_model import DFlashModel
 from engine.training import answers, compare, evaluate, figures, gains
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model, export_tokenizer

@@ -2,14 +2,14 @@
 
 import pytest
 
-from engine.decode import decode
-from engine.drafters import drafter
-from engine.options import resolve
+from engine.core.decode import decode
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter
 from engine.parts.loading import load_models
-from engine.sampling import Sampling
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.training import gains
-from engine.verifiers import verifier
 from presets import family, prompts
 from tests.verifiers.tiny import tiny_models
 

@@ -11,13 +11,13 @@ import torch
 from torch.nn.functional import one_hot
 from transformers import LlamaForCausalLM
 
-from engine.drafters import drafter
-from engine.drafters.fixed_shape import cheapest_shape
-from engine.opening import language_model
-from engine.options import resolve
+from engine.core.options import resolve
+from engine.methods import drafter
+from engine.methods.shared.fixed_shape import cheapest_shape
+from engine.methods.shared.head_ranks import FIELD, RANKS
+from engine.model.opening import language_model
 from engine.parts.digest import FIELD as TARGET
 from engine.parts.digest import digest_of
-from engine.parts.head_ranks import FIELD, RANKS
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from engine.training.__main__ import main

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from engine.opening import load_language_model
-from engine.target.hybrid import HybridModel
+from engine.model.hybrid import HybridModel
+from engine.model.opening import load_language_model
 from engine.training.budget import Budget
 from engine.training.hybrid_pair import HybridPlan, train_hybrid
 

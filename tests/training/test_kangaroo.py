@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from engine.drafters.kangaroo import KangarooDrafter
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.options import resolve
-from engine.parts.kangaroo import KIND
+from engine.methods.kangaroo.drafter import KangarooDrafter
+from engine.methods.kangaroo.part import KIND
 from engine.parts.loading import Models
-from engine.sampling import Sampling
-from engine.text import TextRequest
+from engine.rules import verifier
 from engine.training.part_recipe import accepted_length
 from engine.training.student import taught
 from engine.training.students import student_class
-from engine.verifiers import verifier
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
 pytestmark = pytest.mark.exhaustive

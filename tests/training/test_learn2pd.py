@@ -5,16 +5,16 @@ from itertools import pairwise
 import pytest
 import torch
 
+from engine.core.options import resolve
 from engine.errors import UserError
-from engine.options import resolve
-from engine.parts.dflash_model import DFlashModel
+from engine.methods.learn2pd.learned_filter import LearnedFilter
+from engine.methods.learn2pd.part import check_denoiser
+from engine.methods.learn2pd.recipe import FilterStudent, Pass
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.methods.shared.unmasking_order import Canvas, fill_in
 from engine.parts.kinds import kind_of
-from engine.parts.unmasking_filter import check_denoiser
-from engine.policies.learned_filter import LearnedFilter
-from engine.policies.unmasking import Canvas, fill_in
 from engine.training.diffusion import diffusion_config, start_from
 from engine.training.students import student_class
-from engine.training.students.learn2pd import FilterStudent, Pass
 from tests.training.lessons import greedy_text, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.parts.dflash_model import DFlashModel
+from engine.methods.shared.dflash_model import DFlashModel
 from engine.training import acceptance, alignment, loop
 from engine.training.budget import Budget, rate_scale
 from engine.training.checkpoint import export_model

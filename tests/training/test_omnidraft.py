@@ -6,10 +6,10 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.options import resolve
-from engine.parts.spelling import Spelling
+from engine.core.options import resolve
+from engine.methods.omnidraft.recipe import ForeignStudent
+from engine.methods.omnidraft.spelling import Spelling
 from engine.training.models import draft_config
-from engine.training.students.omnidraft import ForeignStudent
 from tests.training.conftest import SMALL
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from engine.options import resolve
-from engine.target.seen import Draft, Probes
+from engine.core.options import resolve
+from engine.core.seen import Draft, Probes
+from engine.core.tree import ROOT, DraftTree
 from engine.training.student import taught
 from engine.training.students import student_class
-from engine.tree import ROOT, DraftTree
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
 pytestmark = pytest.mark.exhaustive

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from engine.options import resolve
+from engine.core.options import resolve
+from engine.methods.s2d.recipe import SortedStudent
 from engine.training.student import Student
-from engine.training.students.s2d import SortedStudent
 from tests.training.lessons import lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive

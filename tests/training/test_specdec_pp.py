@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.options import resolve
+from engine.core.options import resolve
 from engine.parts.kinds import kind_of
 from engine.training.models import target_config
 from engine.training.student import taught

@@ -11,22 +11,22 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.chance import DraftChance
-from engine.drafters.base import Start
-from engine.drafters.eagle import EagleDrafter
+from engine.core.chance import DraftChance
+from engine.core.drafter import Start
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT
 from engine.errors import UserError
-from engine.opening import language_model
-from engine.options import resolve
-from engine.parts.eagle import KIND
-from engine.parts.eagle_layout import AFTER, BEFORE, read_cell, write_cell
+from engine.methods.eagle.drafter import EagleDrafter
+from engine.methods.eagle.eagle_layout import AFTER, BEFORE, read_cell, write_cell
+from engine.methods.eagle.part import KIND
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.sampling import Sampling
 from engine.training import tree_reward
 from engine.training.__main__ import main
 from engine.training.eagle import new_cell
 from engine.training.students import student_class
 from engine.training.tree_reward import GrownTree, Lender, Policy
-from engine.tree import ROOT
 from tests.training.lessons import lesson, own_text, tiny_target
 from tests.training.test_eagle import opened
 from tests.training.test_eagle import student as eagle_student

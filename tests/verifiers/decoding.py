@@ -1,6 +1,6 @@
 """The exact law of the tokens that one step of the real decode loop writes, by enumerating every branch.
 
-Drafter, loop and verifier run unchanged; their source of chance (``engine.chance``) asks an oracle. Steps
+Drafter, loop and verifier run unchanged; their source of chance (``engine.core.chance``) asks an oracle. Steps
 before the one under test use dice instead, so that it starts from a state that a run really leaves behind.
 If every step has the target's law, whatever came before it, so has the run.
 """
@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from engine.chance import Chance
-from engine.constraint import Constraint, masked
-from engine.drafters import Drafter
-from engine.loops import run_loop
+from engine.core.chance import Chance
+from engine.core.constraint import Constraint, masked
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling, distribution
+from engine.core.text import TextRequest
+from engine.methods import Drafter
 from engine.parts.loading import Models
-from engine.sampling import Sampling, distribution
-from engine.text import TextRequest
-from engine.verifiers import Case, Judgement, Verdict, Verifier
+from engine.rules import Case, Judgement, Verdict, Verifier
 from tests.verifiers.enumeration import (
     Law,
     Oracle,

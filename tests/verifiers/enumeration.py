@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from engine.chance import DraftChance, JudgeChance
-from engine.sampling import Sampling
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import Case, Judgement, Verdict, Verifier
+from engine.core.chance import DraftChance, JudgeChance
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT, DraftTree
+from engine.rules import Case, Judgement, Verdict, Verifier
 
 KEPT, REFUSED = 0.0, 1 - 2**-53  # coins that keep or refuse a token, unless accept is 0 or 1
 

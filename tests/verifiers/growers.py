@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from engine.tree import ROOT, DraftTree
+from engine.core.tree import ROOT, DraftTree
 from tests.verifiers.enumeration import Oracle, Path, World, path_of
 
 Plan = Callable[[Path], tuple[str, int]]

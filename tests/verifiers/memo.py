@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from engine.core.seen import Draft, Seen
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
-from engine.target.language_model import LanguageModel
-from engine.target.seen import Draft, Seen
 
 
 def remembering(models: Models) -> Models:
@@ -48,7 +48,7 @@ class MemoModel:
 
 
 class MemoSession:
-    """Has the interface of ``engine.target.session.Session``."""
+    """Has the interface of ``engine.model.session.Session``."""
 
     blocks = ()
     postponed = 0

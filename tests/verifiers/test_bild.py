@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from engine.catalogue import catalogue
-from engine.chance import JudgeChance
-from engine.drafters.bild import BigLittleDrafter
+from engine.core.chance import JudgeChance
+from engine.core.exhibits import Table
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.exhibits import Table
-from engine.loops import run_loop
-from engine.options import resolve
+from engine.methods.bild.drafter import BigLittleDrafter
+from engine.rules import Case, verifier
 from engine.run import open_run
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import Case, verifier
 from tests.engine.family import request, trace_of
 from tests.verifiers.tiny import tiny_models
 

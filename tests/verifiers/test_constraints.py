@@ -7,18 +7,18 @@ import pytest
 import torch
 from jsonschema import validate
 
-from engine.constraint import Constraint
-from engine.drafters import drafters
+from engine.chat.json_schema import JsonSchema
+from engine.core.constraint import Constraint
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.json_schema import JsonSchema
-from engine.loops import run_loop
-from engine.opening import load_language_model
-from engine.options import resolve
+from engine.methods import drafters
+from engine.model.opening import load_language_model
+from engine.rules import verifier
 from engine.run import RunRequest, open_run
-from engine.sampling import Sampling
-from engine.text import TextRequest
 from engine.trace import read_trace
-from engine.verifiers import verifier
 from presets import family
 from tests.grids import some
 from tests.verifiers.decoding import step_error

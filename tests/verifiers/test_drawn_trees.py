@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from engine.chance import DraftChance
-from engine.drafters.base import Start
-from engine.drafters.levels import favourites
-from engine.drafters.mdsd import MDSDGreedy
-from engine.drafters.multi_chain import MultiChainDrafter
-from engine.drafters.rsd_c import RSDConstant
-from engine.drafters.rsd_s import RSDBeam
+from engine.core.chance import DraftChance
+from engine.core.drafter import Start
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT, Draw
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.options import resolve
-from engine.sampling import Sampling
-from engine.text import TextRequest
+from engine.methods.mdsd.drafter import MDSDGreedy
+from engine.methods.multi_chain.drafter import MultiChainDrafter
+from engine.methods.rsd_c.drafter import RSDConstant
+from engine.methods.rsd_s.drafter import RSDBeam
+from engine.methods.shared.levels import favourites
+from engine.rules import verifier
 from engine.trace.meters import measured
-from engine.tree import ROOT, Draw
-from engine.verifiers import verifier
 from tests.engine.family import trace_of
 from tests.statistics import p_value
 from tests.verifiers.decoding import Reader, step_error

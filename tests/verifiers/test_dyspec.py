@@ -2,11 +2,11 @@
 
 import pytest
 
-from engine.drafters.dyspec import DySpecDrafter
-from engine.options import resolve
-from engine.sampling import Sampling
-from engine.tree import DraftTree, Draw
-from engine.verifiers import verifier
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.tree import DraftTree, Draw
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.rules import verifier
 from tests.verifiers.decoding import step_error
 from tests.verifiers.memo import remembering
 from tests.verifiers.tiny import tiny_models

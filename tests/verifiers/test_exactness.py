@@ -5,10 +5,10 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import verifier
-from engine.verifiers.base import statuses
-from engine.verifiers.rejection import Rejection, SiblingTrial
+from engine.core.rule import statuses
+from engine.core.tree import ROOT, DraftTree
+from engine.rules import verifier
+from engine.rules.rejection import Rejection, SiblingTrial
 from tests.verifiers import growers
 from tests.verifiers.enumeration import World, error, output_law
 

@@ -7,14 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.chance import JudgeChance
-from engine.drafters import drafter
-from engine.drafters.gad import GeneralisedAggressiveDrafter
-from engine.loops import run_loop
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import Case, verifier
+from engine.core.chance import JudgeChance
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.tree import ROOT, DraftTree
+from engine.methods import drafter
+from engine.methods.gad.drafter import GeneralisedAggressiveDrafter
+from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

@@ -4,11 +4,11 @@ from functools import cache
 
 import pytest
 
-from engine.drafters import drafter, drafters
-from engine.loops import run_loop
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core.loops import run_loop
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafter, drafters
+from engine.rules import verifier
 from tests.drafters.writing import built, text_of
 from tests.verifiers.test_constraints import Grammar
 from tests.verifiers.tiny import tiny_models

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from engine.drafters import drafter
-from engine.sampling import Sampling
-from engine.tree import DraftTree
-from engine.verifiers import verifier
-from engine.verifiers.base import Case
-from engine.verifiers.gsd import Clusters
+from engine.core.rule import Case
+from engine.core.sampling import Sampling
+from engine.core.tree import DraftTree
+from engine.methods import drafter
+from engine.rules import verifier
+from engine.rules.gsd import Clusters
 from tests.verifiers.decoding import step_error
 from tests.verifiers.memo import remembering
 from tests.verifiers.test_pairs import maker

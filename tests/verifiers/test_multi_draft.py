@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import Case, verifier
-from engine.verifiers.expected import rejection_keeps
-from engine.verifiers.rejection import normalised
-from engine.verifiers.schemes import Scheme, scheme_of
-from engine.verifiers.spectr import KSequentialTrial, SpecTr, factor_and_share
-from engine.verifiers.transport import SEPARATE, bound, transport_bound
+from engine.core.schemes import Scheme, scheme_of
+from engine.core.tree import ROOT, DraftTree
+from engine.rules import Case, verifier
+from engine.rules.expected import rejection_keeps
+from engine.rules.rejection import normalised
+from engine.rules.spectr import KSequentialTrial, SpecTr, factor_and_share
+from engine.rules.transport import SEPARATE, bound, transport_bound
 from tests.verifiers import growers
 from tests.verifiers.enumeration import (
     OracleJudgeChance,

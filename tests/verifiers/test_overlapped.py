@@ -8,14 +8,14 @@ from functools import cache
 import pytest
 import torch
 
-from engine.drafters.none import NoDrafter
-from engine.drafters.pearl import PearlDrafter
-from engine.loops import run_loop
-from engine.options import resolve
-from engine.overlapped import OverlappedText
-from engine.sampling import Sampling, display_distribution
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.overlapped import OverlappedText
+from engine.core.sampling import Sampling, display_distribution
+from engine.core.text import TextRequest
+from engine.methods.none.drafter import NoDrafter
+from engine.methods.pearl.drafter import PearlDrafter
+from engine.rules import verifier
 from tests.statistics import p_value, power
 from tests.verifiers.decoding import Reader, run_error
 from tests.verifiers.memo import remembering
@@ -106,7 +106,7 @@ def test_a_planted_bias_is_caught():
 
 def test_a_planted_bias_of_the_loop_is_caught(monkeypatch):
     models, rule = memo(3), verifier("rejection")
-    monkeypatch.setattr("engine.overlapped.OverlappedText", ForgetsUnlikely)
+    monkeypatch.setattr("engine.core.overlapped.OverlappedText", ForgetsUnlikely)
     error = run_error(models, lambda: pearl(models), rule, Sampling(1.0, top_k=2), PROMPT[:3])
     assert error > 100 * EXACT
 

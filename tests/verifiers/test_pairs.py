@@ -8,14 +8,14 @@ from operator import attrgetter
 import pytest
 import torch
 
-from engine.drafters import drafters
-from engine.drafters.chain import ChainDrafter
-from engine.loops import run_loop
-from engine.options import resolve
-from engine.sampling import Sampling
-from engine.text import TextRequest
-from engine.verifiers import verifier, verifiers
-from engine.verifiers.spectr import SpecTr
+from engine.core.loops import run_loop
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.methods import drafters
+from engine.methods.chain.drafter import ChainDrafter
+from engine.rules import verifier, verifiers
+from engine.rules.spectr import SpecTr
 from tests.grids import some
 from tests.statistics import p_value, power
 from tests.verifiers.decoding import Reader, step_error

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from engine.catalogue import catalogue
-from engine.chance import JudgeChance
+from engine.core.chance import JudgeChance
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
+from engine.rules import Case, verifier
 from engine.run import open_run
-from engine.sampling import Sampling
-from engine.tree import ROOT, DraftTree
-from engine.verifiers import Case, verifier
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.family import request, trace_of
 from tests.verifiers.tiny import tiny_models

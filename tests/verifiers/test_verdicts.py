@@ -5,12 +5,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.chance import JudgeChance
+from engine.core.chance import JudgeChance
+from engine.core.sampling import Sampling, draw, position_noise, stream
+from engine.core.tree import ROOT, DraftTree, Draw
 from engine.errors import UserError
-from engine.sampling import Sampling, draw, position_noise, stream
-from engine.tree import ROOT, DraftTree, Draw
-from engine.verifiers import Case, verifier, verifiers
-from engine.verifiers.rejection import SiblingTrial
+from engine.rules import Case, verifier, verifiers
+from engine.rules.rejection import SiblingTrial
 from tests.statistics import p_value, power
 from tests.trees import trees
 from tests.verifiers.test_exactness import consistent

@@ -5,11 +5,11 @@ import copy
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.opening import language_model
-from engine.parts.dflash_model import DFlashConfig, DFlashModel
+from engine.methods.s2d.part import NestedDraft
+from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
+from engine.methods.vocabtrim.part import Vocabulary
+from engine.model.opening import language_model
 from engine.parts.loading import Models
-from engine.parts.nested_draft import NestedDraft
-from engine.parts.vocabulary import Vocabulary
 from tests.parts import (
     acceptance_head,
     beginners,

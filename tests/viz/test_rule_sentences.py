@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from engine.verifiers.sentences import SENTENCES
+from engine.rules.sentences import SENTENCES
 from tests.viz.builder import Toy
 from tests.viz.exhibited import ndjson
 

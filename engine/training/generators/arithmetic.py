@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from .columns import OPERATIONS, in_lines, value, worked
-from .words import FOODS, NAMES, THINGS, Vocabulary
+from engine.training.generators.columns import OPERATIONS, in_lines, value, worked
+from engine.training.generators.words import FOODS, NAMES, THINGS, Vocabulary
 
 
 def _plural(word: str) -> str:

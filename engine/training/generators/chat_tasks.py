@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import re
 
-from . import code, edits, records
-from .arithmetic import easy_sum, large_sum
-from .arithmetic import story as word_problem
-from .columns import worked
-from .held_out import is_held_out
-from .words import (
+from engine.training.generators import code, edits, records
+from engine.training.generators.arithmetic import easy_sum, large_sum
+from engine.training.generators.arithmetic import story as word_problem
+from engine.training.generators.columns import worked
+from engine.training.generators.held_out import is_held_out
+from engine.training.generators.words import (
     ADJECTIVES,
     ANIMALS,
     CITIES,

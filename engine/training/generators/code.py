@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from . import conditions, containers
-from .held_out import is_held_out
-from .words import Vocabulary
+from engine.training.generators import conditions, containers
+from engine.training.generators.held_out import is_held_out
+from engine.training.generators.words import Vocabulary
 
 LISTS = ["numbers", "values", "items", "data", "scores", "prices", "ages", "sizes"]
 ITEMS = ["x", "n", "value", "item", "v"]

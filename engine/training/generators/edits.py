@@ -5,8 +5,18 @@ from __future__ import annotations
 import random
 import re
 
-from . import code
-from .words import ADJECTIVES, ANIMALS, COLOURS, NAMES, PLACES, THINGS, VERBS, Vocabulary, paragraph
+from engine.training.generators import code
+from engine.training.generators.words import (
+    ADJECTIVES,
+    ANIMALS,
+    COLOURS,
+    NAMES,
+    PLACES,
+    THINGS,
+    VERBS,
+    Vocabulary,
+    paragraph,
+)
 
 WORD_KINDS = [NAMES, ANIMALS, THINGS, COLOURS, ADJECTIVES, PLACES, VERBS]
 

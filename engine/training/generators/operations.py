@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from .words import Vocabulary, paragraph, sentence, word_list
+from engine.training.generators.words import Vocabulary, paragraph, sentence, word_list
 
 
 def _any_text(rng: random.Random, vocabulary: Vocabulary) -> str:

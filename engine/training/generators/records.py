@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 
-from .words import (
+from engine.training.generators.words import (
     ADJECTIVES,
     ANIMALS,
     CITIES,

@@ -16,15 +16,14 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.picture import FIELD
-
-from ..budget import Budget
-from ..checkpoint import export_model
-from ..common import say
-from ..loop import fit
-from ..models import parameter_count
-from .digits import draw
-from .tokens import (
+from engine.model.picture import FIELD
+from engine.training.budget import Budget
+from engine.training.checkpoint import export_model
+from engine.training.common import say
+from engine.training.loop import fit
+from engine.training.models import parameter_count
+from engine.training.pictures.digits import draw
+from engine.training.pictures.tokens import (
     ANY_TOKEN,
     END_TOKEN,
     FIRST_DIGIT,

@@ -12,9 +12,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
-from engine.picture import Picture
-
-from .digits import LEVELS, SIDE
+from engine.model.picture import Picture
+from engine.training.pictures.digits import LEVELS, SIDE
 
 PICTURE = Picture(width=SIDE, height=SIDE, patch=2, levels=LEVELS, first=0)
 SHADES = "·░▒█"

@@ -1,35 +1,19 @@
-"""Parts that learn from a target, by key; each key is a recipe. A new part is one file and one line of ``MODULES``."""
+"""Parts that learn from a target, by key; each key is a recipe, in the folder of its method."""
 
 from __future__ import annotations
 
-import importlib
+from functools import cache
 
-from ..student import Student
+from engine.finding import modules
+from engine.training.student import Student
 
-MODULES: dict[str, str] = {
-    "medusa": "medusa",
-    "hydra": "hydra",
-    "clover": "clover",
-    "chimera": "chimera",
-    "eagle": "eagle",
-    "gto": "gto",
-    "fspad": "fspad",
-    "falcon": "falcon",
-    "kangaroo": "kangaroo",
-    "ppd": "ppd",
-    "hidden_transfer": "hidden_transfer",
-    "specdec_pp": "specdec_pp",
-    "distillspec": "distillspec",
-    "fastdraft": "fastdraft",
-    "direct_align": "direct_align",
-    "learn2pd": "learn2pd",
-    "omnidraft": "omnidraft",
-    "s2d": "s2d",
-    "deer": "deer",
-}
-"""Key -> the module of this package whose ``STUDENT`` it is."""
+
+@cache
+def students() -> dict[str, type[Student]]:
+    """Key -> the ``STUDENT`` of the recipe in the method's folder."""
+    return {key: module.STUDENT for key, module in modules("recipe")}
 
 
 def student_class(key: str) -> type[Student]:
     """Raises KeyError for an unknown part."""
-    return importlib.import_module(f"{__name__}.{MODULES[key]}").STUDENT
+    return students()[key]

@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from ..acceptance import chain_lengths
-from ..checkpoint import export_model
-from ..divergences import DIVERGENCES
-from ..student import Lesson, Student
+from engine.training.acceptance import chain_lengths
+from engine.training.checkpoint import export_model
+from engine.training.divergences import DIVERGENCES
+from engine.training.student import Lesson, Student
 
 CHAIN_LENGTH = 4  # length of the greedy chains that measure the accepted length
 KEPT = "kept_at_temperature_1"

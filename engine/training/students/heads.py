@@ -13,12 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.drafters.fixed_shape import Shape, cheapest_shape
-from engine.drafters.heads import HeadsDrafter
-from engine.parts.head_ranks import FIELD, RANKS, Accuracies, cost, table
-from engine.tree import ROOT
-
-from ..student import Lesson, Student
+from engine.core.tree import ROOT
+from engine.methods.shared.fixed_shape import Shape, cheapest_shape
+from engine.methods.shared.head_ranks import FIELD, RANKS, Accuracies, cost, table
+from engine.methods.shared.heads import HeadsDrafter
+from engine.training.student import Lesson, Student
 
 DECAY = 0.8  # decay of the loss's weight from head to head, as in the paper
 

@@ -18,11 +18,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.options import Option
-
-from ..acceptance import run_lengths
-from ..distill import divergence_loss
-from ..student import Student
+from engine.core.options import Option
+from engine.training.acceptance import run_lengths
+from engine.training.distill import divergence_loss
+from engine.training.student import Student
 
 DECAY = 0.8
 

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.kernels.attention_plan import Plan
-from engine.kernels.bits import AncestorBits, pack
-from engine.kernels.tree_attention import tree_attention_reference
+from engine.fast.kernels.attention_plan import Plan
+from engine.fast.kernels.bits import AncestorBits, pack
+from engine.fast.kernels.tree_attention import tree_attention_reference
 from tests.kernels.cases import attention_inputs, mask_of
 from tests.kernels.device import tree_attention_triton
 from tests.trees import trees

@@ -11,9 +11,9 @@ import torch
 from triton import language as tl
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
-from engine.kernels.attention_plan import Plan
-from engine.kernels.bits import AncestorBits
-from engine.kernels.tree_attention import tree_attention_reference
+from engine.fast.kernels.attention_plan import Plan
+from engine.fast.kernels.bits import AncestorBits
+from engine.fast.kernels.tree_attention import tree_attention_reference
 from tests.kernels.cases import attention_inputs
 from tests.kernels.device import INTERPRETED, tree_attention_triton
 

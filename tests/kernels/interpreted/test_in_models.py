@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.decode import decode
-from engine.drafters.chain import ChainDrafter
-from engine.drafters.dyspec import DySpecDrafter
-from engine.gpu import kernel_calls
-from engine.kernels import kv_commit, tree_attention, verify_tree
-from engine.opening import language_model
-from engine.sampling import Sampling
-from engine.target.language_model import LanguageModel
-from engine.text import TextRequest
-from engine.verifiers import verifier
+from engine.core.decode import decode
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.fast.gpu import kernel_calls
+from engine.fast.kernels import kv_commit, tree_attention, verify_tree
+from engine.methods.chain.drafter import ChainDrafter
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.model.language_model import LanguageModel
+from engine.model.opening import language_model
+from engine.rules import verifier
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
 TREE = ([1, 2, 3, 4, 5, 6], [-1, 0, 0, 1, 2, 4])  # root, and under it a tree with two branches
@@ -96,8 +96,8 @@ def outputs(static: bool, rule: str, temperature: float, drafter) -> list[list[i
 def test_the_loop_writes_what_it_writes_on_the_cpu(
     rule, temperature, drafter, request, monkeypatch
 ):
-    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 64)  # the interpreter is slow
-    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 32)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.SMALLEST", 64)  # the interpreter is slow
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.MARGIN", 32)
     expected = outputs(False, rule, temperature, drafter)
     request.getfixturevalue("on_gpu")
     assert outputs(True, rule, temperature, drafter) == expected
@@ -105,8 +105,8 @@ def test_the_loop_writes_what_it_writes_on_the_cpu(
 
 def test_several_texts_in_one_pass(request, monkeypatch):
     """Prefixes and trees of different lengths in one launch of the attention kernel per layer."""
-    monkeypatch.setattr("engine.gpu.buffer_sets.SMALLEST", 64)
-    monkeypatch.setattr("engine.gpu.buffer_sets.MARGIN", 32)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.SMALLEST", 64)
+    monkeypatch.setattr("engine.fast.gpu.buffer_sets.MARGIN", 32)
 
     def requests(model):
         for drafter, prompt in ((tree(model), [3, 14, 15, 9, 2]), (chain(model), [5])):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.kernels.position_noise import noise_rows, noise_rows_reference
+from engine.fast.kernels.position_noise import noise_rows, noise_rows_reference
 from tests.kernels.device import noise_rows_triton
 
 CPU = torch.device("cpu")

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.kernels.kv_commit import addresses_of, kv_commit_reference
-from engine.kernels.lang import runs_on
-from engine.sampling import Sampling, distribution
+from engine.core.sampling import Sampling, distribution
+from engine.fast.kernels.kv_commit import addresses_of, kv_commit_reference
+from engine.fast.kernels.lang import runs_on
 from tests.kernels.device import (
     DEVICE,
     kv_commit_triton,

@@ -5,13 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.kernels.flat_tree import FlatTree
-from engine.kernels.verify_tree import (
+from engine.core.tree import DraftTree
+from engine.fast.kernels.flat_tree import FlatTree
+from engine.fast.kernels.verify_tree import (
     NOT_A_NUMBER,
     RULES,
     verify_tree_reference,
 )
-from engine.tree import DraftTree
 from tests.kernels.cases import (
     coins_of,
     noise_of,

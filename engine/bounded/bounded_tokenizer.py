@@ -1,0 +1,96 @@
+"""Tokenizers of strangers' models: opened, and texts split, in a process with bounds (``engine.bounded.bounded_process``).
+
+Decoding stays in this process, because every step needs it; that process refuses a tokenizer whose decoder may lengthen
+a text or search it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers import AutoTokenizer
+
+from engine.bounded.bounded_process import BoundedProcess
+from engine.errors import UserError
+from engine.printable import one_line
+
+PROGRAM = Path(__file__).with_name("tokenizer_process.py")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on one text: seconds of computing, megabytes of address space, number of tokens. A tokenizer is opened in ten
+    times as many seconds."""
+
+    seconds: float = 3.0
+    megabytes: int = 1536
+    tokens: int = 1_000_000
+
+
+class Splitter:
+    """Splits texts into tokens, one text at a time."""
+
+    def __init__(self, bounds: Bounds = Bounds()) -> None:
+        self._process = BoundedProcess(
+            PROGRAM, bounds.seconds, (bounds.megabytes, bounds.tokens), "tokenizers are run"
+        )
+
+    def split(self, folder: str, name: str, text: str, how: Mapping) -> list[int]:
+        """The tokens of a text. folder: of the tokenizer; name: of its model, for people; how: arguments of a
+        tokenizer's call. Raises UserError, and UnicodeError for a text that is none."""
+        text.encode()
+        answer = self._process.answer({"folder": folder, "text": text, "how": how})
+        if "tokens" not in answer:
+            reason = one_line(answer["refusal"].replace(folder, name), 160)
+            raise UserError(f"The tokenizer of {name} is refused: {reason}.")
+        return answer["tokens"]
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        self._process.close()
+
+
+splitter = Splitter()
+_STRANGE: set[str] = set()
+
+
+def distrust(folder: str | Path) -> None:
+    """From now on the tokenizer in this folder is opened as a stranger's."""
+    _STRANGE.add(str(folder))
+
+
+def open_tokenizer(folder: str | Path, name: str):
+    """The tokenizer in a folder, a stranger's within bounds. name: of its model, for people. Raises UserError."""
+    strange = str(folder) in _STRANGE
+    if strange:
+        splitter.split(
+            str(folder), name, "", {}
+        )  # opening it there first shows that it may be opened here
+    try:
+        found = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    except (
+        BaseException
+    ) as error:  # of many kinds; panics of the tokenizers library are no Exceptions
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        raise UserError(f"The tokenizer of {name} cannot be opened.") from error
+    return _bounded(found, str(folder), name) if strange else found
+
+
+def _bounded(tokenizer, folder: str, name: str):
+    """The same tokenizer, whose calls with a text go to the other process."""
+
+    class Bounded(type(tokenizer)):
+        def __call__(self, text, **how):
+            return {"input_ids": splitter.split(folder, name, text, how)}
+
+        def encode(self, text, **how):
+            return self(text, **how)["input_ids"]
+
+        def tokenize(self, text, **how):
+            return self.convert_ids_to_tokens(self.encode(text, add_special_tokens=False))
+
+    tokenizer.__class__ = Bounded
+    return tokenizer

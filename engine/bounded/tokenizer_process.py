@@ -1,0 +1,107 @@
+"""The process that opens strangers' tokenizers and splits texts with them (``engine.bounded.bounded_tokenizer`` starts it by its
+path).
+
+A tokenizer's file holds rules that may lengthen a text without end or search it without end. The system ends this
+process, even inside one of these operations, if it computes for too long or asks for too much memory.
+
+Arguments: the file descriptor that wishes come through; seconds of computing per text, ten times as many for opening;
+megabytes; tokens.
+"""
+
+import json
+import os
+import resource
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+OPENING = 10
+"""How many times as long as a text the opening of a tokenizer may take."""
+MOST_HELD = 4
+LONGEST = 10_000  # characters of a token
+GROWTH = 4
+"""How many times as long a decoder may make a text."""
+PLAIN = (
+    "ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "CTC", "ByteFallback", "Fuse", "Strip",
+)  # fmt: skip
+"""Decoders that make of a token a text of about its length."""
+
+
+class Refused(Exception):
+    """The message says why, as the end of a sentence."""
+
+
+def main(descriptor: int, seconds: float, megabytes: int, tokens: int) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    sys.modules["torch"] = None  # type: ignore[assignment]  # texts need none, and it takes seconds
+    from transformers import AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    most = megabytes << 20
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pipe, held = Connection(descriptor), {}
+    while True:
+        try:
+            wish = json.loads(pipe.recv_bytes())
+        except EOFError:  # the asking process has gone
+            return
+        try:
+            folder = wish["folder"]
+            if folder not in held:
+                signal.setitimer(signal.ITIMER_PROF, OPENING * seconds)
+                while len(held) >= MOST_HELD:
+                    del held[next(iter(held))]
+                held[folder] = opened(AutoTokenizer, folder)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            found = list(held[folder](wish["text"], **wish["how"])["input_ids"])
+            answer: dict[str, object] = {"tokens": found}
+            if len(found) > tokens:
+                answer = {"refusal": f"it makes more than {tokens:,} tokens of a text"}
+        except MemoryError:
+            answer = {"refusal": "it takes too much memory"}
+        except Refused as reason:
+            answer = {"refusal": str(reason)}
+        except BaseException as error:  # noqa: BLE001 - a stranger's file; panics of Rust are no Exceptions
+            answer = {"refusal": str(error)[:500] or type(error).__name__}
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        pipe.send_bytes(json.dumps(answer).encode())
+
+
+def opened(auto, folder: str):
+    """The tokenizer of this folder. Raises Refused if a text that it decodes may grow or take long: that is done
+    elsewhere, at every step."""
+    tokenizer = auto.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    if not tokenizer.is_fast:
+        raise Refused("it is none of the tokenizers library")
+    if max(map(len, tokenizer.get_vocab()), default=0) > LONGEST:
+        raise Refused(f"it has a token of more than {LONGEST:,} characters")
+    decoder = json.loads(tokenizer.backend_tokenizer.to_str())["decoder"]
+    if growth(decoder) > GROWTH:
+        raise Refused("its decoder lengthens texts")
+    return tokenizer
+
+
+def growth(decoder: dict | None) -> float:
+    """The greatest factor by which a decoder lengthens a text. Raises Refused for a decoder that searches for patterns."""
+    if decoder is None:
+        return 1.0
+    kind = decoder["type"]
+    if kind == "Sequence":
+        whole = 1.0
+        for one in decoder["decoders"]:
+            whole *= growth(one)
+        return whole
+    if kind == "Replace":
+        searched = decoder["pattern"].get("String")
+        if not searched:
+            raise Refused("its decoder searches for a pattern")
+        return max(1.0, len(decoder["content"].encode()) / len(searched.encode()))
+    if kind not in PLAIN:
+        raise Refused(f"it has a decoder {kind}, which is not known here")
+    return 1.0
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -1,0 +1,107 @@
+"""Conversations: turns become the text that a chat model was trained to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.chat.chat_template import renderer
+from engine.errors import UserError
+from engine.model.language_model import LanguageModel
+from engine.printable import one_line
+
+ROLES = ("system", "user", "assistant")
+MOST_TURNS = 200
+_MARK = "draftscope"  # a word that no template writes by itself
+
+Message = Mapping[str, str]
+"""One turn: {"role": system | user | assistant, "content": text}."""
+
+
+@dataclass(frozen=True)
+class ChatPrompt:
+    """text: the turns as the template renders them. tokens: that text as the target reads it. ends:
+    tokens that end an answer in this template."""
+
+    text: str
+    tokens: list[int]
+    ends: frozenset[int]
+
+
+def checked(messages: object) -> list[dict[str, str]]:
+    """The turns, if they are a conversation that awaits an answer. Raises UserError."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
+        raise UserError("A conversation is a list of turns, the last one the user's.")
+    if len(messages) > MOST_TURNS:
+        raise UserError(f"A conversation has at most {MOST_TURNS} turns.")
+    for turn in messages:
+        known = isinstance(turn, Mapping) and set(turn) == {"role", "content"}
+        if not known or not all(isinstance(part, str) for part in turn.values()):
+            raise UserError('A turn is {"role": ..., "content": ...}, both of them text.')
+        if turn["role"] not in ROLES:
+            raise UserError(f"A turn's role is {', '.join(ROLES[:-1])} or {ROLES[-1]}.")
+    if messages[-1]["role"] != "user" or not messages[-1]["content"].strip():
+        raise UserError("The last turn of a conversation is the user's, and not empty.")
+    return [dict(turn) for turn in messages]
+
+
+def has_template(model: LanguageModel) -> bool:
+    """Whether the model's tokenizer knows how a conversation is written."""
+    return bool(getattr(model.tokenizer, "chat_template", None))
+
+
+def chat_prompt(model: LanguageModel, messages: Sequence[Message]) -> ChatPrompt:
+    """The prompt for the model. Raises UserError if the model has no template, or if its template
+    refuses these turns."""
+    turns = checked(messages)
+    if not has_template(model):
+        raise UserError(f"{model.name} has no chat template; give it a prompt.")
+    text = _rendered(model, turns, True)
+    tokens = _tokens(model, text)
+    return ChatPrompt(text, tokens, _ends(model))
+
+
+def _rendered(model: LanguageModel, turns: Sequence[Message], asks: bool) -> str:
+    tokenizer = model.tokenizer
+    try:
+        template = tokenizer.get_chat_template()
+        text = renderer.render(template, turns, tokenizer.special_tokens_map, asks)
+    except (UserError, ValueError) as error:  # ValueError: several templates, none of them usual
+        raise UserError(
+            f"The chat template of {model.name} refuses this: {one_line(str(error), 160)}"
+        ) from error
+    if not text:
+        raise UserError(f"The chat template of {model.name} makes no text of this.")
+    return text
+
+
+def split(model: LanguageModel, text: str, named: str, **how) -> list[int]:
+    """The tokens of a text. named: the text, at the beginning of a sentence; how: arguments of the tokenizer's call. Raises
+    UserError for a text that is none, and where the tokenizer fails."""
+    try:
+        return list(model.tokenizer(text, **how)["input_ids"])
+    except (UnicodeError, TypeError):
+        raise UserError(f"{named} is no valid Unicode text.") from None
+    except UserError:
+        raise
+    except BaseException as error:  # panics of the tokenizers library are no Exceptions
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        why = one_line(str(error), 160)
+        raise UserError(f"The tokenizer of {model.name} fails on this text: {why}.") from error
+
+
+def _tokens(model: LanguageModel, text: str) -> list[int]:
+    return split(model, text, "The conversation", add_special_tokens=False)
+
+
+def _ends(model: LanguageModel) -> frozenset[int]:
+    """The special token that the template writes after an answer, if there is one."""
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _MARK}]
+    try:
+        text = _rendered(model, turns, False)
+    except UserError:
+        return frozenset()
+    behind = _tokens(model, text.rpartition(_MARK)[2].lstrip())[:1]
+    special = set(model.tokenizer.all_special_ids) | set(model.tokenizer.added_tokens_decoder)
+    return frozenset(behind) & special

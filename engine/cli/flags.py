@@ -1,0 +1,155 @@
+"""The commands of the command line, their flags and their help."""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from engine.cli import datastore_command, terminal
+from engine.errors import UserError
+
+Action = Callable[[argparse.Namespace], int]
+
+SUITE_NAMES = (
+    "peers",
+    "overlap",
+    "joined",
+    "load",
+    "parallelbench",
+    "aligned",
+    "policies",
+    "reasoning",
+    "retrieval",
+    "schema",
+    "pictures",
+    "continuous",
+    "vocabtrim",
+    "online",
+    "within",
+    "kernels",
+    "gpu",
+    "pieces",
+)  # the suites of engine.bench.suites, which is not imported here
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose errors are one line, as all other errors are, and whose flags take values that begin with dashes,
+    such as ``--stop ---``, unless the value is itself a flag."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        given = sys.argv[1:] if args is None else list(args)
+        return super().parse_known_args(self._joined(given), namespace)
+
+    def _get_values(self, action, arg_strings):
+        """argparse loses a value that is nothing but the two dashes."""
+        if action.option_strings and action.nargs is None and arg_strings == ["--"]:
+            return self._get_value(action, "--")
+        return super()._get_values(action, arg_strings)
+
+    def _joined(self, given: list[str]) -> list[str]:
+        """Flag and value as one argument, ``--stop=---``, which argparse does not take for a flag."""
+        flags, joined = self._option_string_actions, []
+        for argument in given:
+            before = flags.get(joined[-1]) if joined else None
+            valued = before is not None and before.nargs is None
+            if valued and argument.startswith("-") and argument.partition("=")[0] not in flags:
+                joined[-1] += f"={argument}"
+            else:
+                joined.append(argument)
+        return joined
+
+    def error(self, message: str):
+        raise UserError(f"{message[0].upper()}{message[1:]}. Try: {self.prog} --help")
+
+
+def parser(
+    listing: Action, run: Action, bench: Action, embedded_target: Callable[[], str]
+) -> argparse.ArgumentParser:
+    """Flags and help of every command. The parsed namespace has ``action``: the function given here.
+
+    embedded_target: the folder of the target that ``datastore`` writes for unless another one is named.
+    """
+    parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
+    commands = parser.add_subparsers(
+        required=True, metavar="list | run | bench | datastore", parser_class=_Parser
+    )
+    listed = commands.add_parser("list", help="drafters, verifiers, presets and methods")
+    listed.add_argument("--json", action="store_true", help="as JSON")
+    listed.set_defaults(action=listing)
+    _add_run(commands.add_parser("run", help="write a continuation, and its trace"), run)
+    _add_bench(commands.add_parser("bench", help="this engine and its peers, side by side"), bench)
+    datastore = commands.add_parser(
+        "datastore", help="make a datastore of your text, in which drafts are looked up"
+    )
+    datastore_command.declare(datastore, embedded_target)
+    return parser
+
+
+def _text(argument: str) -> str:
+    """An argument as the file of the same text would be read."""
+    return terminal.as_unicode(argument).replace("\r\n", "\n")
+
+
+def _stop(argument: str) -> str:
+    from engine.core.ending import typed
+
+    return typed(_text(argument))
+
+
+def _add_run(run: argparse.ArgumentParser, action: Action) -> None:
+    add = run.add_argument
+    add("--preset", metavar="NAME", help="prompt, drafter and models of a preset")
+    add("--target", metavar="DIR", help="target model: a directory or hub name")
+    add("--draft", metavar="DIR", help="draft model for it")
+    add("--diffusion", metavar="DIR", help="diffusion drafter for it")
+    add("--part", metavar="NAME=DIR", action="append", default=[], help="another part, by its role")
+    add("--drafter", metavar="KEY", help="way of drafting (see list)")
+    add("--option", metavar="NAME=VALUE", action="append", default=[], help="of the drafter")
+    add("--verifier", metavar="KEY", help="acceptance rule (see list)")
+    add("--rule-option", metavar="NAME=VALUE", action="append", default=[], help="of the rule")
+    add("--prompt", metavar="TEXT", type=_text, help=r"taken as it is: \n is a backslash and an n")
+    add("--prompt-file", metavar="FILE", help="a prompt of any length: UTF-8 text")
+    add("--chat", action="store_true", help="the prompt is a user's turn, for a chat model")
+    add(
+        "--system",
+        metavar="TEXT",
+        type=_text,
+        help="with --chat: what the conversation begins with",
+    )
+    add("--messages", metavar="FILE", help="a conversation: JSON, a list of role and content")
+    add(
+        "--stop",
+        metavar="TEXT",
+        type=_stop,
+        action="append",
+        default=[],
+        help=r"ends the text, and stays in it; \n is a line break, \t a tab, \\ a backslash",
+    )
+    add("--own-sampling", action="store_true", help="sample as the model's generation config says")
+    add("--max-new-tokens", type=int, metavar="N")
+    add("--temperature", type=float, metavar="T")
+    add("--top-k", type=int, default=0, metavar="K", help="0: off")
+    add("--top-p", type=float, default=1.0, metavar="P", help="1: off")
+    add("--seed", type=int, default=0, metavar="S")
+    add("--dtype", metavar="D", help="float32 | bfloat16 | float16")
+    add("--device", metavar="D")
+    add("--json-schema", metavar="FILE", help="the text must follow this JSON schema")
+    add("--trace", metavar="OUT.ndjson", help="write the trace here")
+    run.set_defaults(action=action)
+
+
+def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
+    add = bench.add_argument
+    add("--target", metavar="DIR", help="target model: a directory or hub name")
+    add("--draft", metavar="DIR", help="draft model for it")
+    add("--diffusion", metavar="DIR", help="diffusion drafter for it")
+    add("--part", metavar="NAME=DIR", action="append", default=[], help="another part, by its role")
+    add("--json", metavar="OUT", help="write the figures here")
+    add("--quick", action="store_true", help="few prompts and schedules: under two minutes")
+    add("--peer", choices=("transformers", "openvino"), default="transformers", help="beside whom")
+    add(
+        "--suite",
+        choices=SUITE_NAMES,
+        default="peers",
+        help="kernels, gpu and pieces need a CUDA GPU",
+    )
+    bench.set_defaults(action=action, preset=None)

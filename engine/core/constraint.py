@@ -1,0 +1,129 @@
+"""A constraint on the text: which tokens may come next, and which one must.
+
+One function, ``masked``, applies it to the logits of target and draft alike, so that p and q are
+laws of the constrained text.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.tree import ROOT, DraftTree
+from engine.errors import UserError
+
+
+class Constraint(ABC):
+    """The rule for one text. It is asked about continuations of the tokens committed so far.
+
+    committed: how many tokens were committed after the prompt.
+    """
+
+    committed: int = 0
+
+    @abstractmethod
+    def allowed(self, continuation: Sequence[int]) -> Tensor | None:
+        """bool [V]: the tokens that may follow the committed text and ``continuation``.
+
+        None if every token may. At least one token is always allowed: where none is, see ``DeadEnds``.
+        """
+
+    def forced(self, continuation: Sequence[int], most: int) -> list[int]:
+        """Up to ``most`` tokens that must follow ``continuation``, each the only one allowed."""
+        found: list[int] = []
+        while len(found) < most:
+            mask = self.allowed((*continuation, *found))
+            if mask is None or int(mask.sum()) != 1:
+                break
+            found.append(int(mask.nonzero()))
+        return found
+
+    @abstractmethod
+    def commit(self, tokens: Sequence[int]) -> None:
+        """These tokens belong to the text now."""
+
+
+class DeadEnds:
+    """Continuations after which no token may come, though they are allowed themselves.
+
+    A draft may run into one and be refused; the text may not: its last token would be followed by one that is not
+    allowed.
+    """
+
+    def __init__(self) -> None:
+        self._reasons: dict[tuple[int, ...], str] = {}
+
+    def add(self, continuation: tuple[int, ...], reason: str) -> None:
+        """reason: a sentence. Raises it as a UserError if it is the text itself that cannot go on."""
+        if not continuation:
+            raise UserError(reason)
+        self._reasons[continuation] = reason
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        """Raises UserError, with the reason, if one of these tokens comes after a dead end."""
+        for continuation, reason in self._reasons.items():
+            if len(continuation) < len(tokens) and continuation == tuple(
+                tokens[: len(continuation)]
+            ):
+                raise UserError(reason)
+        self._reasons.clear()
+
+
+class Joined(Constraint):
+    """Several constraints on one text: a token is allowed if each allows it."""
+
+    def __init__(self, constraints: Sequence[Constraint], reason: str) -> None:
+        """reason: a sentence for a text in which no token is left."""
+        self._constraints, self._reason = constraints, reason
+        self._dead = DeadEnds()
+        self.committed = 0
+
+    def allowed(self, continuation: Sequence[int]) -> Tensor | None:
+        found = None
+        for one in self._constraints:
+            mask = one.allowed(continuation)
+            if mask is not None:
+                found = mask if found is None else found & mask
+        if found is None or bool(found.any()):
+            return found
+        self._dead.add(tuple(continuation), self._reason)
+        return None
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        self._dead.commit(tokens)
+        for one in self._constraints:
+            one.commit(tokens)
+        self.committed += len(tokens)
+
+
+def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
+    """logits [V] with every token that is not allowed at minus infinity."""
+    if allowed is None:
+        return logits
+    allowed = allowed.to(logits.device)
+    if allowed.shape[-1] < logits.shape[-1]:
+        padding = (0, logits.shape[-1] - allowed.shape[-1])
+        allowed = torch.nn.functional.pad(allowed, padding, value=False)
+    return logits.masked_fill(~allowed[: logits.shape[-1]], float("-inf"))
+
+
+def masked_tree(logits: Tensor, tree: DraftTree, constraint: Constraint | None) -> Tensor:
+    """logits [N+1, V] after the root and each node of the tree, with the constraint applied.
+
+    The row of a node that the constraint forbids stays as it is: its parent's row gives the node no
+    probability.
+    """
+    if constraint is None:
+        return logits
+    rows, possible = [], {ROOT: True}
+    for node in range(ROOT, len(tree)):
+        path = [tree.tokens[place] for place in tree.path(node)]
+        if node != ROOT:
+            above = rows[tree.parents[node] + 1][tree.tokens[node]]
+            possible[node] = possible[tree.parents[node]] and bool(above > float("-inf"))
+        allowed = constraint.allowed(path) if possible[node] else None
+        rows.append(masked(logits[node + 1], allowed))
+    return torch.stack(rows)

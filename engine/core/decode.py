@@ -1,0 +1,64 @@
+"""The speculative loop: draft, verify in one target pass, judge, commit. It is a generator.
+
+To pause, do not call next; to single-step, call next once; to cancel, close the generator.
+"""
+
+from collections.abc import Iterator
+
+from engine.core.step import Clock, Step
+from engine.core.text import Text, TextRequest, text_of
+from engine.model.language_model import LanguageModel
+from engine.model.prompt import PromptReading
+
+
+def decode(
+    target: LanguageModel,
+    request: TextRequest,
+    recorded: bool = True,
+    reading: PromptReading | None = None,
+) -> Iterator[Step]:
+    """Write the requested text, a step at a time.
+
+    Each step is one full-depth pass of the target over the root and the tree.
+
+    recorded: False if no one records the steps. Faster ways of making passes may then leave on the
+    device everything but the ids of the kept tokens: no logits, no p, no judgements. The text is the
+    same.
+    reading: of the prompt without its last token; given if other texts begin with the same prompt, or if reading the
+    prompt is to be a pass of its own. Otherwise the first pass over a draft may read the prompt as well; the time of
+    that pass counts as reading the prompt.
+    """
+    text = text_of(target, request, recorded)
+    clock = Clock(target.device, precise=text.recorded)
+    try:
+        spent = begin(text, target, reading, clock)
+        del reading  # freed once the last text has begun
+        while text.stop is None:
+            draft = text.draft()
+            times = {"draft": clock.lap()}
+            opens = text.session.postponed > 0
+            seen = text.session.look(draft)
+            times["verify"] = clock.lap()
+            if opens:
+                spent, times["verify"] = spent + times["verify"], 0.0
+            step = text.settle(draft, text.judge(draft, seen), seen, times, clock)
+            step.prefill_milliseconds, spent = spent, 0.0
+            yield step
+            clock.lap()  # the caller's time is not engine time
+    finally:
+        text.drafter.close()
+
+
+def begin(text: Text, target: LanguageModel, reading: PromptReading | None, clock: Clock) -> float:
+    """Read the prompt and start the drafter; returns the milliseconds charged for that. reading: see ``decode``."""
+    drafter = text.drafter
+    session = target.session(text.capacity, drafter.feature_layers)
+    if reading is None and not drafter.feature_layers and not drafter.uses_target:
+        session.postpone(text.request.prompt[:-1])
+        text.begin(session, None)
+        return clock.lap()
+    reading = reading or PromptReading(text.request.prompt[:-1])
+    features = reading.fill(session, drafter.feature_rows)
+    spent = reading.charge(clock.lap())
+    text.begin(session, features)
+    return spent + clock.lap()

@@ -1,0 +1,195 @@
+"""The interface of all drafters: their inputs and their output."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from torch import Tensor
+
+from engine.core.chance import DraftChance
+from engine.core.expected import Expected
+from engine.core.load import Load
+from engine.core.memory import Memory
+from engine.core.options import Option, Value
+from engine.core.sampling import Sampling
+from engine.core.tree import DraftTree
+
+if TYPE_CHECKING:
+    from engine.core.constraint import Constraint
+    from engine.model.session import Session
+    from engine.parts.loading import Models
+
+Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
+
+
+def tree_size(most: int, name: str = "budget") -> Option:
+    """The option for the number of nodes in a drafter's tree, at most ``most``; 0 picks the number that pays."""
+    told = "Most nodes of the tree: more make it wider and deeper (0: the fastest size for this machine, measured)."
+    return Option(name, "int", 0, told, 0, most, label="Nodes")
+
+
+@dataclass(frozen=True)
+class Start:
+    """Everything that a drafter may know at the beginning of a text.
+
+    prompt: tokens, the root last. chance: the drafter's random choices. features: [T - 1, n*H], the
+    target's hidden states at all tokens but the root (at the last ``feature_rows`` of these tokens), or None if the
+    drafter asked for none. target: the session in which the target reads the text. A drafter that uses the target's
+    own layers may feed rows to this session; it drops them before it proposes, unless the target is to go on from
+    them (``DraftTree.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None. load: the
+    expected load of the first pass.
+    """
+
+    prompt: Sequence[int]
+    sampling: Sampling
+    chance: DraftChance
+    features: Tensor | None = None
+    target: Session | None = None
+    memory: Memory = field(default_factory=Memory)
+    constraint: Constraint | None = None
+    load: Load = field(default_factory=Load)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The outcome of a step, as far as a drafter may know it.
+
+    tree: the drafter's proposal. path: kept nodes from depth 1 downwards. tokens: the step's output
+    (kept path and final token). final: as in a verdict. Under a rule that leaves the next token to the draft
+    (``none``), the last kept node takes the place of the final token: it is the next root, has yet to be read, and is
+    not in ``path``. logits: [N+1, V] of the target, after the root and each node; where the target did not look, a row
+    is NaN, or ``logits`` is None.
+    features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
+    None if the drafter asked for none. root: the token below which the tree was drafted. position: tokens committed
+    before the step. milliseconds: the time of the step so far, by stage; of a shared pass, only this text's share.
+    probes: logits [M, V] of the drafter's probe rows, or None. load: the load of the pass.
+    """
+
+    tree: DraftTree
+    path: list[int]
+    tokens: list[int]
+    logits: Tensor | None
+    features: Tensor | None = None
+    root: int = 0
+    position: int = 0
+    milliseconds: Mapping[str, float] = field(default_factory=dict)
+    probes: Tensor | None = None
+    load: Load = field(default_factory=Load)
+    final: Literal["bonus", "recovered", "none"] = "bonus"
+
+
+class Drafter(ABC):
+    """Proposes trees for one sequence; one instance serves one run.
+
+    A drafter sees the context, its own state, and the contents of ``Start``.
+    """
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    """The name shown to people; ``key`` is for programs."""
+
+    family: ClassVar[Family]
+    summary: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]] = ()
+
+    default_verifier: ClassVar[str] = "rejection"
+    """The default rule of sampled decoding."""
+
+    default_greedy_verifier: ClassVar[str] = "greedy"
+    """The default rule at temperature 0; a lossy rule if the method itself is lossy."""
+
+    needs: ClassVar[Mapping[str, str]] = {}
+    """The parts that the drafter takes besides the target: role -> kind (``engine.parts``)."""
+
+    loop: ClassVar[str] = "speculative"
+    """The loop in which the drafter runs (``engine.core.loops``)."""
+
+    mixed_siblings: ClassVar[bool] = False
+    """Whether siblings may differ in kind or law."""
+
+    uses_target: ClassVar[bool] = False
+    """Whether the drafter feeds rows to the target's own session, or adds probe rows to the target's passes."""
+
+    learns: ClassVar[bool] = False
+    """Whether the drafter keeps anything in the visitor's memory."""
+
+    keeps_settings_only: ClassVar[bool] = False
+    """Whether it keeps settings that it searched for, and nothing of the texts."""
+
+    reads_chains: ClassVar[bool] = False
+    """Whether its draft models read chains of their likeliest tokens in greedy decoding (``Session.read_ahead``)."""
+
+    size_option: ClassVar[str | None] = None
+    """The option that sets the number of drafted nodes; 0 means the number that pays on this machine."""
+
+    usual_size: ClassVar[int] = 0
+    """The size that replaces a 0 where nothing has been measured."""
+
+    trial: ClassVar[Mapping[str, Value]] = {}
+    """Options for tests and figures: a small setting in which a tiny model shows the drafter at work."""
+
+    draft_features: tuple[int, ...] = ()
+    """Indices into the draft model's hidden_states that the drafter asks for."""
+
+    feature_layers: tuple[int, ...] = ()
+    """Indices into the target's hidden_states that the drafter asks for."""
+
+    feature_rows: int | None = None
+    """The number of last prompt tokens at which the drafter asks for hidden states; None is all."""
+
+    max_context: float = math.inf
+    """The longest text, in tokens, that the drafter can follow; beyond it the target decodes plainly."""
+
+    wants_features: bool = True
+    """Whether the drafter needs the features of the next pass; asked after each proposal. A pass may return them even
+    so."""
+
+    def __init__(self, settings: Mapping[str, Value]) -> None:
+        self.settings = dict(settings)
+        if self.size_option is not None and not settings[self.size_option]:
+            self.settings[self.size_option] = self.usual_size
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Value], models: Models) -> Drafter:
+        """An instance for one run, given its resolved options and the run's models."""
+        return cls(settings)
+
+    @property
+    def most_nodes(self) -> int:
+        """The most nodes of a step, as far as the options tell; else 0."""
+        return int(self.settings.get(self.size_option or "length", 0))
+
+    def expect(self, coming: Expected) -> None:
+        """Prepare, before a text is timed, for a text of this size."""
+
+    @classmethod
+    @abstractmethod
+    def kinds(cls, sampling: Sampling) -> frozenset[str]:
+        """The kinds of draw that the drafter makes under these settings; they decide exactness.
+
+        ``unseen``: tokens that are kept although the target never looks at them; no rule is exact for them.
+        """
+
+    def begin(self, start: Start) -> None:
+        """Start a sequence. The copy of ``start`` that is kept has no features: they are large and needed only here."""
+        self.start = replace(start, features=None)
+        self.sampling = start.sampling
+        self.chance = start.chance
+
+    @abstractmethod
+    def propose(self, context: Sequence[int], max_depth: int) -> DraftTree:
+        """Draft below the root, context[-1]; no deeper than max_depth (at least 1)."""
+
+    def observe(self, kept: Kept) -> None:
+        """Take note of the outcome of the last proposal."""
+
+    def passes(self) -> Mapping[str, int]:
+        """Forward passes of its own models since the text began, by role."""
+        return {}
+
+    def close(self) -> None:
+        """Free the resources of the run."""

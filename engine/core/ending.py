@@ -1,0 +1,110 @@
+"""The ends of a text: tokens, and strings that the text may come to contain.
+
+A draft may run on past such an end. Everything after the end is dropped, so that the text is the one that
+plain decoding would have written: its last token is the one that completes the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.core.detokenizer import Place, detokenizer
+from engine.errors import UserError
+
+MOST_STRINGS, MOST_CHARACTERS = 8, 200
+TYPED = {"n": "\n", "t": "\t", "\\": "\\"}
+
+
+def typed(line: str) -> str:
+    """A stop string as a person types it on one line, where \\n is a line break, \\t a tab and \\\\ a backslash; a backslash
+    before any other character is only a backslash."""
+    return re.sub(r"\\([nt\\])", lambda found: TYPED[found[1]], line)
+
+
+class StopStrings:
+    """Strings that end a text. tokenizer: a transformers tokenizer."""
+
+    def __init__(self, tokenizer, strings: Sequence[str]) -> None:
+        """Raises UserError for too many, too long or empty strings."""
+        if len(strings) > MOST_STRINGS:
+            raise UserError(f"At most {MOST_STRINGS} stop strings can be given.")
+        for one in strings:
+            if not isinstance(one, str) or not 0 < len(one) <= MOST_CHARACTERS:
+                raise UserError(f"A stop string has 1 to {MOST_CHARACTERS} characters.")
+            try:
+                one.encode("utf-8")
+            except UnicodeError:
+                raise UserError("A stop string is no valid Unicode text.") from None
+        self._tokenizer, self._strings = tokenizer, tuple(strings)
+        self.longest = max(map(len, strings), default=0)
+
+    def __bool__(self) -> bool:
+        return bool(self._strings)
+
+    def behind(self, prompt: Sequence[int]) -> Place:
+        """The place where the text begins."""
+        return detokenizer(self._tokenizer).start.pieces(prompt)[1]
+
+    def found(self, text: str) -> bool:
+        """Whether the text contains one of the strings."""
+        return any(one in text for one in self._strings)
+
+
+@dataclass(frozen=True)
+class Written:
+    """The text after a prompt, as far as a stop string may lie in it. end: of that text. tail: its last characters,
+    among which a string may begin. ended: whether a string ends in what the last token added."""
+
+    strings: StopStrings
+    end: Place
+    tail: str = ""
+    ended: bool = False
+
+    def after(self, token: int) -> Written:
+        """The text with this token."""
+        piece, _, end = self.end.add(token)
+        text = self.tail + piece
+        tail = text[max(0, len(text) - self.strings.longest + 1) :]
+        return Written(self.strings, end, tail, self.strings.found(text))
+
+
+class Ending:
+    """The ends of one text. tokens: ids that end it. strings: None if there are none. prompt: the tokens before it."""
+
+    def __init__(
+        self,
+        tokens: frozenset[int],
+        strings: StopStrings | None = None,
+        prompt: Sequence[int] = (),
+    ) -> None:
+        self.tokens = tokens
+        self._written = Written(strings, strings.behind(prompt)) if strings else None
+
+    @property
+    def plain(self) -> bool:
+        """Whether only tokens can end the text."""
+        return self._written is None
+
+    def first(self, tokens: Sequence[int]) -> int | None:
+        """How many of these tokens, next in the text, are kept if one of them ends it; else None."""
+        written = self._written
+        for count, token in enumerate(tokens, start=1):
+            written = written and written.after(token)
+            if token in self.tokens or (written is not None and written.ended):
+                return count
+        return None
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        """These tokens are part of the text now."""
+        for token in tokens:
+            self._written = self._written and self._written.after(token)
+
+    def why(self, last: int) -> Literal["eos", "stop"] | None:
+        """What ended the text, given its last token, or None if it goes on."""
+        if last in self.tokens:
+            return "eos"
+        ended = self._written is not None and self._written.ended
+        return "stop" if ended else None

@@ -1,0 +1,37 @@
+"""A model whose weights or numbers have overflowed gives NaN, and nothing may be decided from NaN."""
+
+import math
+from collections.abc import Iterable
+
+from torch import Tensor
+
+from engine.core.sampling import on_the_host
+from engine.errors import UserError
+
+
+def refuse_nan(found: Tensor, name: str) -> None:
+    """found: logits [R, V] or hidden states [R, H]; -inf may stand for tokens that cannot come.
+
+    Makes the host wait for the device. Raises UserError, one sentence, if a row holds NaN or
+    infinity, or only -inf.
+    """
+    if not found.numel():
+        return
+    # a row's largest number is finite unless the row is not
+    if not all(map(math.isfinite, _largest(found))):
+        raise UserError(f"{name} gave NaN or infinity in the place of logits; the run ends.")
+
+
+def _largest(found: Tensor) -> list[float]:
+    """The largest number of each row, or its first NaN."""
+    numbers = on_the_host(found)
+    if numbers is None:
+        return found.amax(-1).flatten().tolist()
+    rows = numbers.reshape(-1, numbers.shape[-1])
+    return [row[place] for row, place in zip(rows, rows.argmax(-1).tolist(), strict=True)]
+
+
+def refuse_nan_among(probabilities: Iterable[float | None], name: str) -> None:
+    """The same for probabilities that are on the host already; None is skipped."""
+    if any(q is not None and math.isnan(q) for q in probabilities):
+        raise UserError(f"{name} gave NaN in the place of probabilities; the run ends.")

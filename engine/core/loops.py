@@ -1,0 +1,37 @@
+"""The loops that can write a text. A drafter names its loop; all loops yield the same kind of steps."""
+
+import importlib
+from collections.abc import Iterator
+
+from engine.core.step import Step
+from engine.core.text import TextRequest
+from engine.model.checkpoint_rules import with_rules
+from engine.model.language_model import LanguageModel
+from engine.model.prompt import PromptReading
+
+LOOPS = {
+    "speculative": "engine.core.decode:decode",
+    "switching": "engine.core.switching:switching",
+    "overlapped": "engine.core.overlapped:overlapped",
+}
+"""Name -> module and function, a generator over (target, request, recorded, reading).
+
+``speculative``: draft, verify in one pass of the target, judge, commit, one after the other.
+``switching``: one token a step, written by the drafter, unchecked, or by the target.
+``overlapped``: the target verifies while the draft goes on.
+
+A step need not contain a pass of the target (``Step.passes`` counts passes by model); a step without
+one has no p, no judgement and no final token.
+"""
+
+
+def run_loop(
+    target: LanguageModel,
+    request: TextRequest,
+    recorded: bool = True,
+    reading: PromptReading | None = None,
+) -> Iterator[Step]:
+    """Write a text in the loop that its drafter names; see ``engine.core.decode.decode``."""
+    module, name = LOOPS[request.drafter.loop].split(":")
+    loop = getattr(importlib.import_module(module), name)
+    return loop(target, with_rules(target, request), recorded, reading)

@@ -1,0 +1,224 @@
+"""The overlapped loop: the target checks drafted tokens while the draft writes on.
+
+Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024). The loop is a
+generator, and nothing runs between two steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from engine.core.constraint import masked_tree
+from engine.core.decode import begin
+from engine.core.drafter import Drafter
+from engine.core.exhibits import Token, Words
+from engine.core.finite import refuse_nan
+from engine.core.proposal import Proposal
+from engine.core.rule import Case, Verdict
+from engine.core.sampling import distribution
+from engine.core.seen import Draft, Seen
+from engine.core.simultaneous import Pair, Timed, pair_on
+from engine.core.step import Clock, Final, Span, Step, cut_at_end
+from engine.core.text import Outcome, Text, TextRequest
+from engine.core.tree import DraftTree, Kind
+from engine.model.language_model import LanguageModel
+from engine.model.prompt import PromptReading
+
+
+def overlapped(
+    target: LanguageModel,
+    request: TextRequest,
+    recorded: bool = True,
+    reading: PromptReading | None = None,
+) -> Iterator[Step]:
+    """Write the requested text, a step at a time; see ``engine.core.decode.decode``.
+
+    In each step the target reads the root and the tokens drafted before, while the drafter, which
+    must draft chains, writes more after them. Then the tokens drafted before and the first of the
+    new ones are judged, because the target's pass gave p up to there.
+
+    *Pre-verify*: nothing had been drafted before, so the first token of the new draft is checked while
+    the rest of it is being written. *Post-verify*: tokens of the last step wait to be checked while
+    the draft goes on. If everything judged is kept, the other new tokens wait for the next step;
+    after a rejection they are thrown away. So a draft runs on as long as it is right.
+
+    Exact with every rule that is exact for the drafter's kind of draw: each token is drawn from q
+    given exactly the text before it, and it is judged only if all of that text was kept.
+
+    Milliseconds add up to the time on the clock: ``verify`` is the target's pass with the drafting that
+    ran beside it, ``draft`` the time in which only the draft ran. Spans use a clock that stands still
+    while the caller has the step.
+    """
+    text = OverlappedText(target, request)
+    pair, clock = pair_on(target.device), Clock(target.device, precise=True)
+    try:
+        spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
+        del reading  # freed once the last text has begun
+        elapsed = spent
+        while text.stop is None:
+            step = text.step(pair, clock, elapsed)
+            elapsed += sum(step.milliseconds.values())
+            step.prefill_milliseconds, spent = spent, 0.0
+            yield step
+            clock.lap()  # the caller's time is not engine time
+    finally:
+        pair.close()
+        text.drafter.close()
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A drafted token that may wait for a later step, with everything that its judging needs."""
+
+    token: int
+    kind: Kind
+    law: Tensor | None
+    q: float | None
+    source: str
+
+
+class OverlappedText(Text):
+    """A text with tokens in its draft that have not been judged yet."""
+
+    def __init__(self, target: LanguageModel, request: TextRequest) -> None:
+        super().__init__(target, request)
+        self._waiting: list[Guess] = []
+        self._in_a_row = 0  # drafted tokens kept since the last rejection
+
+    def step(self, pair: Pair, clock: Clock, elapsed: float) -> Step:
+        """elapsed: engine milliseconds since the run began."""
+        waiting = self._waiting
+        question = Draft(self.context[-1], _chain(waiting), len(self.context))
+        seen, fresh = self._both(pair, question)
+        times = _times(seen, clock.lap())
+        refuse_nan(seen.value.logits, self.target.name)
+        tree = _chain([*waiting, *fresh.value])
+        judged = tree.truncated(len(waiting) + bool(fresh.value))
+        logits = masked_tree(seen.value.logits, question.tree, self.request.constraint)
+        p = distribution(logits, self.sampling)
+        verdict = self._judged(judged, question.position, logits, p)
+        verdict, final = cut_at_end(verdict, judged, self.ending)
+        final = self._final(final, verdict, read_on=len(judged) > len(waiting))
+        goes_on = self._goes_on(verdict, judged)
+        self._waiting = fresh.value[1:] if goes_on else []
+        decided = judged if goes_on else tree  # the tokens that wait belong to a later step
+        verdict.status = verdict.status + ["ignored"] * (len(decided) - len(judged))
+        decided.exhibits.append(self._at_once(waiting, fresh.value, verdict))
+        self._proposal = Proposal(decided, decided)
+        rows = len(decided) + 1
+        outcome = Outcome(verdict, final, _padded(logits, rows), _padded(p.cpu(), rows))
+        looked = replace(seen.value, logits=_padded(seen.value.logits, rows))
+        step = self.finish(replace(question, tree=decided), outcome, looked, times, clock)
+        step.spans = _spans(len(waiting), seen, fresh, elapsed)
+        return step
+
+    def _both(self, pair: Pair, question: Draft) -> tuple[Timed[Seen], Timed[list[Guess]]]:
+        """The target's pass, and a draft after the tokens that it reads."""
+        behind = [*self.context, *question.tree.tokens]
+        room = min(self._limit, self.drafter.max_context) - len(behind)
+        if self.request.most_nodes is not None:  # a shorter chain is exact: no drawn token decides
+            room = min(room, self.request.most_nodes - len(question.tree))
+
+        def draft() -> list[Guess]:
+            return _guesses(self.drafter, behind, room) if room > 0 else []
+
+        return pair.run(lambda: self.session.look(question), draft)
+
+    def _judged(self, judged: DraftTree, position: int, logits: Tensor, p: Tensor) -> Verdict:
+        """The verdict on a chain, given logits and p [R, V] of the rows that the target read.
+
+        If the target has not read the last judged token, nothing is known about the token after it. The
+        rule is then given an arbitrary law, and the final token that it draws from that law is not used.
+        """
+        extra = len(judged) + 1 - len(p)
+        unknown = torch.zeros_like(p[:extra])
+        unknown[:, 0] = 1.0
+        case = Case(
+            judged,
+            torch.cat([p, unknown]),
+            torch.cat([logits, torch.zeros_like(logits[:extra])]),
+            self.sampling,
+            position,
+            self.chance.judging,
+        )
+        return self.request.verifier.judge(case)
+
+    def _final(self, final: Final, verdict: Verdict, read_on: bool) -> Final:
+        """read_on: the last judged token is one of the new ones, which the target has not read."""
+        full = len(self.context) + len(verdict.accepted) >= self._limit
+        return "none" if final == "bonus" and (read_on or full) else final
+
+    def _goes_on(self, verdict: Verdict, judged: DraftTree) -> bool:
+        """Whether everything judged was kept and the text does not end with it."""
+        kept = verdict.accepted
+        ended = self.ending.first([judged.tokens[node] for node in kept]) is not None
+        return len(kept) == len(judged) and not ended
+
+    def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
+        """The target may not have read the last kept token; then there is no row of it to leave out."""
+        return super()._keep(seen, replace(verdict, accepted=self._read(verdict)), "bonus")
+
+    def _read(self, verdict: Verdict) -> list[int]:
+        """The kept tokens that are in the target's cache."""
+        return [node for node in verdict.accepted if node + 1 < self.session.rows]
+
+    def _at_once(self, waiting: Sequence[Guess], fresh: Sequence[Guess], verdict: Verdict) -> Words:
+        in_a_row = self._in_a_row + len(verdict.accepted)
+        self._in_a_row = 0 if "rejected" in verdict.status else in_a_row
+        checked = [Token(guess.token) for guess in [*waiting, *fresh[:1]]]
+        written = [Token(guess.token) for guess in fresh]
+        return Words(
+            title="Post-verify" if waiting else "Pre-verify",
+            note="Both lanes were at work at the same time.",
+            lines=[
+                ["Target, checking: ", *checked],
+                ["Draft, writing: ", *written],
+                f"Drafted tokens kept since the last refusal: {in_a_row}.",
+            ],
+        )
+
+
+def _guesses(drafter: Drafter, text: Sequence[int], room: int) -> list[Guess]:
+    """A chain drafted after the text. Raises ValueError for a tree that branches."""
+    tree = drafter.propose(text, room).truncated(room)
+    if tree.parents != list(range(-1, len(tree) - 1)):
+        raise ValueError(
+            f"the drafter {drafter.key} drafts trees; the overlapped loop takes chains"
+        )
+    found = []
+    for node, parent in enumerate(tree.parents):
+        (drawn,) = tree.draws[parent]
+        law = None if drawn.law is None else tree.laws[drawn.law]
+        found.append(Guess(tree.tokens[node], drawn.kind, law, tree.q[node], tree.sources[node]))
+    return found
+
+
+def _chain(guesses: Sequence[Guess]) -> DraftTree:
+    tree, parent = DraftTree(), -1
+    for guess in guesses:
+        parent = tree.draw(parent, guess.token, guess.kind, guess.law, guess.source, guess.q)
+    return tree
+
+
+def _padded(rows: Tensor, count: int) -> Tensor:
+    """rows [R, V] -> [count, V], NaN in the rows that the target did not compute."""
+    missing = rows.new_full((count - len(rows), rows.shape[-1]), torch.nan)
+    return torch.cat([rows, missing])
+
+
+def _times(seen: Timed, wall: float) -> dict[str, float]:
+    verify = min(wall, seen.end - seen.start)
+    return {"draft": wall - verify, "verify": verify}
+
+
+def _spans(waiting: int, seen: Timed, fresh: Timed, elapsed: float) -> list[Span]:
+    checks = f"post-verify, {waiting + 1} rows" if waiting else "pre-verify, 1 row"
+    spans = [Span("target", checks, elapsed + seen.start, elapsed + seen.end)]
+    if fresh.value:
+        drafts = f"drafts {len(fresh.value)} more"
+        spans.append(Span("draft", drafts, elapsed + fresh.start, elapsed + fresh.end))
+    return spans

@@ -1,0 +1,145 @@
+"""The input, the output and the base class of every acceptance rule."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, get_args
+
+from torch import Tensor
+
+from engine.core.chance import JudgeChance
+from engine.core.exhibits import Exhibit, Later
+from engine.core.options import Option, Value
+from engine.core.sampling import Sampling
+from engine.core.schemes import Scheme
+from engine.core.tree import DraftTree, Kind
+
+EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
+
+Status = Literal["accepted", "rejected", "ignored"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One test of one node.
+
+    p, q: as this judgement used them (residuals, one-hot and division factors applied); None
+        where the rule has none. accept: the probability of keeping the node. coin: the node is
+        kept exactly when coin < accept; None where no coin is tossed.
+    """
+
+    node: int
+    rule: str
+    p: float | None
+    q: float | None
+    accept: float
+    coin: float | None
+
+
+@dataclass
+class Verdict:
+    """The outcome for one tree.
+
+    accepted: the kept path, node indices from depth 1 downwards.
+    status: one entry per node.
+    final_token: the target's own token after the path; ``recovered`` after a refusal,
+        ``bonus`` when everything on the path was accepted. With ``none``, for rules that leave the
+        next token to the draft, the final token is not used.
+    walk: the places that were visited, root (-1) first; empty where nothing was judged.
+    residuals: by place of the walk, the distribution [V] from which the next token had to come
+        once children had been refused there.
+    exhibits: data that the rule wants to show.
+    """
+
+    accepted: list[int]
+    status: list[Status]
+    judgements: list[Judgement]
+    final_token: int
+    final: Literal["bonus", "recovered", "none"]
+    walk: list[int]
+    residuals: dict[int, Tensor] = field(default_factory=dict)
+    exhibits: list[Exhibit | Later] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Case:
+    """The input of a rule.
+
+    p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on
+        the target's device; may be None for a rule that does not read p. logits: [N+1, V] of the
+        target before temperature and truncation.
+    probes: logits [M, V] of the probe rows of this pass, or None.
+    position: where the first drafted token would stand in the text; it keys the target's noise.
+    chance: coins, and the target's own draws.
+    """
+
+    tree: DraftTree
+    p: Tensor | None
+    logits: Tensor | None
+    sampling: Sampling
+    position: int
+    chance: JudgeChance
+    probes: Tensor | None = None
+
+
+def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> list[Status]:
+    """One status per node: on the kept path, judged and refused, or neither."""
+    status: list[Status] = ["ignored"] * size
+    for judgement in judgements:
+        status[judgement.node] = "rejected"
+    for node in accepted:
+        status[node] = "accepted"
+    return status
+
+
+class Verifier(ABC):
+    """An acceptance rule with its options; one instance serves one run."""
+
+    key: ClassVar[str]
+    title: ClassVar[str] = ""
+    """The name shown to people."""
+
+    summary: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]] = ()
+
+    exact_kinds: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of proposal with which the output keeps the target's distribution; none for a lossy
+    rule."""
+
+    only_greedy: ClassVar[bool] = False
+    """Whether the rule is meaningful at temperature 0 only."""
+
+    reads_p: ClassVar[bool] = True
+    """Whether the rule needs ``Case.p``. If not, p is computed only where the steps are recorded."""
+
+    same_text: ClassVar[bool] = False
+    """Whether, under this rule, every drafter writes the text of plain decoding with the same
+    seed."""
+
+    sentences: ClassVar[Mapping[str, str]] = {}
+    """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept",
+    "iid.refused"), and where the final token came from ("recovered", "bonus"). Placeholders: {token}
+    {p} {q} {accept} {coin} {final}."""
+
+    trial: ClassVar[dict[str, Value]] = {}
+    """Options for tests: a setting in which a tiny model shows the rule at work."""
+
+    def __init__(self, settings: Mapping[str, Value] | None = None) -> None:
+        """settings: resolved options; None means all defaults."""
+        defaults = {option.name: option.default for option in self.options}
+        self.settings = defaults | dict(settings or {})
+
+    @classmethod
+    def lossless_with(cls, kinds: Iterable[str]) -> bool:
+        return bool(cls.exact_kinds) and set(kinds) <= cls.exact_kinds
+
+    @abstractmethod
+    def judge(self, case: Case) -> Verdict:
+        """Walk the tree from the root and decide which nodes are kept."""
+
+    def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
+        """The chance, before any draft is drawn, that the rule keeps one of the drafts sampled by
+        this scheme under a node whose p is [V]; None where it is not known. Used by the meters."""
+        return None

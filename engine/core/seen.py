@@ -1,0 +1,154 @@
+"""One pass of the target over a draft: the question and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from engine.core.tree import DraftTree
+
+MOST_PROBES = 64  # probes that a drafter may add to a pass
+
+
+@dataclass(frozen=True)
+class Join:
+    """Probe rows that join a pass at one layer.
+
+    layer: the layer whose input they become; 0: they replace token embeddings. count: how many join. made: from the
+    pass's states [R, H] at that layer (of root, tree and the probes that joined before), makes the probes' states
+    [count, H].
+    """
+
+    layer: int
+    count: int
+    made: Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Extra rows in the target's pass that see the tree, and are neither judged nor committed.
+
+    joins: where the probes enter the pass; the layers never decrease. parents: for each probe, ROOT, a node of the
+    tree, or the number of nodes + i for the i-th probe, which must come earlier. again: for the root and each node,
+    the probe that reads the same token once more, so that the probe's logits also predict the token that follows
+    there; empty if no probe does. choices: tokens in rising order, one of which the last probe must answer with;
+    empty if it is asked nothing.
+    """
+
+    joins: Sequence[Join]
+    parents: Sequence[int]
+    again: Sequence[int] = ()
+    choices: Sequence[int] = ()
+
+    @classmethod
+    def embedded(
+        cls,
+        vectors: Tensor,
+        parents: Sequence[int],
+        again: Sequence[int] = (),
+        choices: Sequence[int] = (),
+    ) -> Probes:
+        """Probes that are vectors [M, H] in place of token embeddings."""
+        join = Join(0, len(vectors), lambda states: vectors.to(states.device))
+        return cls((join,), parents, again, choices)
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def behind(self, forced: int) -> Probes:
+        """The probes of the same tree behind so many forced tokens, which are rows between the root and the tree."""
+        return replace(
+            self,
+            joins=[replace(join, made=_below(join.made, forced)) for join in self.joins],
+            parents=[parent + forced for parent in self.parents],
+            # where the constraint leaves one token, every probe names it
+            again=[*self.again[:1]] * forced + [*self.again],
+        )
+
+    @property
+    def rows(self) -> list[int]:
+        """The row of each probe's parent: the root in row 0, node i in row i + 1, probes after the nodes."""
+        return [parent + 1 for parent in self.parents]
+
+
+def _below(made: Callable[[Tensor], Tensor], first: int) -> Callable[[Tensor], Tensor]:
+    return lambda states: made(states[first:])
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How far the drafter, which consists of the target's own first layers, has read the rows it proposes.
+
+    The session's scratch rows are the root, the forced tokens and the first nodes, in the order of a draft's rows, and
+    have been read through the layers below ``layer``. states: [R, H], the rows' hidden states at that layer.
+    """
+
+    layer: int
+    states: Tensor
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A tree below the root of a text.
+
+    position: number of tokens committed before the step, and the position of the first drafted token.
+    features: whether the drafter needs the features of this pass.
+    """
+
+    root: int
+    tree: DraftTree
+    position: int
+    probes: Probes | None = None
+    features: bool = True
+
+    @property
+    def begun(self) -> Begun | None:
+        """The partial pass from which the pass over these rows may go on."""
+        return self.tree.begun
+
+    @property
+    def count(self) -> int:
+        """Rows of the pass: the root, the tree and the probes."""
+        return 1 + len(self.tree) + (0 if self.probes is None else len(self.probes))
+
+    @property
+    def rows(self) -> tuple[list[int], list[int]]:
+        """Tokens, and the row of each token's parent or -1: the root in row 0, node i in row i + 1."""
+        return [self.root, *self.tree.tokens], [-1] + [parent + 1 for parent in self.tree.parents]
+
+
+@dataclass(frozen=True)
+class ReadChain:
+    """Rows that were read one after another. logits: [R, V] after each. tokens: the likeliest token after each, by which
+    the next row was read. features: [R, n*H] at each, or None."""
+
+    logits: Tensor
+    tokens: list[int]
+    features: Tensor | None
+
+    @classmethod
+    def of(cls, passes: Sequence[tuple[Tensor, Tensor | None]], tokens: list[int]) -> ReadChain:
+        """Logits and features of passes over one row each."""
+        logits, features = zip(*passes, strict=True)
+        states = None if features[0] is None else torch.cat(features)
+        return cls(torch.cat(logits), tokens, states)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The result of a pass over root (row 0) and tree (node i in row i + 1).
+
+    logits: [N + 1, V], or None if the target made no pass; features: [N + 1, n*H] or None.
+    probes: logits [M, V] of probe rows, or None.
+    """
+
+    logits: Tensor | None
+    features: Tensor | None
+    probes: Tensor | None = None
+
+    def places_of(self, rows: list[int]) -> list[int]:
+        """The places of the features and cache rows that belong to these rows, the root and the kept path."""
+        return rows

@@ -1,0 +1,100 @@
+"""Runs two pieces of work at the same time, each timed by a real clock."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import torch
+
+from engine.core.threads import halved
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class Timed(Generic[T]):
+    """A result, and when the work on it began and ended, in milliseconds since both works were started."""
+
+    value: T
+    start: float
+    end: float
+
+
+class Pair(ABC):
+    """Runs two functions at once. Nothing runs between two calls."""
+
+    @abstractmethod
+    def run(self, main: Callable[[], T], side: Callable[[], U]) -> tuple[Timed[T], Timed[U]]:
+        """Both results, once both are complete. Raises what a function raised, ``main`` first;
+        by then the other function has ended as well."""
+
+    def close(self) -> None:
+        """Free what it holds."""
+
+
+class ThreadPair(Pair):
+    """Two threads on a CPU; torch releases Python's lock within its kernels.
+
+    While both run, each computes with half of the threads. The number of threads is a setting of the process,
+    so it is restored before anything else can run.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="side")
+
+    def run(self, main, side):
+        began = time.perf_counter()
+
+        def timed(work: Callable[[], T]) -> Timed[T]:
+            start = time.perf_counter()
+            value = work()
+            return Timed(value, (start - began) * 1000, (time.perf_counter() - began) * 1000)
+
+        with halved():
+            other = self._pool.submit(timed, side)
+            try:
+                own = timed(main)
+            finally:
+                wait([other])
+        return own, other.result()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class StreamPair(Pair):
+    """Two CUDA streams, fed by one thread: ``main`` is launched first, so that the device works on it
+    while the thread goes on to ``side``. Times are those of the device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._side = torch.cuda.Stream(device)
+
+    def run(self, main, side):
+        here = torch.cuda.current_stream(self._device)
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
+        marks[0].record(here)
+        self._side.wait_stream(here)
+        try:
+            own = main()
+            marks[1].record(here)
+            with torch.cuda.stream(self._side):
+                marks[2].record(self._side)
+                other = side()
+                marks[3].record(self._side)
+        finally:
+            here.wait_stream(self._side)
+            torch.cuda.synchronize(self._device)
+        end, *others = (marks[0].elapsed_time(mark) for mark in marks[1:])
+        return Timed(own, 0.0, end), Timed(other, *others)
+
+
+def pair_on(device: torch.device) -> Pair:
+    """The way to run two functions at once on this device."""
+    return StreamPair(device) if device.type == "cuda" else ThreadPair()

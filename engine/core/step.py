@@ -1,0 +1,107 @@
+"""The record of one step of decoding, and the clock that timed it."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from engine.core.ending import Ending
+from engine.core.rule import Judgement, Verdict
+from engine.core.tree import DraftTree
+
+Stop = Literal["eos", "stop", "length", "context"]
+Final = Literal["bonus", "recovered", "none"]
+STAGES = ("draft", "verify", "judge", "commit")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Work in a lane that overlaps another's, by a real clock. start, end: milliseconds since the run began."""
+
+    lane: str
+    work: str
+    start: float
+    end: float
+
+
+@dataclass
+class Step:
+    """One finished step.
+
+    position: tokens committed before it. logits: [N+1, V] of the target, after the root and
+    after each node. p: [N+1, V], the distributions sampled from. Both are None if the target made no pass,
+    and may be None if nobody records the steps; a row of NaN is one that the target did not compute.
+    output: the kept path and, unless final is ``none``, the final token.
+    milliseconds: by stage. prefill_milliseconds: in the first step, 0 elsewhere; for a text that took
+    its prompt over from another text, the time that the other spent reading it (``engine.model.prompt``).
+    passes: forward passes by model. spans: work that overlapped.
+    stop: why the run ends here, or None.
+    """
+
+    index: int
+    position: int
+    tree: DraftTree
+    logits: Tensor | None
+    p: Tensor | None
+    verdict: Verdict
+    output: list[int]
+    final: Final
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    prefill_milliseconds: float = 0.0
+    stop: Stop | None = None
+    passes: dict[str, int] = field(default_factory=lambda: {"target": 1})
+    spans: list[Span] = field(default_factory=list)
+
+
+def cut_at_end(verdict: Verdict, tree: DraftTree, ending: Ending) -> tuple[Verdict, Final]:
+    """Drop the tokens accepted beyond an end of the text; then there is no final token."""
+    count = ending.first([tree.tokens[node] for node in verdict.accepted])
+    if count is not None:
+        return _first(verdict, tree, count), "none"
+    return verdict, verdict.final
+
+
+def _first(verdict: Verdict, tree: DraftTree, count: int) -> Verdict:
+    """The verdict as if the walk had ended on its ``count``-th accepted node."""
+    walk = verdict.walk[:count]
+    places = set(walk)
+
+    def judged(entry: Judgement) -> bool:
+        return tree.parents[entry.node] in places
+
+    status = [
+        state if tree.parents[node] in places else "ignored"
+        for node, state in enumerate(verdict.status)
+    ]
+    return Verdict(
+        accepted=verdict.accepted[:count],
+        status=status,
+        judgements=[entry for entry in verdict.judgements if judged(entry)],
+        final_token=verdict.final_token,
+        final=verdict.final,
+        walk=walk,
+        residuals={place: r for place, r in verdict.residuals.items() if place in places},
+        exhibits=verdict.exhibits,
+    )
+
+
+class Clock:
+    """Milliseconds since the last lap.
+
+    precise: wait for the device, so that work is not misattributed to a later stage. Otherwise
+    only the sum of a step's stages means something.
+    """
+
+    def __init__(self, device: torch.device, precise: bool) -> None:
+        self._device = device
+        self._waits = precise and device.type == "cuda"
+        self._last = time.perf_counter()
+
+    def lap(self) -> float:
+        if self._waits:
+            torch.cuda.synchronize(self._device)
+        now = time.perf_counter()
+        elapsed, self._last = (now - self._last) * 1000, now
+        return elapsed

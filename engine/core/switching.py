@@ -1,0 +1,83 @@
+"""The switching loop: at each step either the drafter writes a token that nobody checks, or the
+target writes one. The loop is a generator, and lossy.
+"""
+
+from collections.abc import Iterator
+
+from engine.core.decode import begin
+from engine.core.proposal import Proposal
+from engine.core.rule import Verdict
+from engine.core.seen import Draft, Seen
+from engine.core.step import Clock, Step
+from engine.core.text import Outcome, Text, TextRequest
+from engine.core.tree import DraftTree
+from engine.model.language_model import LanguageModel
+from engine.model.prompt import PromptReading
+
+
+def switching(
+    target: LanguageModel,
+    request: TextRequest,
+    recorded: bool = True,
+    reading: PromptReading | None = None,
+) -> Iterator[Step]:
+    """Write the requested text, one token a step; see ``engine.core.decode.decode``.
+
+    A token that the drafter proposes is taken: its step has one accepted node, no p, no judgement
+    and no final token. If the drafter proposes nothing, the target writes one token, as in plain
+    decoding. Each model reads the other's tokens in its own next pass.
+    """
+    text = SwitchingText(target, request)
+    clock = Clock(target.device, precise=recorded)
+    try:
+        spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
+        del reading  # freed once the last text has begun
+        while text.stop is None:
+            step = text.step(clock)
+            step.prefill_milliseconds, spent = spent, 0.0
+            yield step
+            clock.lap()  # the caller's time is not engine time
+    finally:
+        text.drafter.close()
+
+
+class SwitchingText(Text):
+    """A text whose target reads only when it writes."""
+
+    def step(self, clock: Clock) -> Step:
+        """One more token."""
+        draft = self.draft()
+        times = {"draft": clock.lap()}
+        if len(draft.tree):
+            outcome = Outcome(_taken(draft.tree), "none")
+            return self.finish(draft, outcome, Seen(None, None), times, clock)
+        seen = self._look()
+        times["verify"] = clock.lap()
+        return self.settle(draft, self.judge(draft, seen), seen, times, clock)
+
+    def draft(self) -> Draft:
+        """A token to be taken, or nothing. No place is kept for a final token."""
+        room = min(self._limit, self.drafter.max_context) - len(self.context)
+        tree = self.drafter.propose(self.context, 1).truncated(1) if room > 0 else DraftTree()
+        self._proposal = Proposal(tree, tree)
+        return Draft(self.context[-1], tree, len(self.context))
+
+    def _look(self) -> Seen:
+        """The target reads the tokens written since its last pass, and commits them at once."""
+        logits = self.session.extend(self.context[self.session.length :])
+        return Seen(logits[None], None)
+
+    def _keep(self, seen, verdict, final):
+        """Does nothing: see ``_look``."""
+
+
+def _taken(tree: DraftTree) -> Verdict:
+    """A verdict that keeps the one node of the tree and judges nothing."""
+    return Verdict(
+        accepted=[0],
+        status=["accepted"],
+        judgements=[],
+        final_token=tree.tokens[0],
+        final="bonus",
+        walk=[],
+    )

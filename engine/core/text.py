@@ -1,0 +1,278 @@
+"""One text that is being written: draft after its end, judge the draft by the target's pass, keep what is accepted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+import torch
+from torch import Tensor
+
+from engine.core.chance import Chance
+from engine.core.constraint import Constraint, masked_tree
+from engine.core.drafter import Drafter, Start
+from engine.core.ending import Ending, StopStrings
+from engine.core.finite import refuse_nan, refuse_nan_among
+from engine.core.load import Acceptance, Load
+from engine.core.memory import Memory
+from engine.core.proposal import Proposal
+from engine.core.rule import Case, Verdict, Verifier
+from engine.core.sampling import Sampling, distribution
+from engine.core.seen import Draft, Seen
+from engine.core.step import Clock, Final, Step, Stop, cut_at_end
+from engine.core.transfer import to_device, to_host_meanwhile
+from engine.core.tree import DraftTree
+from engine.errors import UserError
+from engine.model.language_model import LanguageModel
+from engine.model.session import Session
+
+PendingVerdict = Callable[[], tuple[Verdict, Tensor | None]]
+"""Gives the verdict, and p for a recorder; on a GPU both are on their way before it is called."""
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """A request for up to max_new_tokens after a prompt (at least one token long), and how to write them.
+
+    memory: the visitor's; a fresh one if None. chance: for tests; the seed's own if None.
+    most_nodes: of a step, forced tokens included; None is any number. ends: tokens that end this text, besides those that end every
+    text of the target. stop_strings: strings that end the text once it contains one of them.
+    """
+
+    drafter: Drafter
+    verifier: Verifier
+    sampling: Sampling
+    prompt: Sequence[int]
+    max_new_tokens: int
+    memory: Memory | None = None
+    constraint: Constraint | None = None
+    chance: Chance | None = None
+    most_nodes: int | None = None
+    ends: frozenset[int] = frozenset()
+    stop_strings: StopStrings | None = None
+
+
+class Text:
+    """The text so far, its target and its drafter. The caller makes the target's pass between ``draft``
+    and ``settle``, and may make it for several texts at once.
+    """
+
+    def __init__(self, target: LanguageModel, request: TextRequest, recorded: bool = True) -> None:
+        """recorded: whether steps hold everything that a recorder shows."""
+        self.recorded = recorded
+        self.target = target
+        self.request = request
+        self.sampling = request.sampling
+        self.drafter = request.drafter
+        self.context = list(request.prompt)
+        self.stop: Stop | None = None
+        self.chance = request.chance or Chance.of(request.sampling.seed)
+        ends = target.end_tokens | request.ends
+        self.ending = Ending(ends, request.stop_strings, request.prompt)
+        self._logits: Tensor | None = None  # of the running step, with the constraint applied
+        self._end = len(request.prompt) + request.max_new_tokens
+        self._limit = min(self._end, target.max_context)
+        self._steps = 0
+        self._drafted = 0  # nodes of the drafter's largest tree so far
+        self.acceptance = Acceptance()
+        self._counted: dict[str, int] = {}
+
+    @property
+    def capacity(self) -> int:
+        """Columns that its session should begin with."""
+        return self._limit + 1
+
+    def begin(self, session: Session, features: Tensor | None, load: Load | None = None) -> None:
+        """session: has read all tokens but the root. features: of the tokens that it read. load: of the first pass;
+        None if the pass will be for this text only."""
+        self.session = session
+        request = self.request
+        self.drafter.begin(
+            Start(
+                tuple(self.context),
+                self.sampling,
+                self.chance.drafting,
+                features,
+                session,
+                request.memory if request.memory is not None else Memory(),
+                request.constraint,
+                load or Load(context=len(self.context)),
+            )
+        )
+
+    def draft(self) -> Draft:
+        """A draft of the next tokens, no more than fit."""
+        self._proposal = self._propose()
+        tree = self._proposal.tree
+        if (
+            tree.begun is None and self.session.rows
+        ):  # rows were read for a tree other than this one
+            self.session.drop()
+        wanted = self.drafter.wants_features
+        return Draft(self.context[-1], tree, len(self.context), tree.probes, wanted)
+
+    def _propose(self) -> Proposal:
+        most = min(self._limit, self.drafter.max_context)
+        depth = most - len(self.context) - 1  # one place for the final token
+        forced = self._forced(min(depth, self._most_forced()))
+        room = depth - len(forced)
+        own = DraftTree()
+        if room > 0:
+            own = self.drafter.propose([*self.context, *forced], room).truncated(room)
+            self._refuse_many(len(own), len(forced))
+            refuse_nan_among(own.q, f"The drafter {self.drafter.key}")
+            self._drafted = max(self._drafted, len(own))
+        return Proposal.of(own, forced)
+
+    def _most_forced(self) -> float:
+        """How many forced tokens leave room for a tree as large as the options say, or as the largest one so far. The
+        tree that comes must not decide: its size may depend on the tokens drawn."""
+        most = self.request.most_nodes
+        if most is None:
+            return math.inf
+        return max(0, most - max(self._drafted, self.drafter.most_nodes))
+
+    def _refuse_many(self, nodes: int, forced: int) -> None:
+        """Cutting a tree to size could make an exact rule lossy, so the tree is refused."""
+        most = self.request.most_nodes
+        if most is not None and nodes + forced > most:
+            behind = f" behind {forced} forced tokens" if forced else ""
+            raise UserError(
+                f"With these options {self.drafter.title} drafts {nodes} nodes in a step{behind}; "
+                f"at most {most} are allowed here."
+            )
+
+    def _forced(self, most: float) -> list[int]:
+        """Up to ``most`` tokens that the constraint leaves no choice about."""
+        constraint = self.request.constraint
+        return [] if constraint is None or most <= 0 else constraint.forced((), int(most))
+
+    def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
+        """Have the tree judged by the target's pass over root and tree."""
+        self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
+
+        def verdict() -> tuple[Verdict, Tensor | None]:
+            refuse_nan(seen.logits, self.target.name)
+            p = shown = None
+            if self.recorded or self.request.verifier.reads_p:
+                p = distribution(logits, self.sampling)
+                # For the recorder, all of p is copied to the host while the verifier fetches the rows of its walk.
+                shown = p if self.sampling.greedy else to_host_meanwhile(p)
+            case = Case(
+                draft.tree,
+                p,
+                logits,
+                self.sampling,
+                draft.position,
+                self.chance.judging,
+                seen.probes,
+            )
+            return self.request.verifier.judge(case), shown
+
+        return verdict
+
+    def settle(
+        self,
+        draft: Draft,
+        pending: PendingVerdict,
+        seen: Seen,
+        times: dict[str, float],
+        clock: Clock,
+        load: Load | None = None,
+    ) -> Step:
+        """Take the verdict and keep the accepted tokens. times: milliseconds of the stages before. load: of
+        the pass; None if the pass was for this text only."""
+        verdict, p = pending()
+        verdict, final = cut_at_end(verdict, draft.tree, self.ending)
+        outcome = Outcome(verdict, final, self._logits, p)
+        return self.finish(draft, outcome, seen, times, clock, load)
+
+    def finish(
+        self,
+        draft: Draft,
+        outcome: Outcome,
+        seen: Seen,
+        times: dict[str, float],
+        clock: Clock,
+        load: Load | None = None,
+    ) -> Step:
+        """Keep the accepted tokens, and the final token if there is one."""
+        tree, verdict = draft.tree, outcome.verdict
+        output = [tree.tokens[node] for node in verdict.accepted]
+        if outcome.final != "none":
+            output.append(verdict.final_token)
+        times["judge"] = clock.lap()
+        features = self._keep(seen, verdict, outcome.final)
+        if self.request.constraint is not None:
+            self.request.constraint.commit(output)
+        self.ending.commit(output)
+        own = (self.acceptance.chance,)
+        load = load or Load(rows=draft.count, context=draft.position, chances=own)
+        kept = self._proposal.kept(draft, verdict, output, seen, features, times, load)
+        self.drafter.observe(kept)
+        self.acceptance.see(*self._proposal.judged(verdict))
+        times["commit"] = clock.lap()
+        self.context += output
+        self.stop = self._why_stop()
+        self._steps += 1
+        return Step(
+            self._steps - 1,
+            draft.position,
+            tree,
+            outcome.logits if self.recorded else None,
+            outcome.p,
+            verdict,
+            output,
+            outcome.final,
+            times,
+            stop=self.stop,
+            passes=self._passes(seen),
+        )
+
+    def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
+        """Commit the rows of the root and the kept path; returns their features, if any were asked for. Without a
+        final token, the last kept token is the next root, which is read with the next tree."""
+        rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
+        self.session.commit(rows[:-1] if final == "none" else rows)
+        features = seen.features
+        if features is None or rows == list(range(len(features))):
+            return features
+        return features[to_device(torch.tensor(rows), features.device)]
+
+    def _passes(self, seen: Seen) -> dict[str, int]:
+        """Forward passes of this step by model; the drafter's are counted since the last step."""
+        now = dict(self.drafter.passes())
+        own = {role: count - self._counted.get(role, 0) for role, count in now.items()}
+        self._counted = now
+        looked = {} if seen.logits is None else {"target": 1}
+        return looked | {role: count for role, count in own.items() if count}
+
+    def _why_stop(self) -> Stop | None:
+        ended = self.ending.why(self.context[-1])
+        if ended is not None:
+            return ended
+        if len(self.context) < self._limit:
+            return None
+        return "length" if self._limit == self._end else "context"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a step's tree.
+
+    logits: [N+1, V] with the constraint applied; p: [N+1, V], the distributions sampled from. Both are
+    None if the target made no pass; a row of NaN is one that the target did not compute.
+    """
+
+    verdict: Verdict
+    final: Final
+    logits: Tensor | None = None
+    p: Tensor | None = None
+
+
+@singledispatch
+def text_of(target: LanguageModel, request: TextRequest, recorded: bool) -> Text:
+    """The text for a request, on this kind of model; see ``engine.core.decode.decode``."""
+    return Text(target, request, recorded)

@@ -1,0 +1,236 @@
+"""The one structure in which every drafter hands over its guesses.
+
+A chain is a tree with one branch. Each draw of a token carries what a verifier needs to be exact:
+how the token was proposed, and the distribution from which it was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from engine.core.exhibits import Exhibit, Later
+    from engine.core.seen import Begun, Probes
+
+ROOT = -1  # as a parent: the last committed token, which is not a node of the tree
+FORCED = "forced"  # as a source: the constraint left no choice
+
+Kind = Literal["one_hot", "iid", "without_replacement"]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw under a parent.
+
+    kind: ``one_hot`` (picked by any means that does not know the verifier's randomness), ``iid``
+        (an independent draw from its law) or ``without_replacement`` (drawn from its law without
+        the tokens that were drawn from the same law under the same parent before).
+    law: index into the tree's ``laws``, or None for a one-hot draw that has no distribution.
+    """
+
+    node: int
+    kind: Kind
+    law: int | None
+
+
+@dataclass
+class DraftTree:
+    """Drafted tokens as flat arrays, parents before children.
+
+    tokens, parents, depths: one entry per node; the parent -1 is the root, whose children have depth 1.
+    q: the draft's probability of each node for display, or None if it has none.
+    sources: the maker of each node (a drafter's key, "draft model", "context 17:20" ...).
+    laws: every distribution [V] drawn from or shown, after temperature and truncation, each once.
+    draws: by parent, in the order drawn. An i.i.d. draw that hits a token again repeats its node:
+        equal draws are counted, although equal children are one node.
+    exhibits: data about this step that the drafter wants to show.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    q: list[float | None] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    laws: list[Tensor] = field(default_factory=list)
+    draws: dict[int, list[Draw]] = field(default_factory=dict)
+    exhibits: list[Exhibit | Later] = field(default_factory=list)
+    probes: Probes | None = None
+    """Extra rows that the drafter adds to the target's pass."""
+    begun: Begun | None = None
+    """How far the drafter has already read this tree through the target's first layers."""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def draw(
+        self,
+        parent: int,
+        token: int,
+        kind: Kind = "one_hot",
+        law: Tensor | None = None,
+        source: str = "",
+        q: float | None = None,
+    ) -> int:
+        """Record one more draw under ``parent``; returns its node, a new one or the token's own.
+
+        law: [V], the distribution drawn from; for a one-hot draw the one to show, if there is one.
+        q: the probability to show, if it is known without looking at ``law``.
+        Raises ValueError for a parent that is not a node, a drawn token without a law, and a token
+        drawn again without replacement.
+        """
+        if not ROOT <= parent < len(self.tokens):
+            raise ValueError(f"the parent {parent} is no node of this tree")
+        if kind != "one_hot" and law is None:
+            raise ValueError(f"a draw under {parent} has no distribution it was drawn from")
+        index = None if law is None else self._law(law)
+        token = int(token)
+        node = self.child(parent, token)
+        if node is None:
+            if q is None and law is not None:
+                q = float(law[token])
+            node = self._append(parent, token, source, q)
+        elif kind == "one_hot":
+            return node  # the token is a child already: a second look at it can change nothing
+        drawn = Draw(node, kind, index)
+        siblings = self.draws.setdefault(parent, [])
+        if kind == "without_replacement" and drawn in siblings:
+            raise ValueError(f"token {token} was drawn twice without replacement under {parent}")
+        siblings.append(drawn)
+        return node
+
+    def child(self, parent: int, token: int) -> int | None:
+        """The child of ``parent`` that holds this token, or None."""
+        for drawn in self.draws.get(parent, ()):
+            if self.tokens[drawn.node] == token:
+                return drawn.node
+        return None
+
+    def chain(
+        self, tokens: Sequence[int], source: str, under: int = ROOT, q: Sequence[float] = ()
+    ) -> int:
+        """Append a branch of one-hot draws below ``under``; returns its last node."""
+        for place, token in enumerate(tokens):
+            shown = q[place] if place < len(q) else None
+            under = self.draw(under, token, source=source, q=shown)
+        return under
+
+    def graft(self, other: DraftTree, under: int = ROOT) -> list[int]:
+        """Merge another tree below ``under``; returns this tree's node for each node of the other.
+
+        Common prefixes become one path. Draws keep their kind, law and order, after those that are
+        here already.
+        """
+        place_of = {ROOT: under}
+        for parent in range(ROOT, len(other)):
+            for drawn in other.draws.get(parent, ()):
+                node = drawn.node
+                law = None if drawn.law is None else other.laws[drawn.law]
+                place_of[node] = self.draw(
+                    place_of[parent],
+                    other.tokens[node],
+                    drawn.kind,
+                    law,
+                    other.sources[node],
+                    other.q[node],
+                )
+        self.exhibits += other.exhibits
+        return [place_of[node] for node in range(len(other))]
+
+    @property
+    def forced(self) -> int:
+        """How many of the nodes the constraint forced. They are the first ones, a chain below the root."""
+        return self.sources.count(FORCED)
+
+    def behind(self, forced: Sequence[int]) -> DraftTree:
+        """The same tree behind tokens that the constraint forces, with its laws, exhibits, probes and the rows that the
+        drafter has read. Node i becomes node i + len(forced); the last forced token takes the place of the root."""
+        size, whole = len(forced), DraftTree()
+        whole.chain(forced, FORCED)
+        whole.tokens += self.tokens
+        whole.parents += [parent + size for parent in self.parents]
+        whole.depths += [depth + size for depth in self.depths]
+        whole.q += self.q
+        whole.sources += self.sources
+        whole.laws = self.laws
+        for parent, drawn in self.draws.items():
+            whole.draws[parent + size] = [Draw(d.node + size, d.kind, d.law) for d in drawn]
+        whole.exhibits = self.exhibits  # a drafter may add to them when it observes
+        whole.probes = None if self.probes is None else self.probes.behind(size)
+        whole.begun = self.begun
+        return whole
+
+    def children(self, parent: int) -> list[int]:
+        """Distinct children in the order in which they were first drawn."""
+        return list(dict.fromkeys(drawn.node for drawn in self.draws.get(parent, ())))
+
+    def path(self, node: int) -> list[int]:
+        """The nodes from depth 1 down to ``node``; empty for the root."""
+        path: list[int] = []
+        while node != ROOT:
+            path.append(node)
+            node = self.parents[node]
+        return path[::-1]
+
+    def shown_law(self, parent: int) -> Tensor | None:
+        """The distribution [V] to show beside p after ``parent``: that of the first draw with one."""
+        laws = (drawn.law for drawn in self.draws.get(parent, ()))
+        index = next((law for law in laws if law is not None), None)
+        return None if index is None else self.laws[index]
+
+    @property
+    def deepest(self) -> int:
+        """The depth of the deepest node; 0 without nodes."""
+        return max(self.depths, default=0)
+
+    def ancestor_mask(self) -> Tensor:
+        """Bool [N+1, N+1]: may row i see column j? Row and column 0 are the root."""
+        size = len(self.tokens) + 1
+        mask = torch.zeros(size, size, dtype=torch.bool)
+        mask[:, 0] = True
+        for node, parent in enumerate(self.parents):
+            if parent != ROOT:
+                mask[node + 1] |= mask[parent + 1]
+            mask[node + 1, node + 1] = True
+        return mask
+
+    def truncated(self, max_depth: int) -> DraftTree:
+        """The same tree without nodes deeper than max_depth.
+
+        Exact under every rule, because depth never depends on a drawn value.
+        """
+        if self.deepest <= max_depth:
+            return self
+        cut = DraftTree(laws=list(self.laws), exhibits=self.exhibits)
+        place_of = {ROOT: ROOT}
+        for node, depth in enumerate(self.depths):
+            if depth <= max_depth:
+                parent = place_of[self.parents[node]]
+                place_of[node] = cut._append(
+                    parent, self.tokens[node], self.sources[node], self.q[node]
+                )
+        for parent, siblings in self.draws.items():
+            kept = [Draw(place_of[d.node], d.kind, d.law) for d in siblings if d.node in place_of]
+            if kept:
+                cut.draws[place_of[parent]] = kept
+        return cut
+
+    def _append(self, parent: int, token: int, source: str, q: float | None) -> int:
+        self.tokens.append(token)
+        self.parents.append(parent)
+        self.depths.append(1 if parent == ROOT else self.depths[parent] + 1)
+        self.q.append(q)
+        self.sources.append(source)
+        return len(self.tokens) - 1
+
+    def _law(self, law: Tensor) -> int:
+        """The index of this tensor, by identity, among the laws."""
+        for index in range(len(self.laws) - 1, -1, -1):
+            if self.laws[index] is law:
+                return index
+        self.laws.append(law)
+        return len(self.laws) - 1

@@ -1,0 +1,175 @@
+"""Several rows of one text in one call: each is the likeliest token after the row before.
+
+A small draft model computes a row in a fraction of a millisecond, and calling its graph from Python costs nearly as
+much. So one graph holds several passes, with an argmax between each pass and the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache
+
+from engine.core.expected import Expected
+from engine.core.seen import ReadChain
+from engine.fast.cpu.arrays import ahead_bias
+from engine.fast.cpu.budget import Family
+from engine.fast.cpu.calls import Calls
+from engine.fast.cpu.columns import Columns
+from engine.fast.cpu.graph import PassedColumns
+from engine.fast.cpu.passes import CompiledPasses, chain_mask, close, spread
+from engine.fast.cpu.store import compiled, in_one_line
+from engine.model.session import UNREAD
+
+log = logging.getLogger(__name__)
+
+BLOCKS = (2, 4, 7)
+"""Numbers of rows that one call can read."""
+
+
+class AheadGraph(nn.Module):
+    """count: logits that a call returns. features: indices into hidden_states to return."""
+
+    def __init__(self, module: nn.Module, count: int, features: Sequence[int]) -> None:
+        super().__init__()
+        self._module, self._count, self._features = module, count, features
+
+    def forward(self, tokens: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor):
+        """G: UNREAD, of which the first row may be a spare one. tokens, positions [G]; bias [G, C + G + count - 1], of
+        which pass i reads the last row and the columns up to its own; columns: as in ``PassGraph``.
+
+        Returns logits [count, V] after the last token and after each row that follows it, the likeliest token [count]
+        after each, k and v [2 N, Hkv, G + count - 1, D] of all rows, and features [count, n*W] like the logits, if any
+        are wanted.
+        """
+        read = columns[0].shape[2] + tokens.shape[0]
+        layers = [Written(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
+        logits, likeliest, states = [], [], []
+        for place in range(self._count):
+            output = self._module(
+                inputs_embeds=self._module.get_input_embeddings()(tokens)[None],
+                position_ids=positions[None],
+                attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),  # see PassGraph
+                past_key_values=Cache(layers=layers),
+                use_cache=True,
+                output_hidden_states=bool(self._features),
+                logits_to_keep=1,
+                row_mask={None: bias[:, : read + place]},
+            )
+            logits.append(output.logits[0])
+            own = [output.hidden_states[index][0, -1:] for index in self._features]
+            states += [torch.cat(own, -1)] if own else []
+            likeliest.append(logits[-1].argmax(-1))
+            tokens, positions, bias = likeliest[-1], positions[-1:] + 1, bias[-1:]
+        fresh = [
+            torch.cat(rows, 2) for layer in layers for rows in zip(*layer.written, strict=True)
+        ]
+        found = [torch.cat(states)] if states else []
+        return torch.cat(logits), torch.cat(likeliest), torch.cat(fresh), *found
+
+
+class Written(PassedColumns):
+    """Columns that grow with each pass. written: k and v of each pass."""
+
+    def __init__(self, before: tuple[Tensor, Tensor]) -> None:
+        super().__init__(before)
+        self.written: list[tuple[Tensor, Tensor]] = []
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
+        self._before = super().update(key_states, value_states)
+        self.written.append(self.fresh)
+        return self._before
+
+
+@dataclass(frozen=True)
+class AheadPass:
+    """A graph for this many rows."""
+
+    graph: Calls
+    count: int
+    features: bool
+
+    @property
+    def nbytes(self) -> int:
+        return self.graph.nbytes
+
+    def __call__(self, tokens: list[int], start: int, columns: Columns) -> ReadChain:
+        """Read one or two tokens after the first ``start`` columns, and ``count`` - 1 rows that follow; all are added
+        to the columns. Returns ``count`` rows, of which the first is the last of the tokens."""
+        spare, rows = UNREAD - len(tokens), len(tokens) + self.count - 1
+        given = np.array([tokens[0]] * spare + tokens, np.int64)
+        positions = np.array([start] * spare + list(range(start, start + len(tokens))), np.int64)
+        bias = ahead_bias(start, spare, UNREAD, columns.capacity, self.count)
+
+        def take(logits, likeliest, fresh, *states):
+            columns.append(fresh[:, :, spare:], rows)
+            features = torch.from_numpy(states[0].copy()) if states else None
+            return ReadChain(torch.from_numpy(logits.copy()), likeliest.tolist(), features)
+
+        outputs = range(4 if self.features else 3)
+        return self.graph([given, positions, bias], outputs, take, columns.given)
+
+
+class AheadPasses:
+    """The graphs of one module. blocks: the numbers of rows for which there may be graphs; none if the module is large,
+    or attends through windows."""
+
+    def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
+        self._module, self._passes = module, passes
+        self.blocks = BLOCKS if passes.sizes and passes.windows == [None] else ()
+        self._made: Family[AheadPass] = Family()
+
+    def prepare(self, features: tuple[int, ...], coming: Expected) -> None:
+        """Make the graphs that return these features, for this text."""
+        for count in self.blocks:
+            for capacity in self._passes.capacities(coming, count):
+                self.graph(count, features, capacity, ahead=True)
+
+    def graph(
+        self, count: int, features: tuple[int, ...], capacity: int, ahead: bool = False
+    ) -> AheadPass | None:
+        """The graph for this number of rows, these features and buffers of this capacity, made on first use; None if it
+        cannot be made, gives other numbers than plain passes, or has no room. ahead: no pass wants it yet."""
+        if count not in self.blocks:
+            return None
+        key = count, features, capacity
+        return self._made.of(key, lambda: self._tried(*key), ahead)
+
+    def _tried(self, count: int, *how: object) -> AheadPass | None:
+        try:
+            return self._compiled(count, *how)
+        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
+            log.info("There is no graph for %d rows ahead: %s", count, in_one_line(error))
+            return None
+
+    def _compiled(self, count: int, features: tuple[int, ...], capacity: int) -> AheadPass:
+        graph = AheadGraph(self._module, count, features)
+        first = torch.arange(UNREAD)
+        columns, _ = spread(self._passes.example, UNREAD, capacity)
+        given = [first, first, torch.zeros(UNREAD, capacity + UNREAD + count - 1), *columns]
+        sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
+        described = self._passes.described(f"ahead {count} {features}")
+        with self._passes.tracing():
+            made = AheadPass(Calls(compiled(graph, given, described, sizes)), count, bool(features))
+        self._compare(made, features, capacity)
+        return made
+
+    def _compare(self, made: AheadPass, features: tuple[int, ...], capacity: int) -> None:
+        """Raises ArithmeticError unless plain passes over the same rows give the same numbers."""
+        for tokens in ([3], [1, 2]):
+            before = self._passes.columns(capacity)
+            before.reserve(capacity)
+            found = made(tokens, 0, before)
+            rows = tokens + found.tokens[:-1]
+            columns, graphs = self._passes.columns(capacity), self._passes.graphs_with(features)
+            expected = self._passes(
+                torch.tensor(rows), chain_mask(len(rows)), columns, graphs, features, None
+            )
+            for one, other in zip((found.logits, found.features), expected, strict=True):
+                if one is not None and not close(one, other[len(tokens) - 1 :]):
+                    raise ArithmeticError("the compiled graph gives other numbers")

@@ -1,0 +1,89 @@
+"""The arguments of a compiled pass as NumPy arrays, whose small operations cost less than torch's.
+
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), S scratch rows, C columns of the
+buffers.
+"""
+
+import numpy as np
+
+from engine.model.row_mask import RowMask
+
+HIDDEN = np.float32("-inf")
+
+
+def padded(given: np.ndarray, shape: int) -> np.ndarray:
+    """given [R, ...] -> [P, ...], filled up with copies of the last row."""
+    spare = shape - len(given)
+    return np.concatenate([given, given[-1:].repeat(spare, 0)]) if spare else given
+
+
+def positions(mask: RowMask, shape: int) -> np.ndarray:
+    """[P], places in the text."""
+    depths = mask.depths
+    return np.array(depths + depths[-1:] * (shape - len(depths)), np.int64) + mask.committed
+
+
+def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.ndarray:
+    """The numbers added to the scores of a pass, [P, C + P]: the buffer's columns, then the rows' own."""
+    rows = len(mask.ancestors)
+    before = mask.scratch - rows  # scratch rows that earlier passes have read
+    used = mask.committed + before
+    added = _nothing_seen(rows, shape, capacity)
+    every = (1 << mask.scratch) - 1
+    if not mask.hides(window) and all(seen == every for seen in mask.ancestors):
+        added[:rows, :used] = added[:rows, capacity : capacity + rows] = 0
+        return added
+    if mask.hides(window):
+        seen = mask.within(window).numpy()
+        np.copyto(added[:rows, :used], 0, where=seen[:, :used])
+        own = seen[:, used:]
+    else:
+        scratch = _bits(mask.ancestors, mask.scratch)
+        added[:rows, : mask.committed] = 0
+        np.copyto(added[:rows, mask.committed : used], 0, where=scratch[:, :before])
+        own = scratch[:, before:]
+    np.copyto(added[:rows, capacity : capacity + rows], 0, where=own)
+    return added
+
+
+def all_seen(rows: int, used: int, capacity: int) -> np.ndarray:
+    """The same if every row sees all columns in use and all rows."""
+    added = _nothing_seen(rows, rows, capacity)
+    added[:, :used] = added[:, capacity:] = 0
+    return added
+
+
+def chain_bias(start: int, rows: int, shape: int, capacity: int) -> np.ndarray:
+    """The same for rows of which each sees the first ``start`` columns, the rows before it and itself."""
+    added = _nothing_seen(rows, shape, capacity)
+    added[:rows, :start] = 0
+    np.copyto(added[:rows, capacity : capacity + rows], 0, where=np.tri(rows, dtype=bool))
+    return added
+
+
+def ahead_bias(start: int, spare: int, shape: int, capacity: int, count: int) -> np.ndarray:
+    """[P, C + P + count - 1], for a call that reads P rows, of which the first ``spare`` are spare ones, and then
+    ``count`` - 1 rows one by one, for which the last line stands: each row sees the first ``start`` columns, the rows
+    before it and itself, but no spare row; a spare row sees itself."""
+    added = np.full((shape, capacity + shape + count - 1), HIDDEN)
+    added[spare:, :start] = 0
+    for row in range(shape):
+        added[row, capacity + min(spare, row) : capacity + row + 1] = 0
+    added[-1, capacity + shape :] = 0
+    return added
+
+
+def _nothing_seen(rows: int, shape: int, capacity: int) -> np.ndarray:
+    """[P, C + P] in which a spare row sees itself and every other row sees nothing."""
+    added = np.full((shape, capacity + shape), HIDDEN)
+    for row in range(rows, shape):
+        added[row, capacity + row] = 0
+    return added
+
+
+def _bits(sets: list[int], size: int) -> np.ndarray:
+    """bool [len(sets), size]: bit j of each entry."""
+    width = (size + 7) // 8
+    packed = b"".join(entry.to_bytes(width, "little") for entry in sets)
+    octets = np.frombuffer(packed, np.uint8).reshape(len(sets), width)
+    return np.unpackbits(octets, axis=1, count=size, bitorder="little").view(bool)

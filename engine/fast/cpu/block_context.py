@@ -1,0 +1,123 @@
+"""The context of a block-diffusion drafter on a CPU, with its two passes compiled by OpenVINO.
+
+Letters in shapes: T context rows, B block rows, C columns of the buffers, H hidden size, D head size, n
+feature layers, N layers.
+"""
+
+import logging
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.fast.cpu.arrays import all_seen, padded
+from engine.fast.cpu.calls import Calls
+from engine.fast.cpu.columns import Buffers, Columns
+from engine.fast.cpu.row_shape import RowShape, change_in_rows
+from engine.fast.cpu.store import compiled, in_one_line
+from engine.methods.shared.block_context import BlockContext, ModuleContext
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.model.cache import CAPACITY
+
+log = logging.getLogger(__name__)
+
+
+class _Read(nn.Module):
+    """features [T, n*H] at positions [T] -> k and v of each layer, [2 N, Hkv, T, D]"""
+
+    def __init__(self, drafter: DFlashModel) -> None:
+        super().__init__()
+        self._drafter = drafter
+
+    def forward(self, features: Tensor, positions: Tensor) -> Tensor:
+        pairs = self._drafter.context_kv(self._drafter.project(features), positions)
+        return torch.stack([each for pair in pairs for each in pair])
+
+
+class _Denoise(nn.Module):
+    """Block rows [B, H] at positions [B] over a context -> hidden [B, H] after the final norm.
+
+    bias: [B, C + B], added to the scores. columns: k and v of each layer, [1, Hkv, C, D].
+    """
+
+    def __init__(self, drafter: DFlashModel) -> None:
+        super().__init__()
+        self._drafter = drafter
+
+    def forward(self, rows: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor) -> Tensor:
+        drafter = self._drafter
+        cosine, sine = drafter.turn(positions)
+        pairs = zip(columns[::2], columns[1::2], strict=True)
+        hidden = rows[None]
+        for layer, context in zip(drafter.layers, pairs, strict=True):
+            hidden = layer(hidden, cosine, sine, context, bias[None, None])
+        return drafter.norm(hidden)[0]
+
+
+class CompiledBlocks:
+    """The two passes of one drafter."""
+
+    def __init__(self, drafter: DFlashModel) -> None:
+        config = drafter.config
+        self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
+        numbers = sum(weight.numel() for weight in drafter.parameters())
+        self._buffers = Buffers()
+        self._change = change_in_rows(config.num_hidden_layers, numbers)
+        described, rows = config.to_json(), 3
+        features = torch.zeros(rows, drafter.fc.in_features)
+        reading = [features, torch.arange(rows)]
+        self.read = Calls(compiled(_Read(drafter), reading, f"read {described}"))
+        layers, heads, size = self._shape
+        block = (
+            torch.zeros(rows, config.hidden_size),
+            torch.arange(rows),
+            torch.zeros(rows, 2 * rows),
+        )
+        given = [*block, *[torch.zeros(1, heads, rows, size)] * (2 * layers)]
+        graph = _Denoise(drafter)
+        self.denoise = Calls(compiled(graph, given, f"denoise {described}"))
+
+    def columns(self) -> Columns:
+        layers, heads, size = self._shape
+        return Columns(self._buffers, layers, heads, size, CAPACITY, RowShape(self._change))
+
+
+class CompiledContext(BlockContext):
+    """See ``BlockContext``."""
+
+    def __init__(self, passes: CompiledBlocks) -> None:
+        self._passes = passes
+        self._columns = passes.columns()
+
+    def read(self, features: Tensor) -> None:
+        if not len(features):
+            return
+        rows = len(features)
+        self._columns.reserve(self._columns.length + rows)
+        shape = self._columns.shape.of(rows)
+        given = [padded(features.numpy(), shape), self._places(shape)]
+        self._passes.read(given, [0], lambda fresh: self._columns.append(fresh, rows))
+
+    def denoise(self, embeddings: Tensor) -> Tensor:
+        rows, columns = len(embeddings), self._columns
+        added = all_seen(rows, columns.length, columns.capacity)
+        given = [embeddings.numpy(), self._places(rows), added]
+        return self._passes.denoise(given, [0], _copied, columns.given)
+
+    def _places(self, count: int) -> np.ndarray:
+        return np.arange(self._columns.length, self._columns.length + count)
+
+
+def _copied(hidden: np.ndarray) -> Tensor:
+    return torch.from_numpy(hidden.copy())
+
+
+def compiled_contexts(drafter: DFlashModel):
+    """Returns a maker of contexts over one pair of compiled passes; over the module, with a line in the log,
+    if the passes cannot be compiled."""
+    try:
+        passes = CompiledBlocks(drafter)
+    except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
+        log.warning("The diffusion drafter runs through its own module: %s", in_one_line(error))
+        return ModuleContext
+    return lambda drafter: CompiledContext(passes)

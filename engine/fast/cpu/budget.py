@@ -1,0 +1,196 @@
+"""The compiled graphs that a process holds beyond one for each model, within a budget of bytes.
+
+Each compiled graph packs a copy of the weights for itself. A model needs one graph, which takes passes of all sizes;
+every other graph only saves time. So all the others share one budget: a graph is made while there is room. When there
+is none, passes do without the graph, until so many have done without that the graph is worth the time of making
+it; then the least recently used graphs go.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
+from typing import Generic, Protocol, TypeVar
+
+from engine.errors import UserError
+from engine.fast.cpu.memory import give_back
+
+SETTING = "DRAFTSCOPE_GRAPH_MEMORY"
+USUAL = "1 GB"
+UNITS = {"MB": 10**6, "GB": 10**9}
+LACKING = 300
+"""Passes that do without a graph before others go for it. The graph saves a pass about a millisecond, and making the
+graph takes some hundred times as long."""
+AHEAD = 0.5
+"""Share of the budget that may be filled with graphs which no pass has wanted yet."""
+SPARED = 0.15
+"""Share of the budget that may be filled while a server tries what its visitors may want."""
+MOST_NOTES = 4096  # graphs of which the budget remembers that passes lacked them
+
+
+class Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+T = TypeVar("T", bound=Sized)
+Key = tuple[int, Hashable]
+
+
+class Budget:
+    """most: bytes. Safe for several threads."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.used = most, 0
+        self._share = 1.0
+        self._held: OrderedDict[Key, Sized] = OrderedDict()
+        self._lacked: OrderedDict[Key, int] = OrderedDict()
+        self._lock, self._making = threading.RLock(), threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def held(self, key: Key) -> Sized | None:
+        """The graph, which now counts as just used; None if it is not held."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is not None:
+                self._held.move_to_end(key)
+            return found
+
+    def lacks(self, key: Key, needed: int, ahead: bool) -> bool:
+        """Whether a pass must do without this graph of about ``needed`` bytes. ahead: no pass wants the graph yet."""
+        with self._lock:
+            most = self.most * self._share
+            if needed > most:
+                return True
+            if self.used + needed <= most * (AHEAD if ahead else 1):
+                return False
+            lacked = self._lacked.pop(key, 0) + (not ahead)
+            self._lacked[key] = lacked
+            if len(self._lacked) > MOST_NOTES:
+                self._lacked.popitem(last=False)
+            return lacked <= LACKING
+
+    @contextmanager
+    def spared(self) -> Iterator[None]:
+        """Within this context, nearly all of the budget stays free for what visitors will use."""
+        self._share = SPARED
+        try:
+            yield
+        finally:
+            self._share = 1.0
+
+    @contextmanager
+    def unbounded(self) -> Iterator[None]:
+        """Within this context there is room for all graphs: a bench runs many drafters in turn in one process, each of which
+        has the budget for itself where people use it."""
+        most, self.most = self.most, sys.maxsize
+        try:
+            yield
+        finally:
+            self.most = most
+
+    @contextmanager
+    def making(self, wait: bool) -> Iterator[bool]:
+        """One thread makes graphs at a time. wait: for the others; else the context is False beside them."""
+        free = self._making.acquire(blocking=wait)
+        try:
+            yield free
+        finally:
+            if free:
+                self._making.release()
+
+    def put(self, key: Key, graph: Sized) -> bool:
+        """Hold the graph; the least recently used ones go until there is room. False if it is larger than the budget."""
+        with self._lock:
+            self._lacked.pop(key, None)
+            most, needed = self.most * self._share, graph.nbytes
+            if needed > most:
+                return False
+            gone: list[Sized] = []
+            while self._held and self.used + needed > most:
+                self._let_go([next(iter(self._held), None)], gone)
+            self._held[key] = graph
+            self.used += needed
+        if gone:
+            gone.clear()
+            give_back()
+        return True
+
+    def drop(self, family: int) -> None:
+        """Let all graphs of this family go. Called wherever Python frees a family, in the middle of ``drop`` and ``put``
+        too."""
+        gone: list[Sized] = []
+        with self._lock:
+            self._let_go([key for key in list(self._held) if key[0] == family], gone)
+            for key in [key for key in list(self._lacked) if key[0] == family]:
+                del self._lacked[key]
+
+    def _let_go(self, keys: Iterable[Key | None], gone: list[Sized]) -> None:
+        """keys: of graphs that may have gone since, with their family. gone: gets the graphs, which the caller frees after the
+        lock: each may free families of its own."""
+        last = [one for key in keys if (one := self._held.pop(key, None)) is not None]
+        gone += last
+        freed = sum(one.nbytes for one in last)
+        self.used -= freed  # not in one line: what frees families must not run between reading and writing ``used``
+
+
+_families = count()
+
+
+class Family(Generic[T]):
+    """Graphs of one kind of one model, as far as the budget holds them."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        """budget: if not the process's."""
+        self._budget = graph_memory() if budget is None else budget
+        self._number = next(_families)
+        self._needed = 1  # bytes of a graph; unknown before the first was made
+        self._refused: set[Hashable] = set()
+        weakref.finalize(self, self._budget.drop, self._number).atexit = False
+
+    def of(self, key: Hashable, make: Callable[[], T | None], ahead: bool = False) -> T | None:
+        """The graph, made if there is room for it; None while passes must do without.
+
+        make: returns None for a graph that cannot be used, and is not asked for that graph again. ahead: no pass wants
+        the graph yet.
+        """
+        budget, place = self._budget, (self._number, key)
+        found = budget.held(place)
+        if found is not None or key in self._refused or budget.lacks(place, self._needed, ahead):
+            return found
+        with budget.making(wait=ahead) as free:
+            if not free:  # another thread makes a graph; a pass goes on without
+                return None
+            found = budget.held(place)
+            if found is not None:
+                return found
+            made = make()
+            if made is None:
+                self._refused.add(key)
+                return None
+            self._needed = made.nbytes
+            return made if budget.put(place, made) else None
+
+
+@cache
+def graph_memory() -> Budget:
+    """The budget of this process. Raises UserError for a setting that is no number of bytes."""
+    return Budget(wanted_bytes(os.environ.get(SETTING, "").strip() or USUAL))
+
+
+def wanted_bytes(text: str) -> int:
+    """Of "1 GB", "1.5 GB" or "300 MB". Raises UserError for other texts."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", text, re.IGNORECASE | re.ASCII)
+    if found is None:
+        raise UserError(f'{SETTING} must be a number of MB or GB, such as "{USUAL}", not {text!r}.')
+    return int(float(found[1]) * UNITS[found[2].upper()])

@@ -1,0 +1,142 @@
+"""Keys and values of all layers in one buffer, read by both compiled graphs and the module."""
+
+import weakref
+
+import numpy as np
+import torch
+
+from engine.core.expected import Expected
+from engine.fast.cpu.calls import shared
+from engine.fast.cpu.row_shape import RowShape
+from engine.model.cache import KVCache, KVLayer
+
+FIRST = 128
+"""First capacity of a text of a small model; full buffers double. So there are few capacities, and a graph for each."""
+
+STEP = 128
+"""Other capacities are multiples of this, so that a graph's preparations for one size also serve the next text."""
+
+MOST_FREE = 4
+"""Buffers of one size that a model keeps from texts that have ended."""
+MOST_FREE_BYTES = 2**26
+"""Bytes of all such buffers of a model."""
+
+
+class Buffer:
+    """numbers [2 N, Hkv, C, D]. given: the same memory as a compiled graph takes it, k and v of each layer,
+    [1, Hkv, C, D]."""
+
+    def __init__(self, *shape: int) -> None:
+        self.numbers = torch.zeros(*shape)
+        self.given = [shared(own[None]) for own in self.numbers.numpy()]
+        self._between: dict[tuple[int, int], list] = {}
+
+    def between(self, first: int, stop: int) -> list:
+        """The part of ``given`` that belongs to the layers first to stop - 1; the same list each time."""
+        return self._between.setdefault((first, stop), self.given[2 * first : 2 * stop])
+
+
+class Buffers:
+    """The buffers of one model. Those of texts that have ended are used again: their memory is in place, and the graph
+    that read them last need not be told about them."""
+
+    def __init__(self) -> None:
+        self._free: dict[torch.Size, list[Buffer]] = {}
+
+    def take(self, *shape: int) -> Buffer:
+        """A buffer of zeros."""
+        try:
+            buffer = self._free[torch.Size(shape)].pop()
+        except (KeyError, IndexError):
+            return Buffer(*shape)
+        buffer.numbers.zero_()  # what a graph masks must still be finite
+        return buffer
+
+    def give_back(self, buffer: Buffer) -> None:
+        free = self._free.setdefault(buffer.numbers.shape, [])
+        held = sum(each.numbers.nbytes for every in self._free.values() for each in every)
+        if len(free) < MOST_FREE and held + buffer.numbers.nbytes <= MOST_FREE_BYTES:
+            free.append(buffer)
+
+
+class Columns(KVCache):
+    """The columns of one text, in a buffer of the model's. shape: how many rows the passes that read it have."""
+
+    def __init__(
+        self,
+        buffers: Buffers,
+        layers: int,
+        heads: int,
+        size: int,
+        capacity: int,
+        shape: RowShape,
+    ) -> None:
+        super().__init__([KVLayer(capacity) for _ in range(layers)])
+        self.shape = shape
+        self._buffers, self._ended = buffers, None
+        self._hold(buffers.take(2 * layers, heads, _rounded(capacity), size))
+
+    def _hold(self, buffer: Buffer) -> None:
+        if self._ended is not None:
+            self._ended()
+        self._ended = weakref.finalize(self, self._buffers.give_back, buffer)
+        self._ended.atexit = False
+        self._buffer, self.capacity = buffer, buffer.numbers.shape[2]
+        self._array = buffer.numbers.numpy()
+        for index, layer in enumerate(self.layers):
+            layer.keys, layer.values = (buffer.numbers[2 * index + side, None] for side in (0, 1))
+            layer.capacity, layer.is_initialized = self.capacity, True
+
+    @property
+    def given(self) -> list:
+        """See ``Buffer``."""
+        return self._buffer.given
+
+    def between(self, first: int, stop: int) -> list:
+        """See ``Buffer``."""
+        return self._buffer.between(first, stop)
+
+    def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
+        """Put the first ``count`` rows of k and v [2 n, Hkv, R, D] of n layers, from ``first`` on, at column
+        ``start``. The number of columns in use stays the same."""
+        layers = slice(2 * first, 2 * first + len(fresh))
+        self._array[layers, :, start : start + count] = fresh[:, :, :count]
+
+    def append(self, fresh: np.ndarray, count: int) -> None:
+        """Put the first ``count`` rows of [2 N, Hkv, R, D] after the columns in use, where there is room."""
+        start = self.length
+        self._array[:, :, start : start + count] = fresh[:, :, :count]
+        self.length = start + count
+
+    def reserve(self, columns: int) -> None:
+        if columns > self.capacity:
+            size = doubled(self.capacity, columns)
+            old = self._buffer.numbers
+            larger = self._buffers.take(*old.shape[:2], size, old.shape[3])
+            larger.numbers[:, :, : self.length] = old[:, :, : self.length]
+            self._hold(larger)
+
+    def keep(self, start: int, rows: list[int]) -> None:
+        count = len(rows)
+        if rows != list(range(count)):
+            step = self._array[:, :, start : self.length]
+            self._array[:, :, start : start + count] = step[:, :, rows]
+        self.length = start + count
+
+
+def doubled(capacity: int, columns: int) -> int:
+    """The capacity, doubled until it holds this many columns."""
+    while capacity < columns:
+        capacity *= 2
+    return capacity
+
+
+def capacities(coming: Expected, rows: int) -> list[int]:
+    """The capacity that passes of so many rows of a small model need after the prompt, and the next one if the text may
+    grow so long. Few texts need a third."""
+    first = doubled(FIRST, coming.prompt + rows)
+    return [first, 2 * first] if coming.length + rows > first else [first]
+
+
+def _rounded(columns: int) -> int:
+    return -(-columns // STEP) * STEP

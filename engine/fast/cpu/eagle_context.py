@@ -1,0 +1,218 @@
+"""The context of an EAGLE cell on a CPU, with its pass compiled by OpenVINO.
+
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, H hidden
+size, D head size, N layers.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.core.expected import Expected
+from engine.core.seen import ReadChain
+from engine.fast.cpu.arrays import HIDDEN, padded
+from engine.fast.cpu.calls import Calls
+from engine.fast.cpu.columns import FIRST, Buffers, Columns, capacities
+from engine.fast.cpu.eagle_ahead import MOST_PAIRS, AheadPass, AheadPasses
+from engine.fast.cpu.fixed import Graphs, Size, any_columns, fixed_sizes
+from engine.fast.cpu.graph import attended_after
+from engine.fast.cpu.row_shape import RowShape, change_in_rows
+from engine.fast.cpu.store import compiled, in_one_line
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.methods.shared.eagle_context import MOST_ROWS, EagleContext, ModuleContext, Read
+from engine.model.language_model import LanguageModel
+
+log = logging.getLogger(__name__)
+
+SIZES = (1, 4, 8)
+"""Rows of the usual passes: a step's true pairs, and a level of the tree."""
+
+
+class _Pass(nn.Module):
+    """Pairs of states and embeddings [R, H] at positions [R] -> states [R, H], the rows' own k and v [2 N, Hkv, R, D],
+    and logits [K, v] after the rows ``looked`` [K].
+
+    bias: [R, C + R], added to the scores. columns: k and v of each layer, [1, Hkv, C, D].
+    """
+
+    def __init__(self, cell: EagleCell, head: nn.Module) -> None:
+        super().__init__()
+        self._cell, self._head = cell, head
+
+    def forward(
+        self,
+        states: Tensor,
+        embedded: Tensor,
+        positions: Tensor,
+        looked: Tensor,
+        bias: Tensor,
+        *columns: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        fresh: list[Tensor] = []
+
+        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            fresh.extend((keys, values))
+            before = columns[2 * layer : 2 * layer + 2]
+            rows = (each[None] for each in (queries, keys, values))
+            return attended_after(before, *rows, bias)[0]
+
+        found = self._cell(states, embedded, self._cell.turn(positions), attend)
+        return found, torch.stack(fresh), self._cell.logits(found[looked], self._head)
+
+
+class CompiledCell:
+    """The pass of one cell and of the target's head, compiled for any number of rows and, if the cell is small, for each
+    usual number."""
+
+    def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
+        config = cell.config
+        self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
+        numbers = sum(weight.numel() for weight in cell.layers.parameters())
+        self._buffers = Buffers()
+        self._change = change_in_rows(config.num_hidden_layers, numbers)
+        self.sizes = fixed_sizes(numbers, SIZES)
+        graph = _Pass(cell, target.model.get_output_embeddings())
+        width, described = config.hidden_size, f"eagle {config} {cell.pieces}"
+
+        def make(rows: int | None) -> Calls:
+            fixed = None
+            if rows is not None:
+                fixed = any_columns(lambda size: self._arguments(size, width), rows)
+            return Calls(compiled(graph, self._arguments(Size(3, 3), width), described, fixed))
+
+        def example(rows: int) -> list[np.ndarray]:
+            return [argument.numpy() for argument in self._arguments(Size(rows, FIRST), width)]
+
+        self.graphs = Graphs(make(None), make, self.sizes, example)
+        self.ahead = AheadPasses(cell, target, self.sizes)
+
+    def _arguments(self, size: Size, width: int) -> list[Tensor]:
+        """Arguments of a pass of this size; no two of its rows are alike."""
+        layers, heads, head = self._shape
+        pairs = torch.linspace(-1, 1, 2 * size.rows * width).view(2, size.rows, width)
+        columns = [torch.zeros(1, heads, size.columns, head)] * (2 * layers)
+        bias = torch.zeros(size.rows, size.columns + size.rows)
+        return [*pairs, torch.arange(size.rows), torch.arange(size.rows), bias, *columns]
+
+    def columns(self) -> Columns:
+        return Columns(self._buffers, *self._shape, FIRST, RowShape(self._change, self.sizes))
+
+
+class CompiledContext(EagleContext):
+    """See ``EagleContext``. Drafted rows are in the columns after the committed ones."""
+
+    def __init__(self, cell: EagleCell, target: LanguageModel, made: CompiledCell) -> None:
+        super().__init__(cell, target)
+        self._made, self._ahead = made, made.ahead
+        self._columns = made.columns()
+
+    @property
+    def blocks(self) -> Sequence[int]:
+        return self._ahead.blocks
+
+    def expect(self, coming: Expected) -> None:
+        for rows in self._made.sizes:
+            self._made.graphs.of(rows, ahead=True)
+        for count in self.blocks:
+            for capacity in capacities(coming, MOST_PAIRS + count):
+                self._ahead.graph(count, capacity, ahead=True)
+
+    def read(self, states: Tensor, embedded: Tensor) -> Read:
+        for start in range(0, len(states), MOST_ROWS):
+            part = slice(start, start + MOST_ROWS)
+            rows = len(states[part])
+            self._columns.length = self.length
+            places = np.arange(self.length, self.length + rows)
+            own = np.tri(rows, dtype=bool)
+            last = self._pass(states[part], embedded[part], places, own, 1)
+            self.length += rows
+        return last
+
+    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
+        rows, drafted = len(states), self._columns.length - self.length
+        shown = np.ones((rows, drafted + rows), bool) if seen is None else seen.numpy()
+        return self._pass(states, embedded, np.full(rows, self.length + depth), shown, rows)
+
+    def read_ahead(self, states: Tensor, embedded: Tensor, count: int) -> ReadChain:
+        before = max(0, len(states) - MOST_PAIRS)
+        if before:
+            self.read(states[:before], embedded[:before])
+        pairs = states[before:], embedded[before:]
+        self.forget(0)
+        graph = self._graph(count)
+        if graph is None:
+            return super().read_ahead(*pairs, count)
+        found = graph(self._columns, pairs, self.length)
+        self.length += len(pairs[0])
+        return found
+
+    def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
+        graph = self._graph(count)
+        if graph is None:
+            return super().grow_ahead(state, embedded, depth, count)
+        return graph(self._columns, (state[None], embedded), self.length + depth)
+
+    def forget(self, drafted: int) -> None:
+        self._columns.length = self.length + drafted
+
+    def _graph(self, count: int) -> AheadPass | None:
+        """The graph for so many levels, for whose rows the buffers have room."""
+        self._columns.reserve(self._columns.length + MOST_PAIRS + count)
+        return self._ahead.graph(count, self._columns.capacity)
+
+    def _pass(
+        self, states: Tensor, embedded: Tensor, places: np.ndarray, seen: np.ndarray, last: int
+    ) -> Read:
+        """seen: bool [R, S + R], which of the last S columns and of these rows each row sees; every row sees
+        all earlier columns. last: how many of the last rows to return."""
+        rows, columns = len(states), self._columns
+        columns.reserve(columns.length + rows)
+        shape, capacity, used = columns.shape.of(rows), columns.capacity, columns.length
+        before = seen.shape[1] - rows
+        added = np.full((shape, capacity + shape), HIDDEN)
+        added[:rows, : used - before] = 0
+        np.copyto(added[:rows, used - before : used], 0, where=seen[:, :before])
+        np.copyto(added[:rows, capacity : capacity + rows], 0, where=seen[:, before:])
+        for row in range(rows, shape):  # a spare row sees itself
+            added[row, capacity + row] = 0
+
+        first = rows - last
+        looked = np.arange(shape) if shape in self._made.sizes else np.arange(first, rows)
+
+        def take(found: np.ndarray, fresh: np.ndarray, logits: np.ndarray) -> Read:
+            columns.append(fresh, rows)
+            logits = logits[first:rows] if len(looked) == shape else logits
+            return Read(*(torch.from_numpy(each.copy()) for each in (found[first:rows], logits)))
+
+        given = [padded(one, shape) for one in (states.numpy(), embedded.numpy(), places)]
+        graph = self._made.graphs.of(shape)
+        return graph([*given, looked, added], range(3), take, columns.given)
+
+
+def compiled_contexts(cell: EagleCell) -> Callable[[EagleCell, LanguageModel], EagleContext]:
+    """Returns a maker of contexts over compiled passes; over the module, with a line in the log, where the passes cannot
+    be compiled. The passes are compiled once for each target, whose head they hold."""
+    made: WeakKeyDictionary[LanguageModel, CompiledCell | None] = WeakKeyDictionary()
+
+    def context(cell: EagleCell, target: LanguageModel) -> EagleContext:
+        if target not in made:
+            made[target] = _compiled(cell, target)
+        if made[target] is None:
+            return ModuleContext(cell, target)
+        return CompiledContext(cell, target, made[target])
+
+    return context
+
+
+def _compiled(cell: EagleCell, target: LanguageModel) -> CompiledCell | None:
+    try:
+        if cell.fc.weight.dtype != torch.float32:
+            raise TypeError("its weights are not fp32")
+        return CompiledCell(cell, target)
+    except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
+        log.warning("The feature drafter runs through its own module: %s", in_one_line(error))
+        return None

@@ -1,0 +1,88 @@
+"""Joins the products of the same rows with several matrices into one product with all of them.
+
+A layer multiplies the same rows by the matrices of query, key and value, and by two matrices of its MLP. One call
+starts its threads once and reads one long stretch of memory. The numbers stay the same.
+
+A joined matrix is not a second copy in memory: the module's own weights become parts of the joined one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.fast.cpu.memory import not_wanted
+
+
+def join_products(model, weights: Iterable[Tensor] = ()) -> int:
+    """Join products in an OpenVINO model; returns the number of joined products. weights: of the module that was
+    converted; those that are joined become parts of the joined matrix."""
+    places = {weight.data_ptr(): weight for weight in weights}
+    groups: dict[tuple, list] = {}
+    for node in model.get_ordered_ops():
+        if by_a_matrix(node):
+            rows = node.input_value(0)
+            key = rows.get_node().get_friendly_name(), rows.get_index(), _transposed(node)
+            groups.setdefault(key, []).append(node)
+    several = [group for group in groups.values() if len(group) > 1]
+    for group in several:
+        _join(group, places)
+    model.validate_nodes_and_infer_types()
+    return len(several)
+
+
+def by_a_matrix(node) -> bool:
+    """Whether the node multiplies rows by a matrix of weights."""
+    if node.get_type_name() != "MatMul" or node.get_attributes()["transpose_a"]:
+        return False
+    weights = node.input_value(1).get_node()
+    return weights.get_type_name() == "Constant" and len(weights.get_output_shape(0)) == 2
+
+
+def _transposed(node) -> bool:
+    return node.get_attributes()["transpose_b"]
+
+
+def _join(group: Sequence, places: dict[int, Tensor]) -> None:
+    from openvino import opset13
+
+    transposed = _transposed(group[0])
+    outputs = 0 if transposed else 1
+    matrices = [node.input_value(1).get_node().data for node in group]
+    own = [places.get(matrix.ctypes.data) for matrix in matrices] if transposed else []
+    joined = opset13.constant(_joined(matrices, own, outputs), shared_memory=True)
+    product = opset13.matmul(group[0].input_value(0), joined, False, transposed)
+    sizes = np.array([matrix.shape[outputs] for matrix in matrices], np.int64)
+    parts = opset13.variadic_split(product, opset13.constant(np.int64(-1)), opset13.constant(sizes))
+    for index, node in enumerate(group):
+        node.output(0).replace(parts.output(index))
+
+
+def _joined(
+    matrices: Sequence[np.ndarray], own: Sequence[Tensor | None], outputs: int
+) -> np.ndarray:
+    """The matrices as one. own: the module's weights of the same memory, as far as they are known."""
+    known = len(own) > 0 and all(
+        weight is not None and weight.is_contiguous() and weight.shape == matrix.shape
+        for weight, matrix in zip(own, matrices, strict=True)
+    )
+    if not known:
+        return np.concatenate(matrices, outputs)
+    ends = [weight.data_ptr() + weight.nbytes for weight in own]
+    first, rows = own[0].detach(), sum(map(len, own))
+    if ends[:-1] == [weight.data_ptr() for weight in own[1:]] and _reaches(first, ends[-1]):
+        return first.as_strided((rows, first.shape[1]), first.stride()).numpy()
+    joined = torch.cat([weight.detach() for weight in own])
+    for weight, part in zip(own, joined.split([len(weight) for weight in own]), strict=True):
+        weight.data, before = part, weight.data
+        not_wanted(before.data_ptr(), before.nbytes)
+    return joined.numpy()
+
+
+def _reaches(tensor: Tensor, end: int) -> bool:
+    """Whether the memory that the tensor is a part of goes on to this address."""
+    memory = tensor.untyped_storage()
+    return memory.data_ptr() + memory.nbytes() >= end

@@ -1,0 +1,230 @@
+"""Language models on a CPU whose full passes are compiled by OpenVINO."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.core.expected import UNKNOWN, Expected
+from engine.core.seen import Begun, Draft, ReadChain, Seen
+from engine.core.threads import ALL, torch_threads
+from engine.errors import UserError
+from engine.fast.cpu.ahead import AheadPasses
+from engine.fast.cpu.budget import Family
+from engine.fast.cpu.calls import Calls
+from engine.fast.cpu.columns import Columns
+from engine.fast.cpu.convertible import NotConvertible
+from engine.fast.cpu.openings import LOOKED
+from engine.fast.cpu.openings import SIZES as OPENINGS
+from engine.fast.cpu.passes import CompiledPasses, FeatureGraphs
+from engine.fast.cpu.row_shape import RowShape
+from engine.fast.cpu.store import compiled, in_one_line, tried
+from engine.fast.cpu.stretches import CompiledStretches
+from engine.model.language_model import LanguageModel
+from engine.model.layers import Layers, Passed
+from engine.model.row_mask import RowMask
+from engine.model.rows import Rows
+from engine.model.session import UNREAD, Session
+
+log = logging.getLogger(__name__)
+
+PARTS = 3
+"""Passes of a usual number of rows that take less time than one pass of an unusual number."""
+
+
+class CompiledModel(LanguageModel):
+    """A language model whose full passes are those of ``CompiledPasses``: the same weights, and the same
+    logits up to rounding. Passes through some of the layers use ``CompiledStretches`` if these were prepared;
+    other passes go through the module, on the same columns."""
+
+    torch_threads = 1
+    """torch does only small operations; while waiting for more, its threads would spin beside OpenVINO's."""
+
+    def __init__(self, model, tokenizer, name: str) -> None:
+        super().__init__(model, tokenizer, name)
+        self.passes = CompiledPasses(model)
+        self.stretches = CompiledStretches(model, self.passes)
+        self.ahead = AheadPasses(model, self.passes)
+        self._heads: Family[Calls] = Family()
+
+    def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
+        with suppress(Exception):  # the error is logged when a session is made
+            self.passes.prepare(tuple(features), coming, 1 + nodes)
+
+    def expect_chains(self, features: Sequence[int] = (), coming: Expected = UNKNOWN) -> None:
+        self.ahead.prepare(tuple(features), coming)
+
+    def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
+        features = tuple(features)
+        try:
+            graphs = self.passes.graphs_with(features)
+        except Exception as error:  # noqa: BLE001 - as when the model was opened
+            log.warning(
+                "Features of %s come from its own module: %s", self.name, in_one_line(error)
+            )
+            return super().session(capacity, features)
+        return CompiledSession(self, self.passes.columns(capacity), graphs, features)
+
+    def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
+        self._prepare(pairwise(sorted({0, *cuts, self.layers})), (1, 1 + nodes))
+
+    def prepare_exits(self, exits: Iterable[int]) -> None:
+        self._prepare(pairwise(sorted({0, *exits})), (1,))
+
+    def _prepare(self, parts: Iterable[tuple[int, int]], rows: Sequence[int]) -> None:
+        try:
+            self.stretches.prepare(parts, rows)
+        except Exception as error:  # noqa: BLE001 - as when the model was opened
+            log.warning("%s drafts through its own module: %s", self.name, in_one_line(error))
+
+    def head(self, hidden: Tensor) -> Tensor:
+        graph = None
+        if not self.passes.large:
+            graph = self._heads.of("head", lambda: tried(self._compiled_head, "the head"))
+        if graph is None:
+            with torch_threads(ALL):
+                return super().head(hidden)
+        return graph([hidden.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
+
+    def _compiled_head(self) -> Calls:
+        head = nn.Sequential(self.model.get_output_embeddings())
+        return Calls(compiled(head, [torch.zeros(2, self.hidden_size)], "head"))
+
+
+class CompiledSession(Session):
+    """See ``Session``."""
+
+    def __init__(
+        self,
+        model: CompiledModel,
+        cache: Columns,
+        graphs: FeatureGraphs,
+        features: tuple[int, ...],
+    ) -> None:
+        super().__init__(model, cache, features)
+        self._graphs = {features: graphs}
+        self._shapes: dict[int, RowShape] = {}  # for passes through stretches, by first layer
+        self._prompt: list[int] = []  # tokens that the first pass over a draft is to read as well
+
+    def _tokens(self, rows: Rows) -> Tensor:
+        return torch.from_numpy(np.array(rows.tokens, np.int64))
+
+    def rows_at_once(self, remaining: int) -> int:
+        usual = self.model.passes.sizes
+        if self.length and usual and remaining <= PARTS * usual[-1]:
+            return usual[-1]
+        return super().rows_at_once(remaining)
+
+    def postpone(self, tokens: Sequence[int]) -> None:
+        self._prompt = list(tokens)
+
+    @property
+    def postponed(self) -> int:
+        return len(self._prompt)
+
+    def look(self, draft: Draft) -> Seen:
+        prompt, self._prompt = self._prompt, []
+        if prompt and self._reads_at_once(prompt, draft):
+            return self._look_from_the_start(prompt, draft)
+        if prompt:
+            self.prefill(prompt, layers=())
+        return super().look(draft)
+
+    def _reads_at_once(self, prompt: list[int], draft: Draft) -> bool:
+        rows = 1 + len(draft.tree)
+        most = self.prefill_rows
+        if self.model.passes.sizes:
+            most = OPENINGS[-1] if rows <= LOOKED else 0
+        plain = draft.begun is None and draft.probes is None and not self.features
+        return plain and len(prompt) + rows <= most
+
+    @torch.no_grad()
+    def _look_from_the_start(self, prompt: list[int], draft: Draft) -> Seen:
+        """Read the prompt, the root and the tree in one pass, and commit the prompt."""
+        tokens, parents = draft.rows
+        start = len(prompt)
+        above = [*range(-1, start - 1), *(parent + start for parent in parents)]
+        logits, _ = self._read(self._rows([*prompt, *tokens], above), last=len(tokens), layers=())
+        self.length = start
+        self._clear_scratch()
+        self._grow_scratch(parents)
+        return Seen(logits, None)
+
+    @property
+    def blocks(self) -> Sequence[int]:
+        return self.model.ahead.blocks
+
+    def read_ahead(self, tokens: Sequence[int], count: int) -> ReadChain:
+        if len(tokens) > UNREAD:
+            return super().read_ahead(tokens, count)
+        found = self._ahead(tokens, count)
+        if found is None:
+            return super().read_ahead(tokens, count)
+        self.length += len(tokens)
+        self._grow_scratch(range(-1, count - 2))
+        return found
+
+    def read_on(self, token: int, count: int) -> ReadChain:
+        found = self._ahead([token], count)
+        if found is None:
+            return super().read_on(token, count)
+        self._grow_scratch(range(self.rows - 1, self.rows - 1 + count))
+        return found
+
+    def _ahead(self, tokens: Sequence[int], count: int) -> ReadChain | None:
+        """Read tokens after everything that was read, and the rows that follow; None if there is no graph for that."""
+        start = self.length + self.rows
+        self._cache.reserve(start + len(tokens) + count - 1)
+        graph = self.model.ahead.graph(count, self.features, self._cache.capacity)
+        if graph is None:
+            return None
+        return graph(list(self.model.readable(tokens)), start, self._cache)
+
+    def _forward(
+        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        passes = self.model.passes
+        if features not in self._graphs:
+            self._graphs[features] = passes.graphs_with(features)
+        return passes(given, mask, self._cache, self._graphs[features], features, last)
+
+    def _keeps(self, begun: Begun) -> bool:
+        """Where the way on is not compiled, a whole pass over the same rows takes less time."""
+        way = self.model.stretches.way(Layers(first=begun.layer))
+        return way is not None and super()._keeps(begun)
+
+    def _through(
+        self,
+        given: Tensor,
+        tokens: Tensor,
+        mask: RowMask,
+        layers: Layers,
+        taps: tuple[int, ...],
+        head: bool,
+    ) -> Passed:
+        stretches = self.model.stretches
+        way = stretches.way(layers)
+        if way is None:
+            with torch_threads(ALL):
+                return super()._through(given, tokens, mask, layers, taps, head)
+        cache, shapes = self._cache, self._shapes
+        return stretches(given, mask, cache, shapes, way, layers, taps, head)
+
+
+def compiled_model(module, tokenizer, name: str) -> CompiledModel | None:
+    """The compiled model; None, with a line in the log, if the module keeps its own passes."""
+    try:
+        return CompiledModel(module, tokenizer, name)
+    except UserError:
+        raise
+    except ImportError:
+        log.warning("OpenVINO is not installed; %s runs through its own module.", name)
+    except NotConvertible as error:
+        log.warning("%s runs through its own module: %s.", name, error)
+    except Exception as error:  # noqa: BLE001 - of OpenVINO, of a traced module: no common kind
+        log.warning("%s runs through its own module: %s", name, in_one_line(error))
+    return None

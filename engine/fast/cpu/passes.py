@@ -1,0 +1,380 @@
+"""Full passes of a causal language model through its compiled graph."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import RLock
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.core.expected import Expected
+from engine.fast.cpu.arrays import HIDDEN, bias, padded, positions
+from engine.fast.cpu.calls import Calls
+from engine.fast.cpu.columns import FIRST, Buffers, Columns, capacities
+from engine.fast.cpu.convertible import NotConvertible, check, seen, windows_of
+from engine.fast.cpu.fixed import Graphs, any_columns, fixed_sizes, is_large
+from engine.fast.cpu.graph import NAME, PassGraph
+from engine.fast.cpu.memory import give_back, not_wanted
+from engine.fast.cpu.openings import LOOKED, SIZES, Openings
+from engine.fast.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
+from engine.fast.cpu.store import Compiled, compiled, last_of
+from engine.model.attention import NAME as PLAIN
+from engine.model.cache import KVCache
+from engine.model.forward import forward
+from engine.model.layers import Layers
+from engine.model.row_mask import RowMask
+
+_CPU = torch.device("cpu")
+_LOGITS, _FRESH, _FEATURES = 0, 1, 2  # outputs of a PassGraph; the features come last
+MOST_SETS = 4
+"""Sets of features that may have graphs for usual sizes, beside the graphs without features."""
+
+
+class Pass(Calls):
+    """A graph of a whole pass. features: the indices into hidden_states that it returns."""
+
+    def __init__(self, graph: Compiled, traced: PassGraph, features: tuple[int, ...]) -> None:
+        super().__init__(graph)
+        self.traced, self.features = traced, features
+
+
+@dataclass(frozen=True)
+class FeatureGraphs:
+    """Graphs, and the indices into hidden_states that they return. openings: for the first pass over a text."""
+
+    features: tuple[int, ...]
+    graphs: Graphs
+    openings: Openings
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. wanted: the part
+    of these logits that is returned. columns: those from before the pass; None in an opening."""
+
+    graph: Pass
+    shape: int
+    looked: np.ndarray
+    wanted: slice
+    columns: Columns | None
+
+
+class CompiledPasses:
+    """The passes of one module, compiled, and compared with the module's own. One graph takes passes of all sizes; it
+    is made anew, in place of the old one, when features are wanted that it does not return. Small modules also have
+    graphs for usual sizes, for each set of features and without; of the sets, those used last are kept.
+
+    Raises NotConvertible, and whatever OpenVINO or the module raises while the graph is made.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        check(module)
+        self._module = module
+        self._embed = module.get_input_embeddings()
+        plain = type(self._embed) is nn.Embedding
+        self._table = self._embed.weight.detach().numpy() if plain else None
+        self.example, self.windows = seen(module)
+        self.layers = len(self.example) // 2
+        numbers = sum(weight.numel() for weight in module.parameters())
+        self._change = change_in_rows(self.layers, numbers)
+        self.sizes, self.large = fixed_sizes(numbers), is_large(numbers)
+        self._buffers = Buffers()
+        self._made: list[FeatureGraphs] = []  # most recently used last
+        self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
+        self._lock = RLock()
+        self.general = self._compared(())
+        self.graphs_with(())
+        self.tidy()
+
+    def columns(self, capacity: int) -> Columns:
+        """Columns of a new text. capacity: how many it will need; those of a small model begin with FIRST."""
+        return self._columns(FIRST if self.sizes else capacity, self.row_shape())
+
+    def capacities(self, coming: Expected, rows: int) -> list[int]:
+        """Of a small model: the capacities that passes of so many rows need."""
+        return capacities(coming, rows) if self.sizes else []
+
+    def _columns(self, capacity: int, shape: RowShape) -> Columns:
+        heads, size = self.example[0].shape[1], self.example[0].shape[3]
+        return Columns(self._buffers, self.layers, heads, size, capacity, shape)
+
+    @property
+    def width(self) -> int:
+        """The hidden size W"""
+        return self._embed.embedding_dim
+
+    def described(self, what: object) -> str:
+        """Describes a graph of the module, for the name of the file in which the graph is kept."""
+        return f"{type(self._module).__name__} {what} {self._module.config.to_json_string()}"
+
+    def row_shape(self) -> RowShape:
+        """A new row shape for one session's passes through a stretch of layers."""
+        return RowShape(self._change, self.sizes)
+
+    def shared_row_shape(self) -> RowShape:
+        """A new row shape for one session's passes through a graph that serves every number of rows."""
+        return RowShape(self._change)
+
+    def windows_of(self, layers: Layers) -> list[int | None]:
+        """The sliding windows of these layers, with None for a layer without one."""
+        return windows_of(self._module, self.layers, layers)
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Within this context, the module has the attention function of graphs."""
+        self._module.set_attn_implementation(NAME)
+        try:
+            yield
+        finally:
+            self._module.set_attn_implementation(PLAIN)
+
+    def prepare(self, features: tuple[int, ...], coming: Expected, most_rows: int) -> None:
+        """Make the graphs that return these features: the one for all sizes, those for the usual sizes that the text
+        needs in passes of up to ``most_rows`` rows, and those for its first pass, over its prompt without the last
+        token, and perhaps over that and a draft as well. Raises as the constructor does."""
+        made = self.graphs_with(features)
+        for rows in range(max(coming.prompt - 1, 2), coming.prompt + most_rows):
+            if coming.prompt:
+                made.openings.of(rows, ahead=True)
+        for rows in self.sizes:
+            if rows <= rounded(most_rows, self.sizes):
+                made.graphs.of(rows, ahead=True)
+
+    def __call__(
+        self,
+        given: Tensor,
+        mask: RowMask,
+        columns: Columns,
+        made: FeatureGraphs,
+        features: tuple[int, ...],
+        last: int | None,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """given: token ids [R] or vectors [R, W] -> logits [last, V], features [R, n*W]; the rows'
+        k and v are added to the columns.
+
+        made: graphs that return the features. last: how many of the last rows get logits; None: all, 0: none.
+        """
+        way = self._way(len(given), columns, made, last)
+        return self._passed(given, mask, columns, features, last, way)
+
+    def _way(self, rows: int, columns: Columns, made: FeatureGraphs, last: int | None) -> Way:
+        if columns.length == 0 and rows > 1 and last is not None and last <= LOOKED:
+            opening = made.openings.of(rows)
+            if opening is not None:
+                return opened(*opening, rows, last)
+        shape = columns.shape.of(rows)
+        if last is None or shape <= FEW:  # then len(looked) changes only with the number of rows
+            looked, wanted = np.arange(shape), slice(0 if last is None else rows - last, rows)
+        else:
+            looked, wanted = np.arange(rows - max(last, 1), rows), slice(last)
+        return Way(made.graphs.of(shape), shape, looked, wanted, columns)
+
+    def _passed(
+        self,
+        given: Tensor,
+        mask: RowMask,
+        columns: Columns,
+        features: tuple[int, ...],
+        last: int | None,
+        way: Way,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Like ``__call__``."""
+        returned = way.graph.features
+        rows, capacity = len(given), 0 if way.columns is None else way.columns.capacity
+        biases = [bias(mask, window, way.shape, capacity) for window in self.windows]
+        wanted = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
+        if last != 0:
+            wanted.append(_LOGITS)
+
+        def take(fresh, *found):
+            columns.append(fresh, rows)
+            logits = None
+            if last != 0:
+                *found, scores = found
+                logits = torch.from_numpy(scores[way.wanted].copy())
+            states = torch.from_numpy(np.concatenate(found, -1)[:rows]) if features else None
+            return logits, states
+
+        vectors = padded(self.vectors(given), way.shape)
+        arguments = [vectors, positions(mask, way.shape), way.looked, *biases]
+        before = None if way.columns is None else way.columns.given
+        return way.graph(arguments, wanted, take, before)
+
+    def vectors(self, given: Tensor) -> np.ndarray:
+        """Tokens [R] or vectors [R, W] -> [R, W]"""
+        if given.is_floating_point():
+            return given.numpy()
+        if self._table is not None:
+            return self._table[given.numpy()]
+        return self._embed(given).detach().numpy()
+
+    def graphs_with(self, features: tuple[int, ...]) -> FeatureGraphs:
+        """Graphs that return these features and perhaps more; the graphs without features if none are wanted. They are
+        made when first requested. Raises as the constructor does."""
+        with self._lock:
+            for made in self._made:
+                if bool(made.features) == bool(features) and set(made.features) >= set(features):
+                    self._made.remove(made)
+                    self._made.append(made)
+                    return made
+            if features in self._refused:
+                raise NotConvertible(self._refused[features])
+            self._return(features)
+            graphs = self._graphs(features)
+            made = FeatureGraphs(features, graphs, self._openings(features, graphs))
+            self._keep(made)
+            return made
+
+    def _return(self, features: tuple[int, ...]) -> None:
+        """Have the graph for all sizes return these features, too."""
+        if set(features) <= set(self.general.features):
+            return
+        try:
+            wanted = tuple(sorted({*self.general.features, *features}))
+            self.general = self._compared(wanted)
+        except NotConvertible as error:
+            self._refused[features] = str(error)
+            raise
+        for made in self._made:
+            made.graphs.general = self.general
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Return the memory that making graphs of a large module took. Few passes are the module's own, so its weights
+        need not stay in memory."""
+        if self.large:
+            gc.collect()  # a trace refers to itself
+            for weight in self._module.parameters():
+                not_wanted(weight.data_ptr(), weight.nbytes)
+        give_back()
+
+    def _keep(self, made: FeatureGraphs) -> None:
+        self._made.append(made)
+        sets = [one for one in self._made if one.features]
+        if len(sets) > MOST_SETS:
+            self._made.remove(sets[0])
+
+    def _pass(self, graph: PassGraph, features: tuple[int, ...], rows: int | None) -> Pass:
+        """A compiled graph for this number of rows; None: for all sizes."""
+        given, sizes = self._arguments(3), None
+        if rows is not None:
+            sizes = any_columns(lambda size: self._arguments(size.rows, size.columns), rows)
+        with self.tracing():
+            made = compiled(graph, given, self.described(features), sizes)
+        return Pass(last_of(graph, made) if self.large else made, graph, features)
+
+    def _graphs(self, features: tuple[int, ...]) -> Graphs:
+        graph = self.general.traced
+        if self.general.features != features:
+            graph = PassGraph(self._module, self.layers, self.windows, features)
+
+        def example(rows: int) -> list[np.ndarray]:
+            return [argument.numpy() for argument in self._arguments(rows, FIRST)]
+
+        def make(rows: int) -> Pass:
+            return self._pass(graph, features, rows)
+
+        return Graphs(self.general, make, self.sizes, example)
+
+    def _openings(self, features: tuple[int, ...], graphs: Graphs) -> Openings:
+        graph = PassGraph(self._module, self.layers, self.windows, features)
+        before = len(self.example)
+
+        def make(rows: int) -> Pass:
+            given = self._arguments(rows)[:-before]
+            given[2] = given[2][-LOOKED:]
+            given[3:] = [mask[:, -rows:] for mask in given[3:]]
+            sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
+            with self.tracing():
+                made = compiled(graph, given, self.described(features), sizes)
+            opening = Pass(made, graph, features)
+            self._compare_opening(opening, graphs, rows, features)
+            return opening
+
+        return Openings(make, SIZES if self.sizes else ())
+
+    @torch.no_grad()
+    def _arguments(self, rows: int, capacity: int = 0) -> list[Tensor]:
+        """Arguments of a graph for a pass of this many rows after a few columns. capacity: at least of the buffers."""
+        places = torch.arange(rows)
+        columns, mask = spread(self.example, rows, capacity)
+        vectors = self._embed(places % self._embed.num_embeddings)
+        return [vectors, places, places, *[mask] * len(self.windows), *columns]
+
+    @torch.no_grad()
+    def _compared(self, features: tuple[int, ...]) -> Pass:
+        """The graph for all sizes that returns these features. Raises NotConvertible unless a prompt and a tree give the
+        module's own numbers."""
+        graph = PassGraph(self._module, self.layers, self.windows, features)
+        made = self._pass(graph, features, None)
+        generator = torch.Generator().manual_seed(0)
+        columns = self._columns(64, self.shared_row_shape())
+        cache = KVCache.empty(self.layers, 64)
+        for mask in _trial_masks():
+            count = len(mask.row_positions)
+            tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)
+            every = np.arange(count)
+            way = Way(made, count, every, slice(None), columns)
+            found = self._passed(tokens, mask, columns, features, None, way)
+            positions = mask.row_positions[None]
+            expected = forward(self._module, tokens[None], positions, mask, cache, features)
+            for one, other in zip(found, expected, strict=True):
+                if one is not None and not close(one, other[0]):
+                    raise NotConvertible("the compiled graph gives other numbers")
+        return made
+
+    def _compare_opening(
+        self, opening: Pass, graphs: Graphs, rows: int, features: tuple[int, ...]
+    ) -> None:
+        """Raises ArithmeticError unless the graph for any number of rows gives the same numbers."""
+        mask, last, found = chain_mask(rows), min(rows, LOOKED), []
+        tokens = torch.arange(rows) % self._embed.num_embeddings
+        for opens in (True, False):
+            columns = self._columns(rows, self.shared_row_shape())
+            way = opened(rows, opening, rows, last)
+            if not opens:
+                way = replace(way, graph=graphs.general, columns=columns)
+            found.append([*self._passed(tokens, mask, columns, features, last, way)])
+            found[-1] += [layer.keys[:, :, :rows] for layer in columns.layers]
+            found[-1] += [layer.values[:, :, :rows] for layer in columns.layers]
+        if not all(one is None or close(one, other) for one, other in zip(*found, strict=True)):
+            raise ArithmeticError("the compiled graph gives other numbers")
+
+
+def opened(shape: int, graph: Pass, rows: int, last: int) -> Way:
+    """The first pass over a text, of which the last ``last`` rows get logits."""
+    looked = np.arange(rows - min(shape, LOOKED), rows)
+    wanted = slice(len(looked) - last, len(looked))
+    return Way(graph, shape, looked.clip(0), wanted, None)
+
+
+def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Tensor], Tensor]:
+    """Columns [1, Hkv, c, D] in buffers of at least this capacity, and the bias [R, C + R] with which rows see these
+    columns and each other."""
+    used = columns[0].shape[2]
+    spare = max(0, capacity - used)
+    bias = torch.zeros(rows, used + spare + rows)
+    bias[:, used : used + spare] = float(HIDDEN)
+    return [F.pad(each, (0, 0, 0, spare)) for each in columns], bias
+
+
+def chain_mask(rows: int) -> RowMask:
+    """The mask of the first rows of a text."""
+    return RowMask(0, list(range(rows)), [(2 << row) - 1 for row in range(rows)], _CPU)
+
+
+def close(one: Tensor, other: Tensor) -> bool:
+    """Whether two ways of computing the same numbers agree."""
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))
+
+
+def _trial_masks() -> Iterable[RowMask]:
+    """A prompt of 24 rows, followed by a tree."""
+    yield chain_mask(24)
+    yield RowMask(24, [0, 1, 1, 2], [0b1, 0b11, 0b101, 0b1011], _CPU)

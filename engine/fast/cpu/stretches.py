@@ -1,0 +1,288 @@
+"""Compiled passes through some of a model's layers: each stretch of layers is a graph of its own.
+
+Drafters that run the target's own layers leave the target after some of them. A pass goes through one stretch after
+another; a pass that begins or ends within a stretch, or leaves out parts of layers, goes through the module.
+
+Letters in shapes: R rows, P rows of the pass (the spare ones come last), C columns of the buffers, W hidden size,
+D head size, V vocabulary, N layers of the stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache
+
+from engine.core.threads import ALL, torch_threads
+from engine.fast.cpu.arrays import bias, padded, positions
+from engine.fast.cpu.budget import Family
+from engine.fast.cpu.calls import Calls
+from engine.fast.cpu.columns import FIRST, Columns
+from engine.fast.cpu.fixed import Graphs, any_columns
+from engine.fast.cpu.graph import PassedColumns
+from engine.fast.cpu.passes import CompiledPasses, NotConvertible, spread
+from engine.fast.cpu.row_shape import RowShape, rounded
+from engine.fast.cpu.store import compiled, last_of, tried
+from engine.model.cache import KVCache
+from engine.model.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
+from engine.model.row_mask import RowMask
+
+ROWS = 3  # of the example with which a graph is traced
+
+
+class _StretchGraph(nn.Module):
+    """Layers first to stop - 1 of a module. windows: their sliding windows, with None for a layer without one."""
+
+    def __init__(self, module: nn.Module, first: int, stop: int, windows: Sequence) -> None:
+        super().__init__()
+        self._inner = tuple(range(first + 1, stop))
+        self._view = decoder_of(view_of(module, Layers(first, stop), self._inner))
+        self._first, self._windows = first, list(windows)
+
+    def forward(self, rows: Tensor, places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+        """rows [R, W] at the first layer, places [R]; for each window the bias added to the scores, [R, C + R];
+        then k and v of each layer, [1, Hkv, C, D]. Returns rows [R, W] after the last layer, the rows' own k
+        and v, [2 N, Hkv, R, D], and the rows [N - 1, R, W] after each layer but the last, if there are any."""
+        masks = dict(zip(self._windows, given, strict=False))
+        columns = given[len(masks) :]
+        made = [PassedColumns(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
+        taps: dict[int, Tensor] = {}
+        output = self._view(
+            inputs_embeds=rows[None],
+            injected=rows[None],
+            position_ids=places[None],
+            attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),
+            past_key_values=Cache(layers=[made[0]] * self._first + made),
+            use_cache=True,
+            row_mask=masks,
+            **({"taps": taps} if self._inner else {}),
+        )
+        fresh = torch.cat([each for layer in made for each in layer.fresh])
+        inner = [torch.cat([taps[index] for index in self._inner])] if self._inner else []
+        return output.last_hidden_state[0], fresh, *inner
+
+
+class _EndGraph(nn.Module):
+    """The part of a module after the last layer: rows [R, W] -> logits [R, V]"""
+
+    def __init__(self, module: nn.Module, count: int) -> None:
+        super().__init__()
+        self._view = view_of(module, Layers(first=count))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        places = torch.zeros(1, 1, dtype=torch.long)
+        output = self._view(
+            inputs_embeds=rows[None],
+            injected=rows[None],
+            position_ids=places,
+            attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),
+            use_cache=False,
+        )
+        return output.logits[0]
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    first: int
+    stop: int
+    windows: Sequence[int | None]
+    graphs: Graphs
+
+    @property
+    def nbytes(self) -> int:
+        return self.graphs.nbytes
+
+
+class CompiledStretches:
+    """The stretches of one module, made when they are prepared, as far as there is room for them: they hold the weights
+    again that the graph of whole passes holds."""
+
+    def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
+        self._module, self._passes = module, passes
+        self._count = passes.layers
+        self._norm: nn.Module | None = None  # set by the first ``prepare``, as is ``_after``
+        self._after: nn.Module | None = None
+        self._parts: set[tuple[int, int]] = set()
+        self._made: Family[_Stretch] = Family()
+        self._ends: Family[Calls] = Family()
+
+    def prepare(self, parts: Iterable[tuple[int, int]], rows: Iterable[int]) -> None:
+        """Make the stretches from the first of these layers up to the second, for passes of these numbers of rows.
+        Raises UserError if the module's parts have other names, and whatever the module raises."""
+        shapes = {rounded(each, self._passes.sizes) for each in rows}
+        if self._norm is None:
+            self._after = _EndGraph(self._module, self._count)
+            self._norm = final_norm(self._module)
+        known = len(self._parts)
+        for part in parts:
+            made = self._stretch(part, ahead=True)
+            self._parts.add(part)
+            if made is not None:
+                for shape in shapes:
+                    made.graphs.of(shape, ahead=True)
+        self._end(ahead=True)
+        if len(self._parts) > known:
+            self._passes.tidy()
+
+    def way(self, layers: Layers) -> list[_Stretch] | None:
+        """The stretches that make up such a pass; None if there are none, or no room for them."""
+        stop = self._count if layers.stop is None else layers.stop
+        if layers.skipped or self._norm is None:
+            return None
+        found, at = [], layers.first
+        while at < stop:
+            ends = [end for first, end in self._parts if first == at and end <= stop]
+            stretch = self._stretch((at, max(ends))) if ends else None
+            if stretch is None:
+                return None
+            found.append(stretch)
+            at = stretch.stop
+        return found
+
+    def _stretch(self, part: tuple[int, int], ahead: bool = False) -> _Stretch | None:
+        def make() -> _Stretch | None:
+            return tried(lambda: self._compiled(*part), "layers {} to {}".format(*part))
+
+        return self._made.of(part, make, ahead)
+
+    def _end(self, ahead: bool = False) -> Calls | None:
+        """The graph after the last layer. A large model does without: its head alone is a large part of its weights, and
+        reading them takes nearly all of the time."""
+        if self._passes.large:
+            return None
+        return self._ends.of(self._count, lambda: tried(self._compiled_end, "the end"), ahead)
+
+    def __call__(
+        self,
+        given: Tensor,
+        mask: RowMask,
+        columns: Columns,
+        shapes: dict[int, RowShape],
+        way: list[_Stretch],
+        layers: Layers,
+        taps: Sequence[int],
+        head: bool,
+    ) -> Passed:
+        """See ``engine.model.layers.passed``. shapes: of the session's passes, by first layer of the stretch."""
+        rows = given.numpy() if layers.first else self._passes.vectors(given)
+        count, found = len(rows), {}
+        for stretch in way:
+            shape = shapes.setdefault(stretch.first, self._passes.row_shape()).of(count)
+            inner = tuple(tap for tap in taps if stretch.first < tap < stretch.stop)
+            rows, tapped = self._through(stretch, rows, mask, columns, shape, inner)
+            found |= zip(inner, map(torch.from_numpy, tapped), strict=True)
+            if stretch.stop in taps:
+                found[stretch.stop] = torch.from_numpy(rows)
+        if layers.stop is not None:
+            return Passed(torch.from_numpy(rows), found)
+        end = self._end() if head else None
+        if end is not None:
+            shape = shapes.setdefault(self._count, self._passes.shared_row_shape()).of(count)
+            logits = end([padded(rows, shape)], [0], lambda logits: logits[:count].copy())
+            out = torch.from_numpy(logits)
+        elif head:
+            with torch_threads(ALL):
+                out = self._after(torch.from_numpy(rows))
+        if not head or self._count in found:
+            normed = self._norm(torch.from_numpy(rows))
+            if self._count in found:
+                found[self._count] = normed
+        return Passed(out if head else normed, found)
+
+    def _through(
+        self,
+        stretch: _Stretch,
+        rows: np.ndarray,
+        mask: RowMask,
+        columns: Columns,
+        shape: int,
+        inner: Sequence[int] = (),
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Rows after the last layer of the stretch, and after each of the ``inner`` ones."""
+        count, start = len(rows), mask.committed + mask.scratch - len(rows)
+        biases = [bias(mask, window, shape, columns.capacity) for window in stretch.windows]
+
+        def take(after: np.ndarray, fresh: np.ndarray, *tapped: np.ndarray):
+            columns.write(stretch.first, start, fresh, count)
+            places = [index - stretch.first - 1 for index in inner]
+            return after[:count].copy(), [tapped[0][place, :count].copy() for place in places]
+
+        arguments = [padded(rows, shape), positions(mask, shape), *biases]
+        shared = columns.between(stretch.first, stretch.stop)
+        graph = stretch.graphs.of(shape)
+        return graph(arguments, range(3 if inner else 2), take, shared)
+
+    @torch.no_grad()
+    def _compiled(self, first: int, stop: int) -> _Stretch:
+        found = _stretch_of(self._module, self._passes, first, stop)
+        self._compare(found)
+        return found
+
+    @torch.no_grad()
+    def _compiled_end(self) -> Calls:
+        rows = _rows(ROWS, self._passes.width)
+        expected = self._after(rows)
+        made = Calls(compiled(self._after, [rows], self._passes.described("end")))
+        found = made([rows.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
+        if not _close(found, expected):
+            raise NotConvertible("the compiled head gives other numbers")
+        return made
+
+    def _compare(self, stretch: _Stretch) -> None:
+        rows = _rows(ROWS, self._passes.width)
+        columns, cache = self._passes.columns(64), KVCache.empty(self._count, 64)
+        layers = Layers(stretch.first, stretch.stop)
+        inner = tuple(range(stretch.first + 1, stretch.stop))
+        for mask in (
+            RowMask(0, [0, 1, 2], [0b1, 0b11, 0b111], torch.device("cpu")),
+            RowMask(3, [0, 1, 1], [0b1, 0b11, 0b101], torch.device("cpu")),
+        ):
+            columns.length = cache.length = mask.committed
+            after, tapped = self._through(stretch, rows.numpy(), mask, columns, len(rows), inner)
+            tokens, places = torch.zeros(len(rows), dtype=torch.long), mask.row_positions
+            given = rows, tokens, places, mask, cache, layers, inner
+            expected = passed(self._module, *given)
+            wanted = [expected.rows, *(expected.taps[index] for index in inner)]
+            for one, other in zip([after, *tapped], wanted, strict=True):
+                if not _close(torch.from_numpy(one), other):
+                    raise NotConvertible("a compiled stretch of its layers gives other numbers")
+
+
+def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int) -> _Stretch:
+    """Not a method: the budget holds what is made here until ``CompiledStretches`` is gone, so nothing here may hold
+    that."""
+    windows = passes.windows_of(Layers(first, stop))
+    graph = _StretchGraph(module, first, stop, windows)
+    described = passes.described(f"layers {first} to {stop}")
+
+    def arguments(rows: int, capacity: int = 0) -> list[Tensor]:
+        pairs, mask = spread(passes.example[2 * first : 2 * stop], rows, capacity)
+        return [_rows(rows, passes.width), torch.arange(rows), *[mask] * len(windows), *pairs]
+
+    def make(rows: int | None = None) -> Calls:
+        given, sizes = arguments(ROWS), None
+        if rows is not None:
+            sizes = any_columns(lambda size: arguments(size.rows, size.columns), rows)
+        with passes.tracing():
+            made = compiled(graph, given, described, sizes, kept=False)
+        if len(made.model.inputs) != len(given):
+            raise NotConvertible("its layers do not use all that a pass gives them")
+        return Calls(last_of(graph, made) if passes.large else made)
+
+    def example(rows: int) -> list[np.ndarray]:
+        return [argument.numpy() for argument in arguments(rows, FIRST)]
+
+    return _Stretch(first, stop, windows, Graphs(make(), make, passes.sizes, example))
+
+
+def _rows(count: int, width: int) -> Tensor:
+    """Some hidden states, [R, W]"""
+    return torch.randn(count, width, generator=torch.Generator().manual_seed(0))
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))

@@ -1,0 +1,194 @@
+"""The suite ``kernels``: each kernel against its floor, attention also against its peers."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from engine.fast.gpu.bench import costs, peers
+from engine.fast.gpu.bench.costs import LLAMA_8B, Ceilings, Shape
+from engine.fast.gpu.bench.goals import kernel_goals
+from engine.fast.gpu.bench.report import (
+    Part,
+    against_floor,
+    attempt,
+    measure_all,
+    opening,
+    write,
+)
+from engine.fast.gpu.bench.timing import Deadline, captured, ceilings, here, milliseconds
+from engine.fast.gpu.bench.trees import binary_tree
+
+SECONDS = 220
+TUNE_SECONDS = 60  # of these, for trying other plans at the end
+BF16 = torch.bfloat16
+WRONG = 0.02  # relative error of a peer in bf16 above which its time says nothing
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes at which the kernels are measured. attention: (rows, prefix), where rows counts the
+    root; 9 and 65 rows over the longest prefix are also compared with FlexAttention. vocabulary: of
+    the rows that are judged."""
+
+    shape: Shape
+    attention: tuple[tuple[int, int], ...]
+    vocabulary: int
+
+    @property
+    def longest(self) -> int:
+        return max(prefix for _, prefix in self.attention)
+
+
+FULL = Sizes(
+    LLAMA_8B,
+    ((9, 32768), (65, 32768), (1, 32768), (8, 32768), (64, 32768), (9, 2048), (65, 2048), (65, 0)),
+    vocabulary=128256,
+)
+
+
+def run_kernels(json_path: str | None = None, tune: bool = True, sizes: Sizes = FULL) -> dict:
+    """Measure, print one line for each row, and write JSON."""
+    torch.manual_seed(0)
+    deadline, found = Deadline(SECONDS), ceilings()
+    content = opening("kernels", found)
+    measure_all(parts(sizes, found, tune, deadline), deadline, content)
+    write(json_path, content, kernel_goals(content["rows"]))
+    return content
+
+
+def parts(sizes: Sizes, found: Ceilings, tune: bool, deadline: Deadline) -> Iterator[Part]:
+    for rows, prefix in sizes.attention:
+        name = f"attention, {rows} rows, prefix {prefix}"
+        yield name, partial(_attention, name, rows, prefix, sizes, found), 25
+    for rule in ("greedy", "rejection", "sampler_match"):
+        yield f"verify_tree {rule}", partial(_verify, rule, sizes, found), 10
+    yield "kv_commit", partial(_commit, sizes, found), 10
+    for rows in (9, 65) if tune else ():
+        yield f"plans, {rows} rows", partial(_plans, rows, sizes, found, deadline), 20
+
+
+def _attention_inputs(rows: int, prefix: int, shape: Shape):
+    from engine.fast.kernels.bits import AncestorBits
+
+    tree, device = binary_tree(rows - 1), here()
+    query = torch.randn(1, rows, shape.heads, shape.head, device=device).to(BF16).transpose(1, 2)
+    cache = torch.randn(2, 1, shape.kv_heads, prefix + rows, shape.head, device=device).to(BF16)
+    depths = torch.tensor([0, *tree.depths])
+    return query, cache[0], cache[1], AncestorBits.of(tree.ancestor_mask(), depths, prefix, device)
+
+
+def _attention(name: str, rows: int, prefix: int, sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.fast.kernels.tree_attention import tree_attention_reference, tree_attention_triton
+
+    query, key, value, mask = _attention_inputs(rows, prefix, sizes.shape)
+    expected = tree_attention_reference(query.float(), key.float(), value.float(), mask)
+    error = relative_error(tree_attention_triton(query, key, value, mask), expected)
+    ours = captured(lambda: tree_attention_triton(query, key, value, mask))
+    row = against_floor(
+        name, milliseconds(ours), costs.attention(sizes.shape, rows, prefix), found, error=error
+    )
+    rivals = dict(peers.SDPA)
+    if prefix == sizes.longest and rows in (9, 65):
+        rivals |= peers.FLEX
+    for label, peer in rivals.items():
+        time, problem = attempt(
+            lambda peer=peer: _peer_time(peer(query, key, value, mask), expected)
+        )
+        if problem is None:
+            row |= {f"{label}_ms": time, f"{label}_times_ours": time / row["ms"]}
+        else:
+            row[f"{label}_problem"] = problem
+    return [row | _of_the_faster("sdpa", row) | _of_the_faster("flex", row)]
+
+
+def _peer_time(call: Callable[[], torch.Tensor], expected: torch.Tensor) -> float:
+    """Milliseconds of a peer. Raises ArithmeticError where its output is not attention."""
+    error = relative_error(call(), expected)
+    if error > WRONG:
+        raise ArithmeticError(f"its output is off by {error:.2g}")
+    return milliseconds(captured(call))
+
+
+def _of_the_faster(family: str, row: dict) -> dict:
+    """The ratio of the faster of a family's forms, if one ran."""
+    found = [v for k, v in row.items() if k.startswith(f"{family}_") and k.endswith("_times_ours")]
+    return {f"{family}_times_ours": min(found)} if found else {}
+
+
+def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """The norm of the difference divided by that of ``expected``. NaN counts as 1, so it never passes."""
+    error = float((found.float() - expected).norm() / expected.norm())
+    return error if math.isfinite(error) else 1.0
+
+
+def _plans(rows: int, sizes: Sizes, found: Ceilings, deadline: Deadline) -> list[dict]:
+    """Try other ways of splitting the work over the longest prefix, to see which is faster."""
+    from engine.fast.kernels.attention_plan import Plan
+    from engine.fast.kernels.tree_attention import tree_attention_triton
+
+    shape = sizes.shape
+    inputs, best = _attention_inputs(rows, sizes.longest, shape), []
+    packed = rows * shape.heads // shape.kv_heads
+    stop = max(deadline.left - TUNE_SECONDS / 2, 10)
+    blocks = (32, 64) if rows < 16 else (64, 128)
+    for block_rows, columns, stages, waves in itertools.product(
+        blocks, (64, 128), (2, 3), (1, 2, 3)
+    ):
+        if deadline.left < stop:
+            break
+        programs = shape.kv_heads * -(-packed // block_rows)
+        splits = max(1, min(63, 132 * waves // programs))
+        cut = Plan(block_rows, columns, splits, 8 if block_rows == 128 else 4, stages)
+        time, problem = attempt(
+            lambda cut=cut: milliseconds(
+                captured(lambda: tree_attention_triton(*inputs, cut=cut)), 15
+            )
+        )
+        if problem is None:  # else the plan does not fit this GPU
+            best.append((time, cut))
+    best.sort(key=lambda pair: pair[0])
+    cost = costs.attention(shape, rows, sizes.longest)
+    return [
+        against_floor(f"plan for {rows} rows: {cut}", time, cost, found) for time, cut in best[:4]
+    ]
+
+
+def _verify(rule: str, sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.fast.kernels.flat_tree import FlatTree
+    from engine.fast.kernels.verify_tree import verify_tree_reference, verify_tree_triton
+
+    vocabulary, nodes, device = sizes.vocabulary, 8, here()
+    rows = (torch.randn(nodes + 1, vocabulary, device=device) * 3).softmax(-1)
+    tree = FlatTree.of(binary_tree(nodes, rows[0].cpu()), vocabulary, device)
+    coins = torch.rand(tree.draws.numel(), dtype=torch.float64, device=device)
+    noise = torch.empty(nodes + 1, vocabulary, device=device).exponential_()
+    expected = verify_tree_reference(rule, rows, tree, coins, noise).result.tolist()
+    same = verify_tree_triton(rule, rows, tree, coins, noise).result.tolist() == expected
+    call = captured(lambda: verify_tree_triton(rule, rows, tree, coins, noise))
+    with_q = tree.q.shape[0] if rule == "rejection" else 0
+    cost = costs.verify(rule, nodes + 1, vocabulary, with_q)
+    row = against_floor(f"verify_tree {rule}, 8 nodes", milliseconds(call), cost, found, same=same)
+    return [row]
+
+
+def _commit(sizes: Sizes, found: Ceilings) -> list[dict]:
+    from engine.fast.kernels.kv_commit import addresses_of, kv_commit_triton
+
+    shape, kept = sizes.shape, 6
+    buffers = [
+        torch.randn(1, shape.kv_heads, 4096, shape.head, device=here()).to(BF16)
+        for _ in range(2 * shape.layers)
+    ]
+    rows = [0, *range(2, 2 * kept + 1, 2)]  # the root stays, the others move
+    numbers = torch.tensor([2048, kept + 1, *rows], dtype=torch.int32, device=here())
+    addresses = addresses_of(buffers)
+    call = captured(
+        lambda: kv_commit_triton(buffers, numbers[:1], numbers[2:][None], numbers[1:2], addresses)
+    )
+    cost = costs.commit(len(buffers), shape.kv_heads, shape.head, kept)
+    name = f"kv_commit {kept} rows, {shape.layers} layers"
+    return [against_floor(name, milliseconds(call), cost, found)]

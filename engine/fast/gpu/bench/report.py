@@ -1,0 +1,115 @@
+"""The report of a suite: facts about the machine, rows of numbers, and the parts left out."""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import torch
+
+from engine.bench.goals import Goal
+from engine.bench.report import goal_lines
+from engine.fast.gpu.bench.costs import Ceilings, Cost
+from engine.fast.gpu.bench.goals import as_json
+from engine.fast.gpu.bench.timing import Deadline
+
+Part = tuple[str, Callable[[], Iterable[dict]], float]
+"""A part's name, the function that measures it row by row, and the seconds that must be left to begin it."""
+
+
+def opening(suite: str, ceilings: Ceilings) -> dict:
+    """The head of a suite's JSON."""
+    content = {
+        "suite": suite,
+        "machine": machine(),
+        "bandwidth_gb_s": ceilings.bandwidth / 1e9,
+        "matrix_tflop_s": ceilings.rate / 1e12,
+        "rows": [],
+        "left_out": [],
+    }
+    print(f"copy {ceilings.bandwidth / 1e9:.0f} GB/s, matrix {ceilings.rate / 1e12:.0f} TF/s")
+    return content
+
+
+def machine() -> dict:
+    """The properties of the GPU and the versions of the software."""
+    import transformers
+    import triton
+
+    about = {"gpu": None}
+    if torch.cuda.is_available():
+        gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
+        about = {
+            "gpu": gpu.name,
+            "processors": gpu.multi_processor_count,
+            "memory_gib": round(gpu.total_memory / 2**30, 1),
+        }
+    return about | {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "transformers": transformers.__version__,
+    }
+
+
+def against_floor(name: str, measured: float, cost: Cost, ceilings: Ceilings, **more) -> dict:
+    """One row: the measured milliseconds, the floor, and their ratio."""
+    floor = ceilings.floor(cost)
+    return {
+        "name": name,
+        "ms": measured,
+        "floor_ms": floor,
+        "times_floor": measured / floor,
+        "bound": ceilings.bound(cost),
+        **more,
+    }
+
+
+def attempt(call: Callable[[], object]) -> tuple[object | None, str | None]:
+    """(result, None), or (None, the error in words), so that one failure does not hide the other numbers."""
+    try:
+        return call(), None
+    except Exception as error:  # noqa: BLE001 - whatever a kernel, a compiler or a peer raises
+        return None, f"{type(error).__name__}: {error}"[:300]
+
+
+def measure_all(parts: Iterable[Part], deadline: Deadline, content: dict) -> None:
+    """Run the parts while there is time, print their rows and put them into ``content``.
+
+    Parts that fail, or for which too little time is left, are named in content["left_out"]; rows
+    measured before a failure stay.
+    """
+
+    def measure(part: Callable[[], Iterable[dict]]) -> None:
+        for row in part():
+            print(line(row), flush=True)
+            content["rows"].append(row)
+
+    for name, part, seconds in parts:
+        problem = "no time was left"
+        if deadline.left > seconds:
+            _, problem = attempt(lambda part=part: measure(part))
+        if problem is not None:
+            content["left_out"].append(f"{name}: {problem}")
+            print(f"{name} left out: {problem}", flush=True)
+
+
+def write(path: str | None, content: dict, goals: Sequence[Goal]) -> None:
+    """Print the goals and write the JSON (NaN is an error) to a temporary file, renamed when complete."""
+    content["goals"] = as_json(goals)
+    print(goal_lines(goals), flush=True)
+    if path is None:
+        return
+    unfinished = Path(path).with_name(Path(path).name + ".part")
+    unfinished.write_text(json.dumps(content, indent=1, allow_nan=False), encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def line(row: dict) -> str:
+    """A row as one line of text."""
+    shown = [f"{row['name']:44}"]
+    for key, value in row.items():
+        if key != "name":
+            shown.append(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}")
+    return "  ".join(shown)

@@ -1,0 +1,135 @@
+"""Milliseconds on a GPU: CUDA events, the L2 cache flushed, medians.
+
+Without a GPU the same functions time on the CPU, so that tests can run the suites at toy size.
+"""
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+
+from engine.errors import UserError
+from engine.fast.gpu.bench.costs import Ceilings
+from engine.fast.gpu.capture import Recorder
+
+FLUSH_BYTES = 512 * 2**20  # several times any L2 cache
+CPU_REPEATS = 1  # on a CPU the figures mean nothing
+
+
+def require_gpu() -> None:
+    """Raises UserError where there is no GPU, or where Triton does not run on it."""
+    from engine.fast.kernels.lang import runs_on
+
+    if not torch.cuda.is_available():
+        raise UserError("This suite measures on a CUDA GPU and there is none here.")
+    if not runs_on(here()):
+        raise UserError("This suite measures Triton kernels, which do not run on this GPU.")
+
+
+def here() -> torch.device:
+    """The device on which the suites run."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def wait() -> None:
+    """Wait until the device has finished."""
+    if here().type == "cuda":
+        torch.cuda.synchronize()
+
+
+class Deadline:
+    """The time that a suite may take. Parts for which too little is left are skipped and named."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return self._end - time.monotonic()
+
+
+def captured(call: Callable[[], object]) -> Callable[[], object]:
+    """The call as a CUDA graph, so that its time contains no launch gaps. Raises what CUDA raises."""
+    if here().type != "cuda":
+        return call
+    recorder = Recorder(here())
+    recording = recorder.record(call, recorder)
+
+    def replay(recorder=recorder) -> None:  # keeps the graph's memory allocated
+        recording()
+
+    return replay
+
+
+def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = True) -> float:
+    """Median of ``repeats`` runs, each between two events.
+
+    flush: empty the L2 cache before each run by reading, because written data would still have to
+    leave the cache while the call runs. The read also keeps the GPU busy until the call is enqueued.
+    """
+    if here().type != "cuda":
+        return _on_cpu(call)
+    for _ in range(3):
+        call()
+    waste = torch.zeros(FLUSH_BYTES // 4 if flush else 1, device="cuda")
+    pairs = []
+    for _ in range(repeats):
+        waste.amax()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        pairs.append((begin, end))
+    torch.cuda.synchronize()
+    return statistics.median(begin.elapsed_time(end) for begin, end in pairs)
+
+
+def _on_cpu(call: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(CPU_REPEATS):
+        began = time.perf_counter()
+        call()
+        taken.append(1000 * (time.perf_counter() - began))
+    return statistics.median(taken)
+
+
+@contextlib.contextmanager
+def timed(owner: type, name: str) -> Iterator[list[float]]:
+    """A context that collects the seconds of every call of a method."""
+    plain, seconds = owner.__dict__[name], []
+    function = plain.__func__ if isinstance(plain, staticmethod) else plain
+
+    def measured(*arguments, **named):
+        began = time.perf_counter()
+        try:
+            return function(*arguments, **named)
+        finally:
+            seconds.append(time.perf_counter() - began)
+
+    setattr(owner, name, staticmethod(measured) if isinstance(plain, staticmethod) else measured)
+    try:
+        yield seconds
+    finally:
+        setattr(owner, name, plain)
+
+
+def ceilings(copied: int = 2**31, side: int = 8192) -> Ceilings:
+    """Measured by a copy of ``copied`` bytes and a bf16 product of matrices of side ``side``, on random data."""
+    return Ceilings(_bandwidth(copied), _rate(side))
+
+
+def _bandwidth(size: int) -> float:
+    """Bytes per second, read plus written."""
+    source = torch.randn(size // 4, device=here())
+    target = torch.empty_like(source)
+    return 2 * size * 1000 / milliseconds(lambda: target.copy_(source), 10, flush=False)
+
+
+def _rate(size: int) -> float:
+    """Operations per second."""
+    a, b = (torch.randn(size, size, device=here()).bfloat16() for _ in range(2))
+    return 2 * size**3 * 1000 / milliseconds(lambda: a @ b, 10, flush=False)

@@ -1,0 +1,183 @@
+"""KV buffers with the passes captured on them. They outlive a run, because capturing takes time."""
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+import torch
+from torch import Tensor, nn
+
+from engine.fast.gpu.cache import StaticCache
+from engine.fast.gpu.capture import Recorder, Recording
+from engine.fast.gpu.host_free import HostFree, WaitsForHost
+from engine.fast.gpu.inputs import StepInputs
+from engine.fast.kernels.lang import power_of_two
+
+MARGIN = 256  # columns after the text: the scratch rows of the largest pass
+SMALLEST, COARSE = 512, 4096  # capacities are powers of two, then multiples of COARSE
+MOST_FREE = 5  # buffer sets that wait for the next run: as many as Compare has lanes
+ATTEMPTS = 2  # to capture a pass: the first may fail for a temporary reason
+MOST_FAILED = 4  # failed captures after which, if none has succeeded, no others are tried
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Pass:
+    """A function of static buffers. ``inputs`` and ``extra_input`` are loaded before it runs.
+
+    extra_input: numbers the pass reads that are not int32. recording: None until it is captured.
+    attempts: captures that failed.
+    """
+
+    inputs: StepInputs
+    extra_input: Tensor | None
+    function: Callable[[], object]
+    recording: Recording | None = None
+    attempts: int = 0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it is known that this pass cannot be captured."""
+        return self.attempts >= ATTEMPTS
+
+
+class BufferSet:
+    """The buffers of one sequence, or of several side by side, and the passes over them.
+
+    The subclasses ``TextBuffers`` and ``BlockBuffers`` define the passes. The key of a pass that draws or
+    judges tokens begins with the tuple of laws by which it does so; each law knows whether it is
+    greedy.
+    """
+
+    def __init__(self, sets: "BufferSets", capacity: int, sequences: int = 1) -> None:
+        self.cache = StaticCache.empty(sets.layers, capacity, sequences)
+        self.sequences = sequences
+        self._sets = sets
+        self._passes: dict[tuple, Pass] = {}
+        self._capacity = capacity
+
+    def retire(self) -> None:
+        """Forget all passes."""
+        self._drop([*self._passes])
+
+    def _drop(self, keys: Collection[tuple]) -> None:
+        dropped = [self._passes.pop(key).recording for key in keys]
+        self._sets.recorder.retire([recording for recording in dropped if recording is not None])
+
+    def _forget_laws_but(self, laws: tuple) -> None:
+        """Drop the passes of other sampled laws. Such settings are unlimited in number, and each pass
+        holds a graph."""
+        known = [key for key in self._passes if isinstance(key[0], tuple)]
+        others = [key for key in known if key[0] != laws]
+        self._drop([key for key in others if not all(law.greedy for law in key[0])])
+
+    def _make_room(self, columns: int) -> None:
+        self.cache.reserve(columns)
+        if self.cache.capacity != self._capacity:  # the buffers have moved
+            self.retire()
+            self._capacity = self.cache.capacity
+
+    def _given_up(self, key: tuple) -> bool:
+        """Whether this pass is known not to be capturable."""
+        return key in self._passes and self._passes[key].given_up
+
+    def _run(self, key: tuple):
+        """Run a pass whose inputs have been loaded. Its result is valid until the set's next pass."""
+        return self._sets.run(self._passes[key], self)
+
+
+class BufferSets:
+    """The buffer sets of one model.
+
+    kind: class of the sets. captures: whether passes become CUDA graphs on CUDA; on other devices
+    they are simply called. usable: False once MOST_FAILED captures have failed and none has
+    succeeded.
+    """
+
+    def __init__(
+        self,
+        kind: type[BufferSet],
+        module: nn.Module,
+        layers: int,
+        name: str,
+        device: torch.device,
+        captures: bool = True,
+    ) -> None:
+        self._kind, self.module, self.layers, self.device = kind, module, layers, device
+        self.captures = captures and self.device.type == "cuda"
+        self.usable = True
+        self.recorder = Recorder(device)
+        self._captured = self._failed = 0
+        self._said: set[str] = set()
+        self._name = name
+        self._free: list[BufferSet] = []
+        self._returned: SimpleQueue[BufferSet] = SimpleQueue()
+        self._guard = threading.Lock()
+
+    def take(self, owner: object, capacity: int, sequences: int = 1) -> BufferSet:
+        """A set of at least this capacity and a margin, lent for as long as its owner lives."""
+        capacity = _rounded(capacity + MARGIN)
+        with self._guard:
+            self._collect()
+            fitting = [
+                one
+                for one in self._free
+                if one.sequences == sequences and one.cache.capacity >= capacity
+            ]
+            found = min(fitting, key=lambda one: one.cache.capacity, default=None)
+            if found is not None:
+                self._free.remove(found)
+        found = found or self._kind(self, capacity, sequences)
+        # a queue, not the lock: an owner may be finalized at any moment, even inside this method
+        weakref.finalize(owner, self._returned.put, found).atexit = False
+        return found
+
+    def _collect(self) -> None:
+        """Take back the sets whose owners are gone; if there are too many, drop the oldest."""
+        while not self._returned.empty():
+            found = self._returned.get()
+            found.cache.keep(0, [])
+            self._free.append(found)
+        for oldest in self._free[:-MOST_FREE]:
+            oldest.retire()
+        del self._free[:-MOST_FREE]
+
+    def run(self, one: Pass, owner: BufferSet) -> object:
+        """The result of the pass: replayed if it is captured or can be, else called."""
+        if not (self.captures and self.usable) or one.given_up:
+            return one.function()
+        with self.recorder.lock:
+            if one.recording is None or one.recording.ended:
+                one.recording = self._recorded(one, owner)
+            if one.recording is not None:
+                return one.recording()
+        return one.function()
+
+    def _recorded(self, one: Pass, owner: BufferSet) -> Recording | None:
+        """None where the capture failed; the log says why."""
+        try:
+            with HostFree():
+                one.function()
+            recording = self.recorder.record(one.function, owner)
+        except Exception as error:  # noqa: BLE001 - no failed capture may end a run
+            # a pass that waits for the host always will; other reasons may be gone the next time
+            one.attempts = ATTEMPTS if isinstance(error, WaitsForHost) else one.attempts + 1
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            if reason not in self._said:
+                _log.warning("%s runs a pass without a CUDA graph: %s.", self._name, reason)
+                self._said.add(reason)
+            self._failed += 1
+            self.usable = self._captured > 0 or self._failed < MOST_FAILED
+            return None
+        self._captured += 1
+        return recording
+
+
+def _rounded(capacity: int) -> int:
+    if capacity <= COARSE:
+        return power_of_two(capacity, SMALLEST)
+    return -(-capacity // COARSE) * COARSE

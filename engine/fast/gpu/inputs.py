@@ -1,0 +1,122 @@
+"""The int32 buffer of a pass: everything the pass reads except weights and KV, filled by one copy."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.core.transfer import into
+from engine.fast.gpu.question import Question
+from engine.fast.gpu.shape import DeviceShape
+from engine.fast.kernels.bits import WORD, AncestorBits
+from engine.fast.kernels.lang import power_of_two
+from engine.model.rows import Rows
+
+ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 160)
+"""Rows of the passes, including the root's. Multiplied by the query heads per KV head (4 or 8 in most
+models), these numbers fill the attention kernel's tiles: one row more would cost another tile, for
+which the whole prefix is read again."""
+
+_ALIGNED = 4  # each part begins at a multiple of this many numbers (16 bytes)
+
+
+@dataclass(frozen=True)
+class Size:
+    """rows: of a pass, padding included. words: the scratch rows that the pass knows of, in units of 32."""
+
+    rows: int
+    words: int
+
+    @property
+    def scratch(self) -> int:
+        """Columns after the committed ones that the pass may touch."""
+        return WORD * self.words
+
+    @classmethod
+    def of(cls, count: int, behind: int) -> "Size | None":
+        """The smallest size for ``count`` rows after ``behind`` scratch rows; None beyond the largest."""
+        rows = next((rows for rows in ROWS if rows >= count), None)
+        if rows is None:
+            return None
+        return cls(rows, power_of_two(-(-(behind + rows) // WORD)))
+
+
+@dataclass(frozen=True)
+class DeviceRows(Rows):
+    """Rows that may be known in part only to the device.
+
+    ids: int32 [len(tokens) - 1], tokens[1:] if only the device knows them. shape: of root and tree, if
+    only the device knows their depths and ancestors. question: set if the pass judges this tree.
+    """
+
+    ids: Tensor | None = None
+    shape: DeviceShape | None = None
+    question: Question | None = None
+
+
+class StepInputs:
+    """The buffer of one size for B sequences, and its parts as views.
+
+    prefix [B]: committed columns. behind [B]: scratch rows fed before the pass. tokens [B, R]. own
+    [B, R]: depths of the rows. depths [B, S]: of all scratch rows. bits [B, R, W]: which scratch rows
+    each row sees. more: parts [B, width] that a subclass adds.
+    """
+
+    def __init__(self, size: Size, device: torch.device, sequences: int = 1) -> None:
+        self.size = size
+        self._widths = self._room(size)
+        self._places = [0]
+        for width in self._widths:
+            room = -(-sequences * width // _ALIGNED) * _ALIGNED
+            self._places.append(self._places[-1] + room)
+        self.buffer = torch.zeros(self._places[-1], dtype=torch.int32, device=device)
+        parts = [
+            self.buffer[begin : begin + sequences * width].view(sequences, width)
+            for begin, width in zip(self._places, self._widths, strict=False)
+        ]
+        self.prefix, self.behind = (part[:, 0] for part in parts[:2])
+        self.tokens, self.own, self.depths, bits, *self.more = parts[2:]
+        self.bits = bits.view(sequences, size.rows, size.words)
+
+    def _room(self, size: Size) -> tuple[int, ...]:
+        """How many numbers each part has for one sequence."""
+        return 1, 1, size.rows, size.rows, size.scratch, size.rows * size.words
+
+    def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
+        """The numbers of each part, from its beginning; the rest is 0."""
+        return (
+            (rows.prefix,), (rows.behind,), rows.tokens, rows.depths[rows.behind :],
+            rows.depths, array("i", self._seen(rows)),
+        )  # fmt: skip
+
+    def load(self, *given: DeviceRows) -> None:
+        """Fill the buffer for a pass over these rows, one entry per sequence."""
+        numbers = array("i", bytes(4 * self._places[-1]))
+        for sequence, rows in enumerate(given):
+            parts = self._numbers(rows)
+            for begin, width, part in zip(self._places, self._widths, parts, strict=False):
+                at = begin + sequence * width
+                numbers[at : at + len(part)] = array("i", part)
+        into(self.buffer, torch.frombuffer(numbers, dtype=torch.int32))
+        for sequence, rows in enumerate(given):
+            if rows.ids is not None:
+                self.tokens[sequence, 1 : len(rows.tokens)].copy_(rows.ids)
+            if rows.shape is not None:
+                self._take(sequence, rows.shape)
+
+    def _take(self, sequence: int, shape: DeviceShape) -> None:
+        rows, words = shape.bits.shape
+        self.own[sequence, :rows].copy_(shape.own)
+        self.depths[sequence, :rows].copy_(shape.own)
+        self.bits[sequence, :rows, :words].copy_(shape.bits)
+
+    def _seen(self, rows: DeviceRows) -> bytes:
+        """A padded row sees the prefix and itself, so that it stays finite."""
+        padding = range(rows.behind + len(rows.tokens), rows.behind + self.size.rows)
+        seen = [*rows.ancestors, *(1 << row for row in padding)]
+        return b"".join(entry.to_bytes(4 * self.size.words, "little") for entry in seen)
+
+    def mask(self, longest: int) -> AncestorBits:
+        return AncestorBits(self.bits, self.depths, self.prefix, longest, self.own)

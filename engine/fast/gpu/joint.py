@@ -1,0 +1,102 @@
+"""Sessions of one model whose buffers lie side by side, so that one pass reads rows of all of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+
+from engine.batch.joint import SeparateSessions, sessions_of
+from engine.core.load import RowsOf
+from engine.core.seen import Draft, Seen
+from engine.fast.gpu.inputs import DeviceRows, Size
+from engine.fast.gpu.model import JoinedModel
+from engine.fast.gpu.question import JudgedSeen, QuestionedDraft
+from engine.fast.gpu.session import BufferedSession
+from engine.model.forward import of_layers
+from engine.model.session import Session
+
+_IDLE = DeviceRows([0], 0, [0], [1])
+"""The row that an ended sequence adds to a pass: it sees only itself and overwrites the first column."""
+
+
+@dataclass(frozen=True)
+class _Padded:
+    """The rows of a pass that gives every sequence, ended ones too, as many rows as the longest needs."""
+
+    sequences: int
+
+    def __call__(self, asked: Sequence[int]) -> int:
+        rows = _rows(max(asked))
+        return sum(asked) if rows is None else self.sequences * rows
+
+
+@cache
+def _rows(asked: int) -> int | None:
+    """Of one sequence in a pass; None beyond the largest pass."""
+    size = Size.of(asked, 0)
+    return None if size is None else size.rows
+
+
+class JointSessions(SeparateSessions):
+    """B sessions on buffers [B, Hkv, C, D] per layer, where C is enough for the longest text and a tree."""
+
+    def __init__(
+        self, model: JoinedModel, capacity: int, places: int, features: tuple[int, ...]
+    ) -> None:
+        super().__init__(model, capacity, places)
+        self._layers = features
+        self._idle = [_IDLE] * places
+        self._buffers = model.joint_buffer_sets().take(self, capacity, places)
+        for place in range(places):
+            self.open(place, ())
+
+    def open(self, place: int, features: tuple[int, ...]) -> Session:
+        row = self._buffers.cache.row(place)
+        self.sessions[place] = BufferedSession(self.model, row, features)
+        return self.sessions[place]
+
+    @property
+    def rows_of(self) -> RowsOf:
+        return _Padded(len(self._idle))
+
+    @torch.no_grad()
+    def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
+        """One pass over root and tree of each of these sequences. Before all buffers exist, with a
+        tree larger than the largest pass, and with probes or rows that were begun, each sequence gets a pass of its own."""
+        if not self._in_one_pass(drafts):
+            return super().look_at(drafts)
+        for index, draft in drafts.items():
+            if self._idle[index].question is None and isinstance(draft, QuestionedDraft):
+                self._idle[index] = replace(_IDLE, question=draft.question.of_nothing())
+        rows = [
+            self.sessions[index].lay_out(drafts[index]) if index in drafts else idle
+            for index, idle in enumerate(self._idle)
+        ]
+        found = self._seen(rows)
+        seen = {}
+        for index in drafts:
+            session, its = self.sessions[index], found[index]
+            session.written()
+            features = of_layers(its.features, self._layers, session.features)
+            seen[index] = replace(its, features=features)
+        return seen
+
+    def _seen(self, rows: list[DeviceRows]) -> list[Seen]:
+        if all(one.question is not None for one in rows):
+            found: list[JudgedSeen] | None = self._buffers.judge(rows, self._layers)
+            if found is not None:
+                return list(found)
+        return [Seen(*found) for found in self._buffers.feed(rows, self._layers)]
+
+    def _in_one_pass(self, drafts: Mapping[int, Draft]) -> bool:
+        if not all(session.ready for session in self.sessions):
+            return False
+        if any(draft.probes is not None or draft.begun is not None for draft in drafts.values()):
+            return False
+        return Size.of(1 + max(len(draft.tree) for draft in drafts.values()), 0) is not None
+
+
+@sessions_of.register
+def _(model: JoinedModel, capacity: int, places: int, features) -> SeparateSessions:
+    return JointSessions(model, capacity, places, features)

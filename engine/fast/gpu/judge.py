@@ -1,0 +1,153 @@
+"""The verdict made on the device that holds the logits: only a few whole numbers come back."""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from engine.core.chance import JudgeChance
+from engine.core.rule import Verdict
+from engine.core.seen import Seen
+from engine.core.text import PendingVerdict
+from engine.core.transfer import to_device
+from engine.core.tree import ROOT, DraftTree
+from engine.errors import UserError
+from engine.fast.gpu.device_tree import DeviceTree
+from engine.fast.gpu.question import JudgedSeen, JudgingKey, Question, QuestionedDraft
+from engine.fast.kernels.flat_tree import FlatTree, Places
+from engine.fast.kernels.position_noise import noise_rows
+from engine.fast.kernels.truncation import truncated
+from engine.fast.kernels.verify_tree import NOT_A_NUMBER, RULES, verify_tree
+from engine.model.language_model import LanguageModel
+
+STATUS = ("ignored", "rejected", "accepted")
+FINAL = ("bonus", "recovered")
+
+
+def knows(rule: str) -> bool:
+    """Whether the kernel has this rule."""
+    return rule in RULES
+
+
+class DeviceJudge:
+    """Judges as the verifier of this key would, with the same coins and the same noise.
+
+    Its verdicts hold neither judgements nor residuals, which only a recorder needs.
+    """
+
+    def __init__(
+        self, key: JudgingKey, seed: int, chance: JudgeChance, target: LanguageModel
+    ) -> None:
+        self._key = key
+        self._coins = Coins(chance)
+        self._noise = NoiseRows(seed, target.vocab_size, target.device)
+
+    def ask(self, tree: DraftTree, position: int) -> Question:
+        """The question about a tree whose first token would stand at ``position``."""
+        places = Places.of(tree)
+        coins, noise = [], None
+        if self._key.rule == "rejection":
+            coins = self._coins.ahead(len(places.draws))
+        if self._key.rule != "greedy":
+            noise = self._noise.rows(position, tree.deepest + 1)
+        return Question(self._key, places, coins, noise)
+
+    def __call__(self, draft: QuestionedDraft, seen: Seen) -> PendingVerdict:
+        """Have the tree judged, if the pass has not judged it already. One step at a time."""
+        judged = isinstance(seen, JudgedSeen)
+        numbers = seen.numbers if judged else self._launched(draft, seen.logits)
+        return partial(self._awaited, draft, numbers)
+
+    def _awaited(
+        self, draft: QuestionedDraft, numbers: Callable[[], list[int]]
+    ) -> tuple[Verdict, None]:
+        if (noise := draft.question.noise) is not None:  # while the device is at work
+            self._noise.make(draft.position + len(noise), len(noise))
+        return self._verdict(draft.tree, self.arrived(numbers)), None
+
+    def _launched(self, draft: QuestionedDraft, logits: Tensor) -> Callable[[], list[int]]:
+        """Judge the tree in a launch of its own. logits: [N+1, V]."""
+        tree, question, device = draft.tree, draft.question, logits.device
+        ids = None
+        if isinstance(tree, DeviceTree):
+            if tree.shape is not None:
+                tree.fetch()
+            ids = tree.ids
+        flat = FlatTree.of(tree, logits.shape[-1], device)
+        if ids is not None:
+            flat = flat.holding(ids)
+        key, rows = question.key, logits
+        if key.rule != "greedy":
+            rows = truncated(logits, key.sampling)
+        coins = to_device(torch.tensor(question.coins, dtype=torch.float64), device)
+        return verify_tree(key.rule, rows, flat, coins, question.noise).numbers.tolist
+
+    @staticmethod
+    def arrived(numbers: Callable[[], list[int]]) -> list[int]:
+        """The step's one wait for the device."""
+        return numbers()
+
+    def _verdict(self, tree: DraftTree, numbers: list[int]) -> Verdict:
+        (count, token, final, tossed), rest = numbers[:4], numbers[4:]
+        if final == NOT_A_NUMBER:
+            raise UserError(
+                "The model's scores are not numbers (NaN): its numbers overflow, "
+                "which bfloat16 or float32 may prevent."
+            )
+        size = len(rest) // 3  # of the tree and its padding
+        accepted, kept = rest[:count], rest[size : size + count]
+        self._coins.spend(tossed)
+        if isinstance(tree, DeviceTree):
+            if tree.shape is not None:
+                tree.unfold(tree.shape.parents.tolist())  # the host has waited already
+            if tree.ids is not None:
+                for node, its in zip(accepted, kept, strict=True):
+                    tree.tokens[node] = its
+        return Verdict(
+            accepted=accepted,
+            status=[STATUS[state] for state in rest[2 * size : 2 * size + len(tree)]],
+            judgements=[],
+            final_token=token,
+            final=FINAL[final],
+            walk=[ROOT, *accepted],
+        )
+
+
+class Coins:
+    """Uniforms tossed ahead of their use; the next step begins with the unspent ones."""
+
+    def __init__(self, chance: JudgeChance) -> None:
+        self._chance = chance
+        self._tossed: list[float] = []
+
+    def ahead(self, count: int) -> list[float]:
+        """The next ``count`` coins, without spending them."""
+        while len(self._tossed) < count:
+            self._tossed.append(self._chance.toss())
+        return self._tossed[:count]
+
+    def spend(self, count: int) -> None:
+        del self._tossed[:count]
+
+
+class NoiseRows:
+    """The noise of positions of the text, made once for each position and kept on the device."""
+
+    def __init__(self, seed: int, vocabulary: int, device: torch.device) -> None:
+        self._seed, self._vocabulary, self._device = seed, vocabulary, device
+        self._rows: dict[int, Tensor] = {}
+
+    def make(self, first: int, count: int) -> None:
+        """Make the noise that these positions still lack. Positions only ever grow, so the new ones
+        are consecutive."""
+        fresh = [place for place in range(first, first + count) if place not in self._rows]
+        if fresh:
+            made = noise_rows(self._seed, fresh[0], len(fresh), self._vocabulary, self._device)
+            self._rows |= zip(fresh, made, strict=True)
+
+    def rows(self, first: int, count: int) -> Tensor:
+        """The noise [count, V] of the positions from ``first`` on; earlier positions are forgotten."""
+        self._rows = {place: row for place, row in self._rows.items() if place >= first}
+        self.make(first, count)
+        return torch.stack([self._rows[first + place] for place in range(count)])

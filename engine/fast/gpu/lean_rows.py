@@ -1,0 +1,166 @@
+"""A pass of Llama-class models with few launches, over the same weights: 15 per layer instead of 41
+(Llama) or 57 (Qwen3), and 17 in half precision, where each of two norms rounds twice. On a GPU a launch
+costs about as much as reading eight megabytes of weights.
+
+One product gives q, k and v, and another gives gate and up; the product before a residual also adds
+it; in float32 a norm is one kernel. All operations are torch's or ours. Arguments and result are those
+of a transformers module.
+
+Letters in shapes: B sequences, R rows each, W hidden size, D head size, Hq and Hkv heads.
+"""
+
+from types import SimpleNamespace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import (
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+    Qwen2ForCausalLM,
+    Qwen3ForCausalLM,
+)
+
+from engine.fast.gpu.attention import tree_attention
+from engine.fast.gpu.cache import StaticCache, StaticLayer
+from engine.fast.gpu.fused import fuse
+
+CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
+
+Rotary = tuple[Tensor, Tensor]
+"""cos and sin, each [B, R, 1, D]; the first half of sin is negated."""
+
+
+def fits(model: PreTrainedModel) -> bool:
+    """Whether this module is one of ``CLASSES``, with plain linear layers, one dtype and a SiLU gate."""
+    if type(model) not in CLASSES:
+        return False
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    plain = all(type(module) is nn.Linear for module in linear)
+    per_layer = 7  # q, k, v, o, gate, up, down
+    complete = len(linear) == per_layer * len(model.model.layers) + 1
+    same_dtype = len({parameter.dtype for parameter in model.parameters()}) == 1
+    return plain and complete and same_dtype and model.config.hidden_act == "silu"
+
+
+class LeanRows:
+    """The forward of one module of ``CLASSES``. Building it joins the module's weights."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model = model
+        self._layers = [_Layer(layer) for layer in model.model.layers]
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self._model.get_output_embeddings()
+
+    def __call__(
+        self,
+        input_ids: Tensor,
+        position_ids: Tensor,
+        past_key_values: StaticCache,
+        row_mask,
+        output_hidden_states: bool,
+        **_: object,
+    ) -> SimpleNamespace:
+        """Tokens and their positions [B, R] -> logits [B, R, V] and hidden_states, each [B, R, W], or
+        None. The cache decides where the rows go."""
+        decoder, shape = self._model.model, input_ids.shape
+        hidden = decoder.embed_tokens(input_ids).flatten(0, 1)
+        turn = _turn(*decoder.rotary_emb(hidden, position_ids))
+        states = []
+        for layer, own in zip(self._layers, past_key_values.layers, strict=True):
+            states.append(hidden)
+            mixed = layer.attend(hidden.unflatten(0, shape), turn, row_mask, own)
+            hidden = layer.add(hidden, mixed, fresh=output_hidden_states)
+            layer.feed_forward(hidden)
+        hidden = _normed(hidden, decoder.norm)
+        logits = self._model.lm_head(hidden).unflatten(0, shape)
+        if not output_hidden_states:
+            return SimpleNamespace(logits=logits, hidden_states=None)
+        states = [each.unflatten(0, shape) for each in (*states, hidden)]
+        return SimpleNamespace(logits=logits, hidden_states=states)
+
+
+def _turn(cosine: Tensor, sine: Tensor) -> Rotary:
+    """From cos and sin [B, R, D] as transformers has them."""
+    low, high = sine.chunk(2, -1)
+    return cosine[:, :, None], torch.cat([-low, high], -1)[:, :, None]
+
+
+def _normed(rows: Tensor, module: nn.Module) -> Tensor:
+    """Norm rows [..., W] as the module does. In half precision the module rounds before the product
+    with its weight and again after it, so one kernel, which rounds once, would give other numbers."""
+    shape, epsilon = module.weight.shape, module.variance_epsilon
+    if rows.dtype == torch.float32:
+        return F.rms_norm(rows, shape, module.weight, epsilon)
+    return module.weight * F.rms_norm(rows, shape, None, epsilon)
+
+
+class _Layer:
+    """One block, with its products joined."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._attention, self._mlp = attention, mlp = module.self_attn, module.mlp
+        self._size = attention.head_dim
+        self._q = attention.q_proj.out_features // self._size
+        self._qk = self._q + attention.k_proj.out_features // self._size
+        self._qkv, self._qkv_bias = fuse([attention.q_proj, attention.k_proj, attention.v_proj])
+        self._gate_up, self._gate_up_bias = fuse([mlp.gate_proj, mlp.up_proj])
+        self._window = _window_of(attention)
+        self._gains = self._epsilon = None
+        if hasattr(attention, "q_norm"):
+            norms = [attention.q_norm] * self._q + [attention.k_norm] * (self._qk - self._q)
+            self._gains = torch.stack([norm.weight.data for norm in norms])
+            self._epsilon = attention.q_norm.variance_epsilon
+
+    def attend(self, hidden: Tensor, turn: Rotary, mask, own: StaticLayer) -> Tensor:
+        """hidden [B, R, W] -> the heads' outputs side by side, [B * R, Hq * D]."""
+        rows = _normed(hidden, self._module.input_layernorm)
+        heads = F.linear(rows, self._qkv, self._qkv_bias).unflatten(-1, (-1, self._size))
+        values = heads[:, :, self._qk :]
+        turned = self._turned(heads, *turn)
+        keys, values = own.update(*(x.transpose(1, 2) for x in (turned[:, :, self._q :], values)))
+        mixed, _ = tree_attention(
+            self._attention, turned[:, :, : self._q].transpose(1, 2), keys, values, None,
+            self._attention.scaling, row_mask=mask, sliding_window=self._window,
+        )  # fmt: skip
+        return mixed.flatten(0, 1).flatten(1)
+
+    def add(self, hidden: Tensor, mixed: Tensor, fresh: bool) -> Tensor:
+        """hidden [B * R, W] plus the product of the heads' outputs: in a new tensor if fresh, because
+        the caller keeps the old one, else in place."""
+        return _add(hidden, mixed, self._attention.o_proj, fresh)
+
+    def _turned(self, heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        """The q and k heads [B, R, Hq + Hkv, D] of all heads, normed and rotated to their positions."""
+        rotated = heads[:, :, : self._qk]
+        if self._gains is not None:
+            rotated = F.rms_norm(rotated, (self._size,), None, self._epsilon) * self._gains
+        swapped = rotated.roll(self._size // 2, -1)
+        return (rotated * cosine).addcmul_(swapped, sine)
+
+    def feed_forward(self, hidden: Tensor) -> None:
+        """Adds to hidden [B * R, W], in place."""
+        rows = _normed(hidden, self._module.post_attention_layernorm)
+        gate, up = F.linear(rows, self._gate_up, self._gate_up_bias).chunk(2, -1)
+        _add(hidden, F.silu(gate).mul_(up), self._mlp.down_proj)
+
+
+def _window_of(attention: nn.Module) -> int | None:
+    """The sliding window of a layer: Qwen keeps one per layer, Mistral one for all."""
+    if hasattr(attention, "sliding_window"):
+        return attention.sliding_window
+    config = getattr(attention, "config", None)
+    if isinstance(config, MistralConfig):
+        return config.sliding_window
+    return None
+
+
+def _add(hidden: Tensor, rows: Tensor, module: nn.Linear, fresh: bool = False) -> Tensor:
+    """hidden plus the module's product of rows, both [B * R, ...]."""
+    add = torch.addmm if fresh else torch.Tensor.addmm_
+    total = add(hidden, rows, module.weight.t())
+    return total if module.bias is None else total.add_(module.bias)

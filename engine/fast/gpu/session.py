@@ -1,0 +1,132 @@
+"""A sequence read on static buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from engine.core.sampling import Sampling
+from engine.core.seen import Draft, Seen
+from engine.fast.gpu.attention import KernelRowMask
+from engine.fast.gpu.cache import StaticCache
+from engine.fast.gpu.device_tree import DeviceTree
+from engine.fast.gpu.inputs import DeviceRows
+from engine.fast.gpu.question import QuestionedDraft
+from engine.model.rows import Rows
+from engine.model.session import Session
+
+if TYPE_CHECKING:
+    from engine.fast.gpu.model import JoinedModel, StaticModel
+
+READ_AHEAD = 3  # more tokens than this are a prompt, read in passes of their own sizes
+
+
+class BufferedSession(Session):
+    """A session whose rows can be laid out for a pass over buffers of several sequences."""
+
+    def __init__(self, model: JoinedModel, cache: StaticCache, features: tuple[int, ...]) -> None:
+        super().__init__(model, cache, features)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its buffers exist: from the first pass on."""
+        return self._cache.ready
+
+    def lay_out(self, draft: Draft) -> DeviceRows:
+        """Root and tree as rows for a pass. After a pass over several sequences, call ``written``."""
+        rows = self._rows(*draft.rows)
+        tree, question = draft.tree, None
+        if isinstance(draft, QuestionedDraft):
+            question = draft.question
+        ids, shape = (tree.ids, tree.shape) if isinstance(tree, DeviceTree) else (None, None)
+        return DeviceRows(
+            rows.tokens, rows.prefix, rows.depths, rows.ancestors, ids, shape, question
+        )
+
+    def written(self) -> None:
+        """Note that all scratch rows are now in the cache, at the columns that were given."""
+        self._cache.length = self.length + self.rows
+
+    @torch.no_grad()
+    def look(self, draft: Draft) -> Seen:
+        if draft.probes is not None or draft.begun is not None:
+            return super().look(draft)
+        if isinstance(draft.tree, DeviceTree) and draft.tree.shape is not None:
+            draft.tree.fetch()
+        return Seen(*self._read(self.lay_out(draft)))
+
+    def _tokens(self, rows: Rows) -> Tensor:
+        tokens = super()._tokens(rows)
+        if isinstance(rows, DeviceRows) and rows.ids is not None:
+            tokens[1:] = rows.ids
+        return tokens
+
+    def _mask(self, rows: Rows) -> KernelRowMask:
+        return KernelRowMask(self.length, self._depths, rows.ancestors, self.model.device)
+
+
+class StaticSession(BufferedSession):
+    """One sequence on a buffer set of its own."""
+
+    def __init__(self, model: StaticModel, capacity: int, features: tuple[int, ...]) -> None:
+        self._buffers = model.buffer_sets.take(self, capacity)
+        super().__init__(model, self._buffers.cache, features)
+
+    @torch.no_grad()
+    def look(self, draft: Draft) -> Seen:
+        """Read a root and a tree in one pass, which also judges the tree if asked and able to."""
+        if isinstance(draft, QuestionedDraft) and draft.probes is None and draft.begun is None:
+            found = self._buffers.judge([self.lay_out(draft)], self.features)
+            if found is not None:
+                self.written()
+                return found[0]
+            self._clear_scratch()
+        return super().look(draft)
+
+    @torch.no_grad()
+    def write(
+        self,
+        tokens: Sequence[int],
+        count: int,
+        vocabulary: int,
+        sampling: Sampling,
+        drawn: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Read tokens after the committed ones and draft ``count`` more from the first ``vocabulary``
+        ids. Returns the drafted tokens, int32 [count], and the laws they were drawn from, [count, V],
+        or None at temperature 0; both on the device.
+
+        drawn: one uniform per drafted token; None at temperature 0. The rows fed are len(tokens) +
+        count - 1, one after the other; none is committed.
+        """
+        if len(tokens) > READ_AHEAD:
+            self.prefill(tokens[:-1])
+            tokens = tokens[-1:]
+        tokens = self.model.readable(tokens)
+        found = self._buffers.write(tokens, self.length, count, vocabulary, sampling, drawn)
+        rows = len(tokens) + count - 1
+        self._grow_scratch(range(-1, rows - 1))
+        self.written()
+        return found
+
+    def _read(
+        self,
+        rows: Rows,
+        last: int | None = None,
+        layers: tuple[int, ...] | None = None,
+        vectors: Tensor | None = None,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        features = self.features if layers is None else layers
+        short = last is None or (0 < last and len(rows.tokens) <= READ_AHEAD)
+        if vectors is None and short:
+            given = rows
+            if not isinstance(rows, DeviceRows):
+                given = DeviceRows(rows.tokens, rows.prefix, rows.depths, rows.ancestors)
+            found = self._buffers.feed([given], features)
+            if found is not None:
+                self.written()
+                return found[0]
+        return super()._read(rows, last, layers, vectors)

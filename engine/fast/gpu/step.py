@@ -1,0 +1,105 @@
+"""A pass of the model as a pure function of static buffers.
+
+Only operations on the device depend on the numbers in the buffers, so the same launches serve every
+prefix length and every tree of one size. Padded rows see the prefix and themselves, so they stay
+finite. They are written after the real rows, and the next pass overwrites them.
+"""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from engine.core.sampling import Sampling, distribution, pick
+from engine.fast.gpu.cache import StaticCache
+from engine.fast.gpu.inputs import StepInputs
+from engine.fast.kernels.bits import WORD, AncestorBits
+from engine.model.forward import forward
+
+
+class StaticMask:
+    """Replaces ``engine.model.row_mask.RowMask`` for the layers; computed on the device for B sequences.
+
+    Its columns are those of the whole KV buffers, used or not.
+    """
+
+    def __init__(self, inputs: StepInputs, capacity: int) -> None:
+        self._inputs = inputs
+        self._capacity = capacity
+        self._windowed: dict[int | None, Tensor] = {}
+
+    @cached_property
+    def row_positions(self) -> Tensor:
+        """[B, R], places in the text."""
+        return (self._inputs.prefix[:, None] + self._inputs.own).long()
+
+    @cached_property
+    def columns(self) -> Tensor:
+        """[B, R], the columns of the rows' keys and values."""
+        rows = torch.arange(self._inputs.size.rows, device=self._inputs.buffer.device)
+        return (self._inputs.prefix + self._inputs.behind)[:, None] + rows
+
+    @cached_property
+    def bits(self) -> AncestorBits:
+        return self._inputs.mask(self._capacity)
+
+    def within(self, window: int | None) -> Tensor:
+        """bool [B, 1, R, capacity]; kept for other layers with the same window."""
+        if window not in self._windowed:
+            self._windowed[window] = self._visible(window)
+        return self._windowed[window]
+
+    def _visible(self, window: int | None) -> Tensor:
+        inputs = self._inputs
+        columns = torch.arange(self._capacity, device=inputs.buffer.device)
+        scratch = columns - inputs.prefix[:, None]
+        place = scratch.clamp(0, inputs.size.scratch - 1)
+        words = (place // WORD)[:, None].expand(-1, inputs.size.rows, -1)
+        bit = inputs.bits.gather(2, words) >> (place % WORD)[:, None] & 1
+        tree = bit.bool() & (scratch < inputs.size.scratch)[:, None]
+        seen = (scratch < 0)[:, None] | tree
+        if window is not None:
+            depth = torch.where(scratch < 0, scratch, inputs.depths.gather(1, place))
+            seen = seen & (inputs.own[:, :, None] - depth[:, None] < window)
+        return seen[:, None]
+
+
+def step(
+    module: nn.Module, inputs: StepInputs, cache: StaticCache, features: tuple[int, ...] = ()
+) -> tuple[Tensor, Tensor | None]:
+    """One pass: logits [B, R, V], features [B, R, n*H] of all rows, including padded ones."""
+    mask = StaticMask(inputs, cache.capacity)
+    with cache.written_at(mask.columns):
+        return forward(module, inputs.tokens, mask.row_positions, mask, cache, features)
+
+
+def chain(
+    module: nn.Module,
+    passes: list[StepInputs],
+    cache: StaticCache,
+    vocabulary: int,
+    sampling: Sampling,
+    drawn: Tensor,
+) -> tuple[Tensor, Tensor | None]:
+    """A chain, one token per pass; each pass reads the previous pass's token. Returns the tokens, int32
+    [passes], and the distributions they were drawn from, [passes, V], or None in greedy decoding.
+
+    The host loads the first pass. The others have one row each, after those of the first, and take
+    prefix and token from the device. Only the first ``vocabulary`` tokens can be drawn. drawn: one
+    uniform per pass, unused in greedy decoding.
+    """
+    picks: list[Tensor] = []
+    laws: list[Tensor] = []
+    for place, inputs in enumerate(passes):
+        if picks:
+            inputs.prefix.copy_(passes[0].prefix)
+            inputs.tokens.copy_(picks[-1])
+        logits, _ = step(module, inputs, cache)
+        last = logits[0, -1:, :vocabulary]
+        if sampling.greedy:
+            found = last.argmax(-1)
+        else:
+            laws.append(distribution(last, sampling))
+            found = pick(laws[-1], drawn[place : place + 1])
+        picks.append(found.to(torch.int32))
+    return torch.cat(picks), torch.cat(laws) if laws else None

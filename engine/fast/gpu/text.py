@@ -1,0 +1,41 @@
+"""An unrecorded text whose trees are judged on the device."""
+
+from dataclasses import replace
+
+from engine.core.seen import Draft, Seen
+from engine.core.text import PendingVerdict, Text, TextRequest, text_of
+from engine.fast.gpu.judge import DeviceJudge, knows
+from engine.fast.gpu.model import StaticModel
+from engine.fast.gpu.question import JudgingKey, QuestionedDraft
+from engine.fast.gpu.twins import device_twin
+
+
+class DeviceText(Text):
+    """See ``Text``."""
+
+    def __init__(self, target: StaticModel, request: TextRequest) -> None:
+        super().__init__(target, request, recorded=False)
+        self.drafter = device_twin(request.drafter)
+        kinds = self.drafter.kinds(self.sampling)
+        key = JudgingKey(request.verifier.key, replace(self.sampling, seed=0), kinds)
+        self._judge = DeviceJudge(key, self.sampling.seed, self.chance.judging, target)
+
+    def draft(self) -> QuestionedDraft:
+        draft = super().draft()
+        question = self._judge.ask(draft.tree, draft.position)
+        return QuestionedDraft(**vars(draft), question=question)
+
+    def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
+        return self._judge(draft, seen)
+
+
+@text_of.register
+def _(target: StaticModel, request: TextRequest, recorded: bool) -> Text:
+    judged_there = (
+        not recorded
+        and knows(request.verifier.key)
+        and not request.drafter.mixed_siblings
+        and request.constraint is None
+        and not request.stop_strings
+    )
+    return DeviceText(target, request) if judged_there else Text(target, request, recorded)

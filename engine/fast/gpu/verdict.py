@@ -1,0 +1,131 @@
+"""A pass of the target that judges its tree and moves the kept rows, without waiting for the host."""
+
+from array import array
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from engine.core.transfer import to_device
+from engine.fast.gpu.cache import StaticCache
+from engine.fast.gpu.inputs import DeviceRows, Size, StepInputs
+from engine.fast.gpu.question import JudgingKey
+from engine.fast.gpu.shape import DeviceShape
+from engine.fast.gpu.step import step
+from engine.fast.kernels.flat_tree import FlatTree
+from engine.fast.kernels.truncation import truncated
+from engine.fast.kernels.verify_tree import verify_tree
+
+
+class JudgedInputs(StepInputs):
+    """The buffer of a judged pass, including the whole numbers and coins that the verdict reads.
+
+    Letters and names as in ``FlatTree``, for R - 1 nodes and R draws. noise, q: [R, V] for each
+    sequence, or [0, V] if its law needs none.
+    """
+
+    def __init__(
+        self, size: Size, device: torch.device, laws: Sequence[JudgingKey], vocabulary: int
+    ) -> None:
+        super().__init__(size, device, len(laws))
+        self.draws, self.first, self.kinds, self.q_row, coins = self.more
+        self.coins = coins.view(torch.float64)
+        self.laws = tuple(laws)
+
+        def held(rows: int) -> Tensor:
+            return torch.ones(rows, vocabulary, device=device)
+
+        self.noise = [held(0 if law.rule == "greedy" else size.rows) for law in laws]
+        self.q = [held(size.rows if law.draws else 0) for law in laws]
+
+    def _room(self, size: Size) -> tuple[int, ...]:
+        rows = size.rows
+        return *super()._room(size), rows, rows + 1, rows, rows, 2 * rows
+
+    def _numbers(self, rows: DeviceRows) -> tuple[Sequence[int], ...]:
+        question = rows.question
+        draws, first, kinds, q_row = question.places.numbers
+        padding = [len(draws)] * (self.size.rows + 1 - len(first))  # places without draws
+        coins = array("i", array("d", question.coins).tobytes())
+        return *super()._numbers(rows), draws, first + padding, kinds, q_row, coins
+
+    def load(self, *given: DeviceRows) -> None:
+        super().load(*given)
+        for sequence, rows in enumerate(given):
+            noise, q = rows.question.noise, rows.question.places.q
+            if noise is not None:
+                self.noise[sequence][: len(noise)].copy_(noise)
+            if len(self.q[sequence]) and q:
+                _fill(self.q[sequence], q)
+
+    def _take(self, sequence: int, shape: DeviceShape) -> None:
+        super()._take(sequence, shape)
+        nodes, places = len(shape.draws), len(shape.first)
+        self.draws[sequence, :nodes].copy_(shape.draws)
+        self.first[sequence, :places].copy_(shape.first)
+        self.first[sequence, places:].copy_(shape.first[-1:].expand(self.size.rows + 1 - places))
+
+    def fits(self, given: Sequence[DeviceRows]) -> bool:
+        """Whether there is room. Independent draws may repeat, so there may be more draws than rows; and
+        a drafter may propose with a q even if its kinds need none."""
+        return all(
+            len(places.draws) <= self.size.rows
+            and (law.rule != "rejection" or len(places.q) <= len(q))
+            for places, law, q in zip(
+                (rows.question.places for rows in given), self.laws, self.q, strict=True
+            )
+        )
+
+    def tree(self, sequence: int) -> FlatTree:
+        return FlatTree(
+            self.tokens[sequence, 1:], self.own[sequence], self.draws[sequence],
+            self.first[sequence], self.kinds[sequence], self.q_row[sequence],
+            self.q[sequence], self.laws[sequence].strikes,
+        )  # fmt: skip
+
+    def judge(self, sequence: int, logits: Tensor) -> Tensor:
+        """logits [R, V] of a sequence -> the numbers of its verdict, int32 [4 + 3 (R - 1)]."""
+        law, rows = self.laws[sequence], logits
+        if law.rule != "greedy":
+            rows = truncated(logits, law.sampling)
+        noise, coins = self.noise[sequence], self.coins[sequence]
+        return verify_tree(law.rule, rows, self.tree(sequence), coins, noise).numbers
+
+
+def _fill(held: Tensor, q: Sequence[Tensor]) -> None:
+    """Copy distributions of one width, at most that of ``held``, from any device."""
+    width = q[0].shape[-1]
+    held[: len(q), :width].copy_(to_device(torch.stack(tuple(q)), held.device))
+    held[: len(q), width:].zero_()
+
+
+def judged(
+    module: nn.Module, inputs: JudgedInputs, cache: StaticCache, features: tuple[int, ...]
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """One pass and its verdicts: logits [B, R, V]; features [B, R, n*H], the kept rows first, as in the
+    cache; and the verdicts' numbers, int32 [B, 4 + 3 (R - 1)]."""
+    logits, states = step(module, inputs, cache, features)
+    numbers = torch.stack([inputs.judge(index, logits[index]) for index in range(len(logits))])
+    place = torch.arange(inputs.size.rows, device=numbers.device, dtype=torch.int32)
+    count = numbers[:, 0] + 1  # the root included
+    path = torch.nn.functional.pad(numbers[:, 4 : 3 + inputs.size.rows] + 1, (1, 0))
+    rows = torch.where(place < count[:, None], path, place)
+    cache.move(inputs.prefix, rows, count)
+    if states is not None:
+        states = states.gather(1, rows.long()[..., None].expand_as(states))
+    return logits, states, numbers
+
+
+class Arrival:
+    """Numbers [B, N] on the device. The first request copies those of all sequences to the host."""
+
+    def __init__(self, numbers: Tensor) -> None:
+        self._numbers = numbers
+
+    @cached_property
+    def _host(self) -> list[list[int]]:
+        return self._numbers.tolist()
+
+    def of(self, sequence: int) -> list[int]:
+        return self._host[sequence]

@@ -1,0 +1,62 @@
+"""How tree attention divides its work: tiles, parts of the prefix, and the resources of a program."""
+
+from dataclasses import dataclass
+
+from engine.fast.kernels.hardware import HOPPER, Gpu
+from engine.fast.kernels.lang import power_of_two
+
+MOST_PARTS = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tile sizes, the number of parts of the prefix, and the resources of a program.
+
+    chunk: dimensions of a head that are multiplied at a time; None is all.
+    """
+
+    block_rows: int
+    block_columns: int
+    splits: int
+    warps: int
+    stages: int
+    chunk: int | None = None
+
+    def blocks(self, packed: int) -> int:
+        """Tiles of rows, each of which reads the whole prefix. packed: rows times query heads per KV
+        head."""
+        return -(-packed // self.block_rows)
+
+
+def plan(
+    rows: int, groups: int, pairs: int, head: int, element: int, longest: int, gpu: Gpu = HOPPER
+) -> Plan:
+    """A plan that depends only on shapes. pairs: sequences times KV heads; element: bytes of one number."""
+    packed, width = rows * groups, power_of_two(head, 16)
+    largest = 128 if width <= 128 else (64 if gpu.large_products else 32)
+    if element == 4:
+        largest = 16
+    block_rows = min(power_of_two(packed, 16), largest)
+    if block_rows == 128 and -(-packed // 64) % 2:
+        block_rows = 64  # an odd number of 64s: the last 128 would be half empty
+    block_columns, chunk = 64 if width <= 128 else 32, None
+    if element == 4:  # all of q at once, in two parts for tf32x3, would not fit the registers
+        block_columns, chunk = 32 if width <= 128 else 16, 32
+    stage = 2 * block_columns * width * element
+    room = gpu.shared - block_rows * width * element - 4096
+    stages = max(1, min(3 if element == 2 else 2, room // stage))
+    many = 4096
+    if gpu.large_products and element == 2:
+        many = 16384 if block_rows >= 64 else 8192
+    warps = 8 if block_rows >= 128 or block_rows * width >= many else 4
+    blocks = -(-packed // block_rows)
+    splits = places(warps, gpu) // (pairs * blocks) - 1  # the tree is a part of its own
+    splits = max(1, min(splits, MOST_PARTS - 1))
+    splits = min(splits, -(-longest // (2 * block_columns)))
+    return Plan(block_rows, block_columns, splits, warps, stages, chunk)
+
+
+def places(warps: int, gpu: Gpu) -> int:
+    """Programs that the GPU runs at the same time; more would wait for a second wave. Eight warps
+    use more than half of the registers of a multiprocessor, four use less."""
+    return gpu.processors * (1 if warps == 8 else 2)

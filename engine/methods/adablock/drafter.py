@@ -1,0 +1,68 @@
+"""The block ends where a line or a sentence ends, if the first pass is sure of that end.
+
+AdaBlock (Lu et al., "AdaBlock-dLLM: Semantic-Aware Diffusion LLM Inference via Adaptive Block Size", 2025) serves here
+as the unmasking policy of a block-diffusion drafter; the draft of a step is one block.
+"""
+
+from engine.core.exhibits import Words
+from engine.core.options import Option
+from engine.methods.adablock.semantic_blocks import SemanticBlocks
+from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
+
+MARKS = {"lines": "\n", "sentences": "\n.!?", "clauses": "\n.!?,;:"}
+
+
+class AdaptiveBlockDrafter(UnmaskingDrafter):
+    key = "adablock"
+    title = "Block diffusion by sentences, AdaBlock"
+    summary = "A diffusion drafter fills a block that ends where a line or a sentence ends."
+    options = (
+        LENGTH,
+        Option(
+            "block", "int", 5, "Size of a block without a sure end.", 1, 31, label="Usual block"
+        ),
+        Option(
+            "delimiters",
+            "choice",
+            "sentences",
+            "What ends a block: the end of a line, of a sentence too, or of a clause too.",
+            choices=tuple(MARKS),
+            label="Ends of blocks",
+        ),
+        Option(
+            "delimiter_threshold",
+            "float",
+            0.3,
+            "Confidence of an end that ends the block.",
+            0.0,
+            1.0,
+            label="Confidence of an end",
+        ),
+        threshold(),
+        PASSES,
+    )
+
+    def policy(self):
+        settings = self.settings
+        self._blocks = SemanticBlocks(
+            settings["threshold"],
+            settings["block"],
+            settings["delimiter_threshold"],
+            self._is_delimiter,
+        )
+        return self._blocks
+
+    def propose(self, context, max_depth):
+        tree, found = super().propose(context, max_depth), self._blocks.found
+        if found is None:
+            told = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
+        else:
+            told = f"The block ends with place {found[0] + 1}, an end of confidence {found[1]:.2f}."
+        tree.exhibits.append(Words(title="Size of the block", lines=[told]))
+        return tree
+
+    def _is_delimiter(self, token: int) -> bool:
+        """Judged by the token's text; a model without a tokenizer has no delimiters."""
+        tokenizer = self.target.tokenizer
+        text = "" if tokenizer is None else tokenizer.decode([token]).strip(" ")
+        return "\n" in text or text[-1:] in tuple(MARKS[self.settings["delimiters"]])

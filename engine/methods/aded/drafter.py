@@ -1,0 +1,144 @@
+"""Search for the draft in a tri-gram matrix that learns from every pass of the target.
+
+ADED (Liu et al., Adaptive Draft-Verification for Efficient Large Language Model Decoding, AAAI 2025): a
+tri-gram matrix stands in for the target: for each pair of tokens it holds the likeliest next tokens and their
+probabilities. Every pass of the target writes its probabilities into the rows of all pairs that it read,
+whether they were kept or refused. A Monte-Carlo tree search on the matrix makes the draft: it balances likely
+tokens against those seldom tried, and the most visited nodes are drafted.
+
+The paper fills its first matrix with counts from a corpus. Here the matrix begins with counts from the prompt, and
+each visitor's matrix is kept from text to text.
+"""
+
+from __future__ import annotations
+
+from engine.core.drafter import tree_size
+from engine.core.exhibits import Gauge, Table, Token
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.aded.draft_search import DraftSearch
+from engine.methods.aded.trigram_matrix import TrigramMatrix
+from engine.methods.shared.remembering import RememberingDrafter
+
+SHOWN = 12  # places of the search tree in the table
+
+
+class AdaptiveDraftDrafter(RememberingDrafter):
+    key = "aded"
+    title = "Adaptive draft-verification"
+    family = "retrieval"
+    summary = "Searches for a draft in a tri-gram matrix that every pass of the target updates."
+    options = (
+        tree_size(64),
+        Option(
+            "simulations",
+            "int",
+            48,
+            "Walks of the search in each step (150 in the paper).",
+            1,
+            512,
+            label="Simulations",
+        ),
+        Option(
+            "explore",
+            "float",
+            1.0,
+            "How strongly the search prefers nodes that it has seldom visited.",
+            0.0,
+            8.0,
+            label="Exploration",
+        ),
+        Option("depth", "int", 8, "Longest branch.", 1, 16, label="Depth", advanced=True),
+        Option(
+            "successors",
+            "int",
+            12,
+            "Candidates kept for each pair of tokens.",
+            1,
+            16,
+            label="Candidates",
+            advanced=True,
+        ),
+        Option(
+            "share",
+            "float",
+            0.5,
+            "Weight of the target's newest pass when a pair's row is updated.",
+            0.05,
+            1.0,
+            label="Weight of the newest pass",
+            advanced=True,
+        ),
+    )
+    size_option, usual_size = "budget", 12
+    trial = {"budget": 3, "simulations": 8, "depth": 2, "successors": 2}
+
+    def begin(self, start):
+        super().begin(start)
+        width = self.settings["successors"]
+        key = (self.key, self._target, self._vocabulary, width)
+        self.index = start.memory.store(key, lambda: TrigramMatrix(self._vocabulary, width))
+        self.index.count(start.prompt)
+        self.start.memory.trim()
+        self._last: tuple[int, int] | None = None
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        self._last = tuple(context[-2:]) if len(context) > 1 else None
+        if self._last is None:
+            return tree
+        depth = min(self.settings["depth"], max_depth)
+        search = DraftSearch(self.index.row, self._last, depth, self.settings["explore"])
+        search.run(self.settings["simulations"])
+        chosen = search.best(self.settings["budget"])
+        node_of = {id(search.root): ROOT}
+        for place in chosen:
+            parent = node_of[id(place.parent)]
+            node_of[id(place)] = tree.draw(parent, place.token, source="search", q=place.chance)
+        if search.visited:
+            tree.exhibits.append(_visits(search, len(chosen)))
+        tree.exhibits.append(self._filled())
+        return tree
+
+    def observe(self, kept):
+        """Write into the matrix the target's distribution after every pair that the pass read."""
+        last, self._last = self._last, None  # the next step might not propose anything
+        if last is None or kept.logits is None:
+            return
+        tokens, parents = kept.tree.tokens, kept.tree.parents
+        above = [kept.root if parent == ROOT else tokens[parent] for parent in parents]
+        pairs = [(last[0], kept.root), *zip(above, tokens, strict=True)]
+        self.index.write(pairs, kept.logits, self.settings["share"])
+        self.start.memory.trim()
+
+    def _filled(self) -> Gauge:
+        matrix = self.index
+        return Gauge(
+            title="Pairs in the tri-gram matrix",
+            note=f"The matrix takes {matrix.nbytes / 1000:,.0f} kB; when it is full, the oldest pair gives way.",
+            value=matrix.filled,
+            maximum=matrix.rows,
+            unit="pairs",
+        )
+
+
+def _visits(search: DraftSearch, drafted: int) -> Table:
+    rows = [
+        [
+            Token(place.token),
+            "the text" if place.depth == 1 else Token(place.parent.token),
+            place.depth,
+            place.visits,
+            round(place.mean, 3),
+            round(place.chance, 3),
+            "yes" if rank < drafted else "no",
+        ]
+        for rank, place in enumerate(search.best(SHOWN))
+    ]
+    return Table(
+        title="Search tree: the most visited nodes",
+        note=f"{search.root.visits} simulations visited {len(search.visited)} nodes; "
+        f"the {drafted} most visited are drafted.",
+        columns=["Token", "After", "Depth", "Visits", "Mean value", "Probability", "Drafted"],
+        rows=rows,
+    )

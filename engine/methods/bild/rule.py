@@ -1,0 +1,88 @@
+"""Keep the tokens that the large model finds likely enough: lossy.
+
+Kim et al., Speculative Decoding with Big Little Decoder (2023): the rollback policy.
+"""
+
+import math
+
+from engine.core.exhibits import Table, Token
+from engine.core.options import Option
+from engine.core.rule import Case, Judgement, Verdict, Verifier
+from engine.rules.near_enough import keep_while, law_shown
+
+
+class BigLittle(Verifier):
+    """A token is kept while its distance, -log p (in nats), is at most the rollback threshold.
+
+    At the first token with a larger distance the text is rolled back, and the large model's own
+    token takes its place. At temperature 0 the distance is that of the plain softmax. In a tree the
+    first sibling that is near enough is kept.
+
+    Judgements show p; accept is 1 or 0, and no coin is tossed.
+    """
+
+    key = "bild"
+    title = "Big Little rollback (lossy)"
+    summary = (
+        "keeps a token while the target's -log p of it is at most a threshold; lossy: the text "
+        "differs from the target's own"
+    )
+    options = (
+        Option(
+            "rollback",
+            "float",
+            2.0,
+            "Roll back to the first token whose distance, -log p of the target, is above this.",
+            0.0,
+            50.0,
+            label="rollback threshold",
+        ),
+    )
+    exact_kinds = frozenset()
+    sentences = {
+        "bild.kept": "The target gave {token} the probability {p}, near enough for the rollback "
+        "threshold: accepted. (A lossy rule: the target might have written another token.)",
+        "bild.refused": "The target gave {token} only the probability {p}, farther away than the "
+        "rollback threshold allows: the text is rolled back to here.",
+        "recovered": "After the rollback the target wrote its own token: {final}.",
+        "bonus": "The small model stopped here, and the target wrote the next token: {final}.",
+    }
+
+    def judge(self, case: Case) -> Verdict:
+        rollback = self.settings["rollback"]
+        verdict = keep_while(
+            case,
+            self.key,
+            law_shown(case),
+            lambda p, token: _distance(float(p[token])) <= rollback,
+        )
+        if verdict.judgements:
+            verdict.exhibits.append(self._distances(case, verdict.judgements))
+        return verdict
+
+    def _distances(self, case: Case, judgements: list[Judgement]) -> Table:
+        """One row per judged token."""
+        tree, threshold = case.tree, self.settings["rollback"]
+        rows = []
+        for entry in judgements:
+            q = tree.shown_law(tree.parents[entry.node])
+            rows.append(
+                [
+                    Token(tree.tokens[entry.node]),
+                    None if q is None else float(q.max()),
+                    entry.p,
+                    _distance(entry.p),
+                    "kept" if entry.accept else "rolled back",
+                ]
+            )
+        return Table(
+            title=f"Distances, rollback above {threshold:g}",
+            note="Lossy: a token may stay that the target would not have written itself.",
+            columns=["token", "draft's confidence", "target's p", "distance -log p", "outcome"],
+            rows=rows,
+        )
+
+
+def _distance(p: float) -> float:
+    """In nats; infinite for a token that the target cannot write."""
+    return -math.log(p) if p > 0 else math.inf

@@ -1,0 +1,152 @@
+"""A light draft model that reads trigrams at the bottom and the target's own states above them.
+
+Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
+(2024). The tree is Medusa's. At each node, the trigram that ends there reads the target's states of the text and the
+states that were drafted for the tokens above the node. The readout of that depth, which also sees the target's last
+true state, gives the children.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.core.exhibits import Curve, Series, Table, Token
+from engine.methods.chimera.part import GRAM, Columns
+from engine.methods.shared.heads import HeadsDrafter
+from engine.model.cache import CAPACITY, KVCache
+
+MOST_TRIGRAMS = 4096  # trigrams whose rows are remembered
+Path = tuple[int, ...]
+"""Tokens after the last true state, the root first."""
+
+
+@dataclass(frozen=True)
+class _Drafted:
+    """state [H], and its columns [Hkv, D]."""
+
+    state: Tensor
+    columns: Columns
+
+
+class ChimeraDrafter(HeadsDrafter):
+    key = "chimera"
+    title = "Chimera's trigrams and states"
+    summary = "A light draft model reads trigrams at the bottom and the target's own states above."
+    needs = {"chimera": "chimera_heads"}
+    note = "Each row shows the choices of a readout after the tokens that were kept before its position."
+
+    def begin(self, start):
+        self._cache = KVCache.empty(1, CAPACITY)
+        self._rows: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()  # of the latest trigrams
+        self._encoded = 0  # trigrams of this text so far
+        super().begin(start)
+
+    @torch.no_grad()
+    def _keep(self, features):
+        if len(features):
+            places = torch.arange(self._read, self._read + len(features), device=features.device)
+            keys, values = self.heads.encoder.columns(features, places)
+            self._cache.reserve(self._read + len(features))
+            keys, values = self._cache.layers[0].update(keys[None], values[None])
+            self._text: Columns = keys[0], values[0]
+        super()._keep(features)
+        self._drafted: dict[Path, _Drafted] = {}
+
+    def propose(self, context, max_depth):
+        known = self._read
+        first = [context[0]] * max(0, GRAM - 1 - known)  # stands in for tokens before the text
+        self._before = (*first, *context[max(0, known - GRAM + 1) : known])
+        self._unread = tuple(context[known:])
+        return super().propose(context, max_depth)
+
+    def _after(self, head, paths, count):
+        paths = [tuple(path) for path in paths]
+        for length in range(1, len(paths[0]) + 1):
+            begun = dict.fromkeys(path[:length] for path in paths)
+            self._draft([one for one in begun if one not in self._drafted])
+        states = torch.stack([self._drafted[path].state for path in paths])
+        true = self._state.expand(len(paths), -1)
+        return self._choices(self.heads.spoken(head, true, states), self.target.head, count)
+
+    def _draft(self, paths: Sequence[Path]) -> None:
+        """Draft the states at the ends of these paths of equal length; the states above are drafted already."""
+        if not paths:
+            return
+        depth, encoder = len(paths[0]) - 1, self.heads.encoder
+        places = torch.full((len(paths),), self._read + depth, device=self._state.device)
+        line = [
+            tuple(
+                torch.stack(each, 1)
+                for each in zip(*(self._drafted[path[:at]].columns for path in paths), strict=True)
+            )
+            for at in range(1, depth + 1)
+        ]
+        states = encoder(self._trigrams(paths), places, self._text, line=line)
+        keys, values = encoder.columns(states, places)
+        for at, path in enumerate(paths):
+            self._drafted[path] = _Drafted(states[at], (keys[:, at], values[:, at]))
+
+    def _trigrams(self, paths: Sequence[Path]) -> Tensor:
+        """[R, H]: the rows of the trigrams with which these paths end."""
+        grams = [self._gram(path) for path in paths]
+        fresh = [gram for gram in dict.fromkeys(grams) if gram not in self._rows]
+        if fresh:
+            known = [self.target.readable(gram) for gram in fresh]
+            embeddings = self.target.embed(torch.tensor(known, device=self.target.device))
+            made = self.heads.trigram(embeddings)
+            self._rows |= {gram: row.clone() for gram, row in zip(fresh, made, strict=True)}
+            self._encoded += len(fresh)
+        for gram in grams:
+            self._rows.move_to_end(gram)
+        found = torch.stack([self._rows[gram] for gram in grams])
+        while len(self._rows) > MOST_TRIGRAMS:
+            self._rows.popitem(last=False)
+        return found
+
+    def _gram(self, path: Path) -> tuple[int, ...]:
+        return (*self._before, *path)[-GRAM:]
+
+    def observe(self, kept):
+        drafted, before = self._drafted, self._encoded
+        if len(kept.tree):
+            ends = [
+                self._unread + self._kept_tokens(kept, count) for count in range(len(kept.path) + 1)
+            ]
+            true = kept.features[len(kept.features) - len(ends) :]
+            near = [
+                float(F.cosine_similarity(drafted[path].state, state, dim=0))
+                if path in drafted
+                else None
+                for path, state in zip(ends, true, strict=True)
+            ]
+            kept.tree.exhibits += [self._path_table(ends, before), self._near(near)]
+        super().observe(kept)
+
+    @staticmethod
+    def _kept_tokens(kept, count: int) -> Path:
+        return tuple(kept.tree.tokens[node] for node in kept.path[:count])
+
+    def _path_table(self, ends: Sequence[Path], known: int) -> Table:
+        rows = [[len(path), *map(Token, self._gram(path))] for path in ends]
+        return Table(
+            title="Trigrams along the kept path",
+            note=f"{known} trigrams of this text have been encoded so far; the latest are remembered.",
+            columns=["behind the true states", "two before", "one before", "token"],
+            rows=rows,
+        )
+
+    @staticmethod
+    def _near(near: Sequence[float | None]) -> Curve:
+        return Curve(
+            title="Drafted states along the kept path",
+            note="0 is the last token of the text: its state, too, is drafted until the target has read the token.",
+            x=list(range(len(near))),
+            series=[Series("cosine to the true state", near)],
+            x_label="tokens kept",
+        )

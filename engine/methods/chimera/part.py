@@ -1,0 +1,179 @@
+"""Chimera's draft model: an encoder of trigrams at the bottom, an encoder of the whole text above it, and readouts.
+
+Zeng et al., "Chimera: A Lossless Decoding Method for Accelerating Large Language Models Inference by Fusing all Tokens"
+(2024). The *trigram encoder* makes one row from the embeddings of a token and the two before it; at the bottom no more
+of the text is needed, and a trigram's row is made only once. The *full-context encoder*, one Llama-style layer, lets
+that row read the target's own last states, which exist for all tokens but the last one, and the encoder's own states of
+the drafted tokens before; its output stands in for the target's state at the token. *Readout* k (from 0) serves the
+token k places after the root: from the target's last true state and the stand-in, it makes the input of the target's
+head.
+
+In the paper each readout is a matrix to the vocabulary that begins as two copies of the target's head; here it is a map
+to the head's input that begins as the mean, so that nothing of the head is stored again. There is no published layout
+of safetensors (the authors' files are pickled); the names are those of this module.
+
+Letters in shapes: S texts, R rows, T columns, H hidden size, D head size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedConfig
+
+from engine.errors import UserError
+from engine.methods.shared.dflash_model import rotary, rotate
+from engine.methods.shared.head_ranks import Accuracies, accuracies_of, usual
+from engine.model.language_model import LanguageModel
+from engine.parts.files import load_published, read_config, read_tensors, write_part
+from engine.parts.kinds import PartKind
+
+NOUN = "set of Chimera heads"
+GRAM = 3
+MOST_HEADS = 64
+Columns = tuple[Tensor, Tensor]
+"""k and v, each [.., Hkv, T, D]."""
+
+
+class TrigramEncoder(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(GRAM * width, GRAM * width)
+        self.project = nn.Linear(GRAM * width, width, bias=False)
+
+    def forward(self, embeddings: Tensor) -> Tensor:
+        """The embeddings [.., 3, H] of a token and the two before it, in the order of the text -> [.., H]"""
+        rows = embeddings.flatten(-2)
+        return self.project(rows + F.silu(self.linear(rows)))
+
+
+class _Attention(nn.Module):
+    def __init__(self, config: PreTrainedConfig) -> None:
+        super().__init__()
+        heads, width = config.num_attention_heads, config.hidden_size
+        self.size = getattr(config, "head_dim", None) or width // heads
+        shared = getattr(config, "num_key_value_heads", None) or heads
+        self.q_proj = nn.Linear(width, heads * self.size, bias=False)
+        self.k_proj = nn.Linear(width, shared * self.size, bias=False)
+        self.v_proj = nn.Linear(width, shared * self.size, bias=False)
+        self.o_proj = nn.Linear(heads * self.size, width, bias=False)
+
+
+class _MLP(nn.Module):
+    def __init__(self, config: PreTrainedConfig) -> None:
+        super().__init__()
+        width = config.hidden_size
+        inner = getattr(config, "intermediate_size", None) or 4 * width
+        self.gate_proj = nn.Linear(width, inner, bias=False)
+        self.up_proj = nn.Linear(width, inner, bias=False)
+        self.down_proj = nn.Linear(inner, width, bias=False)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(rows)) * self.up_proj(rows))
+
+
+class ContextEncoder(nn.Module):
+    """One Llama-style layer, as wide as the target. A row sees columns that were made from states, and itself."""
+
+    def __init__(self, config: PreTrainedConfig) -> None:
+        super().__init__()
+        width, eps = config.hidden_size, getattr(config, "rms_norm_eps", None) or 1e-6
+        rope = getattr(config, "rope_parameters", None) or {}
+        self.theta = float(rope.get("rope_theta") or 10000.0)
+        self.input_layernorm = nn.RMSNorm(width, eps=eps)
+        self.self_attn = _Attention(config)
+        self.post_attention_layernorm = nn.RMSNorm(width, eps=eps)
+        self.mlp = _MLP(config)
+
+    def columns(self, states: Tensor, places: Tensor) -> Columns:
+        """The columns that rows see, made from states [.., R, H] at these places [R] in the text."""
+        normed, attention = self.input_layernorm(states), self.self_attn
+        keys = self._heads(attention.k_proj(normed))
+        return rotate(keys, *self._turn(places, keys)), self._heads(attention.v_proj(normed))
+
+    def forward(
+        self,
+        rows: Tensor,
+        places: Tensor,
+        text: Columns,
+        mask: Tensor | None = None,
+        line: Sequence[Columns] = (),
+    ) -> Tensor:
+        """rows [.., R, H] at places [R] -> states [.., R, H].
+
+        text: columns [.., Hkv, T, D]. mask: bool [R, T], which of them each row sees; None: all. line: further columns
+        [.., Hkv, R, D], one for each row, of the drafted tokens before it.
+        """
+        queries = self._heads(self.self_attn.q_proj(self.input_layernorm(rows)))
+        queries = rotate(queries, *self._turn(places, queries)) * self.self_attn.size**-0.5
+        groups = queries.shape[-3] // text[0].shape[-3]
+        keys, values = (each.repeat_interleave(groups, -3) for each in text)
+        own = [
+            tuple(each.repeat_interleave(groups, -3) for each in pair)
+            for pair in (*line, self.columns(rows, places))
+        ]
+        scores = queries @ keys.transpose(-1, -2)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        mine = [(queries * key).sum(-1, keepdim=True) for key, _ in own]
+        weights = torch.cat([scores, *mine], -1).softmax(-1)
+        count = keys.shape[-2]
+        found = weights[..., :count] @ values
+        for at, (_, value) in enumerate(own, start=count):
+            found = found + weights[..., at, None] * value
+        rows = rows + self.self_attn.o_proj(found.transpose(-2, -3).flatten(-2))
+        return rows + self.mlp(self.post_attention_layernorm(rows))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """[.., R, heads * D] -> [.., heads, R, D]"""
+        return x.unflatten(-1, (-1, self.self_attn.size)).transpose(-2, -3)
+
+    def _turn(self, places: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+        return rotary(places, self.self_attn.size, self.theta, like.dtype)
+
+
+class ChimeraHeads(nn.Module):
+    """accuracies: by head and rank, see ``head_ranks``."""
+
+    def __init__(self, config: PreTrainedConfig, heads: int) -> None:
+        """config: the target's, for the sizes."""
+        super().__init__()
+        width = config.hidden_size
+        self.trigram = TrigramEncoder(width)
+        self.encoder = ContextEncoder(config)
+        self.readouts = nn.ModuleList(nn.Linear(2 * width, width, bias=False) for _ in range(heads))
+        self.accuracies: Accuracies = usual(heads)
+
+    def __len__(self) -> int:
+        return len(self.readouts)
+
+    def spoken(self, head: int, true: Tensor, drafted: Tensor) -> Tensor:
+        """The input of the target's head, from the target's last true state and a drafted state, [.., H] each."""
+        return self.readouts[head](torch.cat([true, drafted], -1))
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        config = {"architectures": ["ChimeraHeads"], "model_type": "chimera"}
+        write_part(folder, self.state_dict(), config | dict(about))
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> ChimeraHeads:
+    folder = Path(path)
+    config, tensors = read_config(folder), read_tensors(folder, NOUN)
+    heads = sum(name.startswith("readouts.") for name in tensors)
+    try:
+        if not 0 < heads <= MOST_HEADS:
+            raise ValueError("its weights have other names")
+        with torch.device("meta"):
+            made = ChimeraHeads(target.model.config.get_text_config(decoder=True), heads)
+        load_published(made, {name: name for name in made.state_dict()}, tensors)
+    except ValueError as error:
+        raise UserError(f"{folder.name} holds no {NOUN} for {target.name}: {error}.") from None
+    made.accuracies = accuracies_of(config, heads, folder.name)
+    return made.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
+
+
+KIND = PartKind("chimera_heads", NOUN, _load)

@@ -1,0 +1,112 @@
+"""Training of Chimera's draft model: its states learn to be the target's, its readouts to give the target's
+distributions.
+
+The training unrolls as many steps as there are readouts: later steps see a token as the state that was drafted for it.
+At the start the full-context encoder attends as the target's last layer does and adds nothing, a trigram's row is a
+trace of its last token's embedding, and a readout is the mean of the true and the drafted state.
+
+Letters in shapes: S windows, T tokens of each, H hidden size, K readouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.methods.chimera.part import GRAM, ChimeraHeads
+from engine.model.layers import final_norm
+from engine.training.distill import divergence_loss
+from engine.training.student import Lesson
+from engine.training.students.heads import DECAY, HeadsStudent
+
+SMALL = 0.01
+TRACE = 0.1
+"""Size of a trigram's row relative to a feature: a row of equal size would drown the target's state."""
+
+
+class ChimeraStudent(HeadsStudent):
+    key = "chimera"
+    summary = "an encoder of trigrams and one of the target's states, with a readout per token"
+    options = (Option("heads", "int", 4, "Readouts: tokens it learns to draft.", 1, 16),)
+
+    @torch.no_grad()
+    def start(self) -> ChimeraHeads:
+        made = ChimeraHeads(self.config, self.settings["heads"])
+        width = self.config.hidden_size
+        final = getattr(final_norm(self.target), "weight", torch.ones(1))
+        feature, embedding = (
+            each.float().square().mean().sqrt()
+            for each in (final, self.target.get_input_embeddings().weight)
+        )
+        made.trigram.linear.weight.zero_()
+        made.trigram.linear.bias.zero_()
+        project = made.trigram.project.weight
+        project.normal_(std=SMALL / width**0.5)
+        project[:, -width:] += torch.eye(width) * TRACE * feature / embedding
+        layers = getattr(self.target.base_model, "layers", None)
+        theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
+        for name, mine in made.encoder.named_parameters():
+            found = theirs.get(name)
+            if found is not None and found.shape == mine.shape:
+                mine.copy_(found)
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                mine.zero_()
+        for readout in made.readouts:
+            readout.weight.copy_(torch.eye(width).repeat(1, 2) / 2)
+        return made
+
+    def states(self, part: ChimeraHeads, lesson: Lesson) -> Tensor:
+        """[S, T, (1 + K) * H]: row i holds the true state, and those drafted for the tokens i + 1, i + 2 ..."""
+        true, encoder = lesson.features, part.encoder
+        length = lesson.tokens.shape[1]
+        rows = part.trigram(self._trigrams(lesson.tokens))
+        places = torch.arange(length, device=true.device)
+        keys, values = encoder.columns(true, places)
+        mask = torch.ones(length, length, dtype=torch.bool, device=true.device).tril()
+        line, found = [], [true]
+        for step in range(min(len(part), length - 1)):
+            count = (
+                length - 1 - step
+            )  # row i is about the token i + 1 + step, and sees the true states up to i
+            line = [(k[..., :count, :], v[..., :count, :]) for k, v in line]
+            text = keys[..., :count, :], values[..., :count, :]
+            at = places[1 + step :]
+            states = encoder(rows[:, 1 + step :], at, text, mask[:count, :count], line)
+            line.append(encoder.columns(states, at))
+            found.append(F.pad(states, (0, 0, 0, length - count)))
+        missing = len(part) + 1 - len(found)
+        return torch.cat([*found, *[torch.zeros_like(true)] * missing], -1)
+
+    def _trigrams(self, tokens: Tensor) -> Tensor:
+        """[S, T, 3, H]; the first token also stands for the missing tokens before the text."""
+        padded = torch.cat([tokens[:, :1]] * (GRAM - 1) + [tokens], 1)
+        return self.target.get_input_embeddings()(padded.unfold(1, GRAM, 1))
+
+    def logits(self, part: ChimeraHeads, head: int, states: Tensor, lesson: Lesson) -> Tensor:
+        parts = states.chunk(1 + len(part), -1)
+        return self.target.get_output_embeddings()(part.spoken(head, parts[0], parts[1 + head]))
+
+    def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
+        teacher = lesson.logits[:, 1 + head : -1].flatten(0, 1)
+        weights = lesson.counted[:, 2 + head :].flatten().float()
+        return divergence_loss(logits.flatten(0, 1), teacher, weights)
+
+    def states_loss(self, part: ChimeraHeads, states: Tensor, lesson: Lesson) -> Tensor:
+        """Smooth L1 to the true states, a mean over the counted tokens."""
+        parts, losses = states.chunk(1 + len(part), -1), []
+        for step, drafted in enumerate(parts[1:]):
+            true, keep = parts[0][:, 1 + step :], lesson.counted[:, 1 + step :]
+            near = F.smooth_l1_loss(drafted[:, : true.shape[1]], true, reduction="none").mean(-1)
+            losses.append(DECAY**step * (near * keep).sum() / keep.sum().clamp(min=1))
+        return sum(losses)
+
+    def save(self, part: ChimeraHeads, folder: Path, about: Mapping) -> None:
+        part.save(folder, about)
+
+
+STUDENT = ChimeraStudent

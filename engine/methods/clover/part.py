@@ -1,0 +1,135 @@
+"""Clover's heads: one small recurrent cell drafts token by token, on the output of a block that reads the whole text.
+
+Xiao et al., Clover: Regressive Lightweight Speculative Decoding with Sequential Knowledge (2024), with the order and
+the projections of Clover-2 (2024). For each token read so far, an attention decoder combines the target's last state,
+after the final norm, with the embedding of the next token; the augmenting block, layers of the target's kind, reads
+these rows. From its row at t, which knows the token at t + 1, head 0 predicts the token at t + 2. Each further head is
+the same cell: it combines the hidden state of the head before it (the regressive connection) with the embedding of the
+token drafted last.
+
+The attention decoder has one key, so its weight is a cosine: x + v(y) * cos(q(norm(x)), k(y)) in each attention head.
+All logits come from the target's head, and the rows of that head are the embeddings, as in the paper's code.
+
+Letters in shapes: S texts, R rows, H hidden size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import Cache, PreTrainedConfig
+
+from engine.errors import UserError
+from engine.methods.hydra.part import decoder_like, filled_like
+from engine.methods.shared.head_ranks import FIELD, Accuracies, accuracies_of, usual
+from engine.model.language_model import LanguageModel
+from engine.parts.files import in_dtype, load_published, read_config, read_tensors, write_part
+from engine.parts.kinds import PartKind
+
+NOUN = "set of Clover heads"
+USUAL_HEADS = 5  # as in the paper's code; the cell itself fixes no number
+
+
+class AttentionDecoder(nn.Module):
+    """The attention decoder: adds the weighted value of a token's embedding y to rows x."""
+
+    def __init__(self, width: int, heads: int, eps: float) -> None:
+        super().__init__()
+        self.heads, self.eps = heads, eps
+        self.norm = nn.RMSNorm(width, eps=eps)
+        self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """x, y [..., H]"""
+        q, k, v = (
+            rows.unflatten(-1, (self.heads, -1))
+            for rows in (self.q(self.norm(x)), self.k(y), self.v(y))
+        )
+        agreement = F.cosine_similarity(q, k, dim=-1, eps=self.eps)
+        return x + (v * agreement[..., None]).flatten(-2)
+
+
+class CloverHeads(nn.Module):
+    """accuracies: by head and rank, see ``head_ranks``; the number of heads is the number of tokens drafted."""
+
+    def __init__(self, config: PreTrainedConfig, layers: int, heads: int = USUAL_HEADS) -> None:
+        """config: the target's. layers: of the augmenting block. Raises ValueError if the target's width is not a
+        multiple of its attention heads, or its layers are not of Llama's kind."""
+        super().__init__()
+        width, count, eps = config.hidden_size, config.num_attention_heads, _eps(config)
+        if width % count:
+            raise ValueError(f"its {count} attention heads do not divide a width of {width}")
+        self.extract = AttentionDecoder(width, count, eps)
+        self.augmenting = decoder_like(config, layers)
+        if not hasattr(self.augmenting, "layers"):
+            raise ValueError(f"layers of the kind {config.model_type} are not supported")
+        self.first = nn.Linear(width, width)
+        self.decoder = AttentionDecoder(width, count, eps)
+        self.later = nn.Linear(2 * width, width)
+        self.head_norm = nn.RMSNorm(width, eps=eps)
+        self.accuracies: Accuracies = usual(heads)
+
+    def __len__(self) -> int:
+        return len(self.accuracies)
+
+    def states(self, features: Tensor, following: Tensor, cache: Cache | None = None) -> Tensor:
+        """features [S, R, H] of the target, and the embeddings [S, R, H] of the tokens that followed -> [S, R, H].
+
+        cache: of the augmenting block; holds the rows read before and takes these up.
+        """
+        rows = self.extract(features, following)
+        found = self.augmenting(
+            inputs_embeds=rows, past_key_values=cache, use_cache=cache is not None
+        )
+        return found.last_hidden_state
+
+    def next(self, hidden: Tensor, embedding: Tensor) -> Tensor:
+        """The hidden state [..., H] of the next head, given the last one's and the embedding of its token."""
+        return self.decoder(hidden, embedding)
+
+    def spoken(self, hidden: Tensor, embedding: Tensor | None = None) -> Tensor:
+        """The state that the target's head turns into logits. embedding: of the token before; None for head 0."""
+        if embedding is None:
+            return self.head_norm(self.first(hidden))
+        return self.head_norm(self.later(torch.cat([hidden, embedding], -1)))
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        config = {
+            "architectures": ["CloverHeads"],
+            "model_type": "clover",
+            "num_layers": len(self.augmenting.layers),
+        }
+        write_part(folder, self.state_dict(), config | dict(about))
+
+
+def _eps(config: PreTrainedConfig) -> float:
+    return getattr(config, "rms_norm_eps", None) or 1e-6
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> CloverHeads:
+    folder = Path(path)
+    config, tensors = read_config(folder), read_tensors(folder, NOUN)
+    numbers = {name.split(".")[2] for name in tensors if name.startswith("augmenting.layers.")}
+    rows = config.get(FIELD)
+    heads = len(rows) if isinstance(rows, list) and rows else USUAL_HEADS
+    try:
+        if not 0 < len(numbers) <= 64:
+            raise ValueError("its weights have other names")
+        own = target.model.config.get_text_config(decoder=True)
+        with torch.device("meta"):
+            made = CloverHeads(own, len(numbers), heads)
+        load_published(made, {name: name for name in made.state_dict()}, tensors)
+        made.augmenting = filled_like(made.augmenting, own, len(numbers))
+    except ValueError as error:
+        raise UserError(
+            f"{folder.name} holds no Clover heads for {target.name}: {error}."
+        ) from None
+    made.accuracies = accuracies_of(config, heads, folder.name)
+    return in_dtype(made, target.dtype).to(device).eval().requires_grad_(False)
+
+
+KIND = PartKind("clover_heads", NOUN, _load)

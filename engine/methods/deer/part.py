@@ -1,0 +1,208 @@
+"""A separate diffusion language model: it reads text, not the target's states, and fills masked blocks after the text.
+
+The drafter of DEER (Cheng et al., "DEER: Draft with Diffusion, Verify with Autoregressive Models", 2025). The text is
+read causally, so that it is read once and kept as keys and values; the block after it, a separator and B masks, sees
+the whole text and all of itself, and is filled in one pass. The model has its own embeddings and head, one matrix, with
+a row each for mask and separator after the target's tokens. Layers are those of the DFlash drafter.
+
+Letters in shapes: H hidden size, S texts, T rows of text, A blocks, B masks of a block, V the target's vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from engine.core.transfer import to_device
+from engine.errors import UserError
+from engine.methods.shared.block_context import Column
+from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer, KeyValue, rotary
+from engine.model.language_model import LanguageModel
+from engine.parts.files import load_published, needed_config, read_tensors, write_part
+from engine.parts.kinds import PartKind
+
+NOUN = "diffusion language model"
+CHUNK = 512  # tokens of a text that are read at a time; bounds the mask
+
+
+@dataclass
+class DiffusionLMConfig:
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    block_size: int
+    max_position_embeddings: int = 1024
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+
+    @property
+    def mask(self) -> int:
+        return self.vocab_size
+
+    @property
+    def separator(self) -> int:
+        return self.vocab_size + 1
+
+    @classmethod
+    def from_json(cls, raw: Mapping) -> DiffusionLMConfig:
+        """Raises ValueError, whose message ends a sentence."""
+        found = {}
+        for entry in fields(cls):
+            value = raw.get(entry.name, entry.default)
+            kind = int if entry.type == "int" else (int, float)
+            if not isinstance(value, kind) or isinstance(value, bool) or not 0 < value < 1 << 31:
+                raise ValueError(f"its {entry.name} is not a positive number")
+            found[entry.name] = value
+        made = cls(**found)
+        if made.num_hidden_layers > MOST_LAYERS:
+            raise ValueError(f"{made.num_hidden_layers} layers are too many")
+        if made.num_attention_heads % made.num_key_value_heads or made.head_dim % 2:
+            raise ValueError("its heads do not fit together")
+        return made
+
+
+class DiffusionLM(nn.Module):
+    def __init__(self, config: DiffusionLMConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed_tokens = nn.Embedding(config.vocab_size + 2, config.hidden_size)
+        self.layers = nn.ModuleList(DFlashLayer(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin at these positions of the text."""
+        config = self.config
+        return rotary(positions, config.head_dim, config.rope_theta, self.norm.weight.dtype)
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """[..., H] -> logits [..., V]; mask and separator are never drafted."""
+        return self.norm(hidden) @ self.embed_tokens.weight[: self.config.vocab_size].T
+
+    def block(self, count: int, device: torch.device) -> Tensor:
+        """int64 [count + 1]: the separator and ``count`` masks."""
+        tokens = torch.full((count + 1,), self.config.mask, device=device)
+        tokens[0] = self.config.separator
+        return tokens
+
+    def forward(self, tokens: Tensor, anchors: Tensor, blocks: Tensor) -> Tensor:
+        """Training: many blocks of many texts at once, each equal to ``ReadText.fill``.
+
+        tokens int64 [S, T]; anchors int64 [S, A]: the last token before each block; blocks int64 [S, A, B + 1], the
+        separator first. -> logits [S, A, B, V]
+        """
+        texts, length = tokens.shape
+        count, width = blocks.shape[1:]
+        places = torch.arange(length, device=tokens.device)
+        behind = anchors[..., None] + 1 + torch.arange(width, device=tokens.device)
+        positions = torch.cat([places.expand(texts, -1), behind.flatten(1)], 1)
+        owner = torch.arange(count, device=tokens.device).repeat_interleave(width)
+        causal = (places[:, None] >= places).expand(texts, -1, -1)
+        blind = causal.new_zeros(texts, length, count * width)
+        before = places <= anchors[:, owner, None]
+        same = (owner[:, None] == owner).expand(texts, -1, -1)
+        mask = torch.cat([torch.cat([causal, blind], -1), torch.cat([before, same], -1)], 1)
+        rows = self.embed_tokens(torch.cat([tokens, blocks.flatten(1)], 1))
+        cos, sin = self.turn(positions)
+        nothing = self.nothing(texts)
+        for layer in self.layers:
+            rows = layer(rows, cos, sin, nothing, mask[:, None])
+        return self.head(rows[:, length:].unflatten(1, (count, width))[:, :, 1:])
+
+    def nothing(self, *batch: int) -> KeyValue:
+        """Keys and values of no text."""
+        config, weight = self.config, self.norm.weight
+        empty = weight.new_empty(*batch, config.num_key_value_heads, 0, config.head_dim)
+        return empty, empty
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        """about: further fields of the config."""
+        head = {"architectures": ["DiffusionLM"], "model_type": "draftscope_diffusion_lm"}
+        write_part(folder, self.state_dict(), {**head, **asdict(self.config), **about})
+
+
+class ReadText:
+    """One text as keys and values. length: number of its tokens read so far."""
+
+    def __init__(self, model: DiffusionLM) -> None:
+        self._model = model
+        self._columns: list[tuple[Column, Column]] = []
+        self.length = 0
+
+    @torch.no_grad()
+    def read(self, tokens: Tensor) -> None:
+        """Append tokens, int64 [n]."""
+        for part in tokens.split(CHUNK):
+            self._pass(part, part.new_empty(0))
+
+    @torch.no_grad()
+    def fill(self, tokens: Tensor, count: int) -> Tensor:
+        """Append a few tokens, int64 [n], and fill ``count`` masks after them in the same pass -> logits
+        [count, V]."""
+        return self._model.head(self._pass(tokens, self._model.block(count, tokens.device))[1:])
+
+    def _pass(self, tokens: Tensor, block: Tensor) -> Tensor:
+        """The hidden states of the block's rows."""
+        model, new = self._model, len(tokens)
+        total = new + len(block)
+        places = torch.arange(total, device=tokens.device)
+        cos, sin = model.turn(self.length + places)
+        own = (places[:, None] >= places) | (places[:, None] >= new)
+        before = own.new_ones(total, self.length)
+        mask = torch.cat([before, own], -1)[None, None]
+        rows = model.embed_tokens(torch.cat([tokens, block]))
+        fresh = []
+        for place, layer in enumerate(model.layers):
+            known = self._known(place)
+            read = layer.input_layernorm(rows[:new])
+            fresh.append(layer.self_attn.keys_values(read, cos[:new], sin[:new]))
+            rows = layer(rows, cos, sin, known, mask)
+        self._keep(fresh)
+        self.length += new
+        return rows[new:]
+
+    def _known(self, layer: int) -> KeyValue:
+        if not self._columns:
+            return self._model.nothing()
+        keys, values = self._columns[layer]
+        return keys.rows, values.rows
+
+    def _keep(self, fresh: list[KeyValue]) -> None:
+        if not self._columns:
+            self._columns = [(Column(keys), Column(values)) for keys, values in fresh]
+            return
+        for (keys, values), (k, v) in zip(self._columns, fresh, strict=True):
+            keys.append(k)
+            values.append(v)
+
+
+def tensor_of(tokens, device) -> Tensor:
+    """int64 on the model's device."""
+    return to_device(torch.tensor(list(tokens), dtype=torch.int64), device)
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> DiffusionLM:
+    folder = Path(path)
+    tensors = read_tensors(folder, NOUN)
+    try:
+        config = DiffusionLMConfig.from_json(needed_config(folder))
+        with torch.device("meta"):
+            model = DiffusionLM(config)
+        load_published(model, {name: name for name in model.state_dict()}, tensors)
+    except ValueError as error:
+        raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
+    if config.vocab_size != target.vocab_size:
+        raise UserError(
+            f"The {NOUN} in {folder.name} has {config.vocab_size:,} tokens, {target.name} {target.vocab_size:,}."
+        )
+    return model.to(device).eval().requires_grad_(False)
+
+
+KIND = PartKind("diffusion_lm", NOUN, _load)

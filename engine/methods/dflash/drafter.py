@@ -1,0 +1,80 @@
+"""A block-diffusion drafter on the target's hidden states: one denoising step, one chain.
+
+DFlash (Chen et al., 2026): the drafter sees features of the committed text and fills a whole
+block of masks in a single pass. The positions are independent given the text, so the q at each
+position is the true law of its token, whatever was drafted before it.
+"""
+
+from engine.core.drafter import Drafter
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.marginals import BlockReader, feature_layers, usable_length
+
+
+class DiffusionDrafter(Drafter):
+    """The common base of drafters that work on the marginals of a block."""
+
+    family = "diffusion"
+    needs = {"diffusion": "denoiser"}
+
+    def __init__(self, settings, drafter, target) -> None:
+        super().__init__(settings)
+        self.diffusion = drafter
+        self.target = target
+        self.feature_layers = feature_layers(drafter.config)
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.part("diffusion"), models.target)
+
+    def begin(self, start):
+        super().begin(start)
+        self._reader = BlockReader(self.diffusion, self.target)
+        self._reader.read(start.features)
+
+    def _marginals(self, context, max_depth):
+        return self._reader.marginals(context[-1], self._length(max_depth), self.sampling)
+
+    def _length(self, max_depth):
+        block = self.diffusion.config.block_size
+        return usable_length(self.settings["length"], block, max_depth)
+
+    def observe(self, kept):
+        self._reader.read(kept.features)
+
+    def passes(self):
+        return {"diffusion": self._reader.passes}
+
+
+class DFlashDrafter(DiffusionDrafter):
+    key = "dflash"
+    title = "Block diffusion, DFlash"
+    summary = "A diffusion drafter fills a whole block in one step, as one chain."
+    options = (
+        Option(
+            "length",
+            "int",
+            0,
+            "Tokens drafted in each step (0: the fastest size for this machine, measured).",
+            0,
+            31,
+        ),
+    )
+    size_option, usual_size = "length", 7
+    trial = {"length": 2}
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def propose(self, context, max_depth):
+        tree, parent = DraftTree(), ROOT
+        marginals = self._marginals(context, max_depth).cpu()
+        if self.sampling.greedy:
+            kind, tokens = "one_hot", marginals.argmax(-1)
+        else:
+            kind = "iid"
+            tokens = self.chance.pick(marginals, self.chance.uniforms(len(marginals)))
+        for offset, token in enumerate(tokens.tolist()):
+            parent = tree.draw(parent, token, kind, marginals[offset], f"block {offset + 1}")
+        return tree

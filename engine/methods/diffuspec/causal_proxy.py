@@ -1,0 +1,60 @@
+"""A small causal language model by counting: n-grams of a corpus and of the text so far.
+
+The chance of a token is how often it followed the n-gram before it, smoothed by its chance after the shorter n-gram
+(Dirichlet smoothing), down to the same chance for every token. Counts of the corpus are looked up in its suffix array,
+so nothing has to be built for the corpus; counts of the text are updated as it grows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from engine.methods.shared.datastore_part import Datastore
+
+SMOOTHING = 2.0
+"""The shorter n-gram counts as much as this many occurrences."""
+MOST_REMEMBERED = 50_000  # counts of the corpus that are remembered
+
+Gram = tuple[int, ...]
+
+
+class CausalProxy:
+    """order: tokens of the longest n-gram. vocabulary: how many tokens there are."""
+
+    def __init__(self, order: int, vocabulary: int, corpus: Datastore) -> None:
+        self._order, self._vocabulary, self._corpus = order, vocabulary, corpus
+        self._own: Counter[Gram] = Counter()
+        self._read = 0
+        self._known: dict[Gram, int] = {}
+
+    def read(self, text: Sequence[int]) -> None:
+        """Count the tokens added to the text since the last call. text: the whole text."""
+        for end in range(self._read + 1, len(text) + 1):
+            for length in range(min(self._order, end) + 1):
+                self._own[tuple(text[end - length : end])] += 1
+        self._read = len(text)
+
+    def log_p(self, before: Sequence[int], token: int) -> float:
+        """The logarithm of the chance of a token after these tokens, of which only the last few count."""
+        p = 1 / self._vocabulary
+        for length in range(min(self._order - 1, len(before)) + 1):
+            gram = tuple(before[len(before) - length :])
+            total = self._count(gram)
+            if not total:
+                break
+            p = (self._count((*gram, token)) + SMOOTHING * p) / (total + SMOOTHING)
+        return math.log(p)
+
+    def _count(self, gram: Gram) -> int:
+        return self._own[gram] + self._in_corpus(gram)
+
+    def _in_corpus(self, gram: Gram) -> int:
+        count = self._known.get(gram)
+        if count is None:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            found = self._corpus.find(gram)
+            count = self._known[gram] = 0 if found is None else found.last - found.first
+        return count

@@ -1,0 +1,105 @@
+"""A left-to-right path through a token lattice: DiffuSpec's causal-consistency path search, and its length.
+
+Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025). Each position of a
+diffusion model's block offers its likeliest tokens; the likeliest tokens of all positions often form no sentence,
+because no position knows the choices of the others. A beam search adds a small causal model's opinion of each step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from engine.core.exhibits import Choice
+
+Column = list[Choice]
+
+
+def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = ()) -> list[Column]:
+    """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, at least
+    one and at most ``most``; in addition the tokens that end a text, so that a path may end anywhere."""
+    values, tokens = marginals.topk(min(most, marginals.shape[-1]), dim=-1)
+    found = []
+    for place, (row, ids) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+        column, held = [], 0.0
+        for p, token in zip(row, ids, strict=True):
+            if column and (held >= mass or p == 0):
+                break
+            column.append(Choice(token, p))
+            held += p
+        known = {choice.token for choice in column}
+        ending = ((token, float(marginals[place, token])) for token in ends if token not in known)
+        column += [Choice(token, p) for token, p in ending if p > 0]
+        found.append(column)
+    return found
+
+
+@dataclass(frozen=True)
+class Path:
+    """rows: the index in each column. score: weighted sum of both models' log-probabilities."""
+
+    rows: tuple[int, ...] = ()
+    tokens: tuple[int, ...] = ()
+    score: float = 0.0
+
+
+def best_path(
+    columns: Sequence[Column],
+    causal: Callable[[Sequence[int], int], float],
+    weight: float,
+    beam: int,
+    ends: frozenset[int] = frozenset(),
+) -> Path:
+    """causal(tokens of the path so far, token): log-probability of the causal model. weight: of the diffusion model
+    (0 to 1); the rest is the causal model's. The search ends early if the best path so far ends a text."""
+    paths = [Path()]
+    for column in columns:
+        grown = [
+            Path(
+                (*path.rows, row),
+                (*path.tokens, choice.token),
+                path.score
+                + weight * math.log(choice.p)
+                + (1 - weight) * causal(path.tokens, choice.token),
+            )
+            for path in paths
+            for row, choice in enumerate(column)
+        ]
+        grown.sort(key=lambda path: -path.score)
+        paths = [path for path in grown[:beam] if path is grown[0] or path.tokens[-1] not in ends]
+        if paths[0].tokens[-1] in ends:
+            break
+    return paths[0]
+
+
+@dataclass
+class DraftLength:
+    """The length of the next draft: that of recent drafts, plus ``growth`` while everything drafted is kept.
+
+    Drafted and kept lengths are moving averages with weight ``recent`` for the last step. The first draft is the
+    shortest.
+    """
+
+    shortest: int
+    longest: int
+    growth: int
+    recent: float
+    drafted: float | None = field(default=None)
+    kept: float | None = field(default=None)
+
+    def see(self, drafted: int, kept: int) -> None:
+        """drafted: tokens of the path, up to an end of text. kept: how many of them were kept."""
+        self.drafted = self._mean(self.drafted, drafted)
+        self.kept = self._mean(self.kept, kept)
+
+    def next(self) -> int:
+        if self.drafted is None:
+            return self.shortest
+        more = self.growth if self.kept >= self.drafted else 0
+        return max(self.shortest, min(math.ceil(self.drafted) + more, self.longest))
+
+    def _mean(self, before: float | None, now: int) -> float:
+        return float(now) if before is None else (1 - self.recent) * before + self.recent * now

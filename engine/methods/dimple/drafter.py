@@ -1,0 +1,18 @@
+"""A block is filled in several denoising passes: sure words first, then the others, which can see the sure ones.
+
+Dimple's confident decoding (Yu et al., "Dimple: Discrete Diffusion Multimodal Large Language Model with
+Parallel Decoding", 2025) serves here as the unmasking policy of a block-diffusion drafter.
+"""
+
+from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
+from engine.methods.shared.unmasking_order import Confident
+
+
+class DimpleDrafter(UnmaskingDrafter):
+    key = "dimple"
+    title = "Block diffusion in passes, Dimple"
+    summary = "A diffusion drafter fills the words it is sure of, and looks again at the others."
+    options = (LENGTH, threshold(), PASSES)
+
+    def policy(self):
+        return Confident(self.settings["threshold"])

@@ -1,0 +1,131 @@
+"""Switch between a small and a large model by the recent uncertainty of the model in charge.
+
+Simonds, Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference (2025).
+"""
+
+import math
+
+from torch import Tensor
+
+from engine.core.exhibits import Curve, Exhibit, Gauge, Series
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.draft_model import DraftModelDrafter
+
+SHOWN = 48  # tokens of the curve
+SMALL, LARGE = "draft", "target"
+
+
+class EntropyAdaptiveDrafter(DraftModelDrafter):
+    """Proposes one unchecked token while the small model is in charge, and nothing otherwise.
+
+    The entropy H of a model's next-token distribution is taken before temperature and truncation,
+    in bits. After each token, the mean of the last ``window`` entropies, each from the model that wrote
+    its token, decides: above ``threshold`` the large model takes over, else the small one, but
+    only once the model in charge has written ``duration`` tokens. The small model begins.
+    """
+
+    key = "ead"
+    title = "Entropy adaptive decoding"
+    family = "chain"
+    summary = (
+        "A small model writes the easy stretches, unchecked, and a large one the hard ones: lossy."
+    )
+    options = (
+        Option(
+            "threshold",
+            "float",
+            2.0,
+            "The large model writes while the mean entropy (bits a token) is above this.",
+            0.0,
+            20.0,
+        ),
+        Option("window", "int", 5, "Tokens over which the entropy is averaged.", 1, 64),
+        Option(
+            "duration", "int", 5, "Fewest tokens that a model writes before it is relieved.", 1, 64
+        ),
+    )
+    loop = "switching"
+    trial = {"threshold": 1.0, "window": 2, "duration": 2}
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"unseen"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._charge = SMALL
+        self._since = 0  # tokens written since the last switch
+        self._own_entropy = 0.0  # of the small model's last distribution
+        self._switched: int | None = None  # the place in the text of the last switch
+        self._writers: list[str] = []
+        self._entropies: list[float] = []
+        self._means: list[float] = []
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        if self._charge == SMALL:
+            logits = self._reader.read_logits(context)
+            self._own_entropy = entropy(logits)
+            q = self._reader.law(logits)
+            drawn = None if self.sampling.greedy else self.chance.uniforms(1)[0]
+            kind, token = self._pick(q, drawn)
+            tree.draw(ROOT, token, kind, q, "draft model")
+        return tree
+
+    def observe(self, kept):
+        unseen = kept.logits is None
+        found = self._own_entropy if unseen else entropy(kept.logits[0])
+        self._writers.append(SMALL if unseen else LARGE)
+        self._entropies.append(found)
+        window = self._entropies[-self.settings["window"] :]
+        self._means.append(sum(window) / len(window))
+        self._since += 1
+        self._settle(kept.position + 1)
+        kept.tree.exhibits += self._exhibits(kept.position)
+
+    def _settle(self, place: int) -> None:
+        """Decide who writes the token at ``place``."""
+        wanted = LARGE if self._means[-1] > self.settings["threshold"] else SMALL
+        if wanted != self._charge and self._since >= self.settings["duration"]:
+            self._charge, self._since, self._switched = wanted, 0, place
+
+    def _exhibits(self, position: int) -> list[Exhibit]:
+        """position: of the token just written."""
+        count = min(SHOWN, len(self._entropies))
+        first = position - count + 1
+        threshold = self.settings["threshold"]
+        switched = self._switched is not None and self._switched >= first
+        window = self.settings["window"]
+        curve = Curve(
+            title="Entropy of the model that wrote each token",
+            note=f"Above the threshold, in the mean of {window}, the large model takes over. "
+            "The mark is the last switch.",
+            x=range(first, position + 1),
+            series=[
+                Series("entropy", _short(self._entropies[-count:])),
+                Series(f"mean of {window}", _short(self._means[-count:])),
+                Series("threshold", [threshold] * count),
+            ],
+            x_label="position in the text",
+            y_label="bits",
+            mark=self._switched if switched else None,
+        )
+        gauge = Gauge(
+            title="Share of the text written by the small model",
+            note="Lossy: the large model never checks what the small one wrote.",
+            value=self._writers.count(SMALL) / len(self._writers),
+        )
+        return [curve, gauge]
+
+
+def _short(values: list[float]) -> list[float]:
+    """Rounded to the digits that a curve shows, because every step has a curve."""
+    return [round(value, 2) for value in values]
+
+
+def entropy(logits: Tensor) -> float:
+    """logits [V] -> bits, of the plain softmax."""
+    logs = logits.double().log_softmax(-1)
+    terms = logs.exp() * logs
+    return -float(terms.nan_to_num(0.0).sum()) / math.log(2)

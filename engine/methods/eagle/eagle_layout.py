@@ -1,0 +1,159 @@
+"""EAGLE checkpoints in the published layouts: telling them apart, reading and writing them.
+
+``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without an input norm.
+``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
+``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary).
+``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's.
+FSPAD's parts have the layout ``eagle`` with ``feature_sampler`` and ``readout`` added; no FSPAD checkpoint is
+published.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from engine.errors import UserError
+from engine.methods.shared.eagle_cell import EagleCell, Pieces
+from engine.methods.shared.eagle_config import EagleConfig, Layout
+from engine.model.opening import refuse_pickled
+from engine.parts.files import in_dtype, json_object, stored_tensors, write_tensors
+
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+BEFORE, AFTER = "draftscope_before", "draftscope_after"
+"""Entries of config.json: the accepted length of the cell that a part is compared with, and the part's own."""
+MIDLAYER, FIRST = "midlayer.", "layers.0."
+NOT_USED = ("verifier_lm_head.weight", "verifier_norm.weight")
+"""Copies of the target's tensors that training tools leave behind."""
+
+
+def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
+    """The cell in a folder, in any layout. Raises UserError, one sentence, if there is none."""
+    folder = Path(folder)
+    refuse_pickled(str(folder))
+    try:
+        raw = json_object(folder / CONFIG)
+        tensors = stored_tensors(folder / WEIGHTS)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise UserError(f"There is no feature drafter to open at {folder.name}.") from error
+    layout = layout_of(raw, tensors, folder.name)
+    try:
+        config = EagleConfig.read(raw, layout)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise UserError(f"The configuration of {folder.name} cannot be used: {words}.") from error
+    named = _ours(tensors)
+    try:
+        with torch.device("meta"):
+            cell = EagleCell(config, _pieces(named))
+        _check_shapes(cell, named, folder.name)
+        cell = _filled(cell, named, dtype)
+    except (TypeError, ValueError, KeyError, RuntimeError) as error:
+        raise UserError(f"The configuration of {folder.name} cannot be used: {error}.") from error
+    _check_vocabulary(cell, folder.name)
+    return cell.to(device).eval().requires_grad_(False)
+
+
+def layout_of(raw: Mapping[str, object], tensors: Mapping[str, Tensor], name: str) -> Layout:
+    """The layout of a config and its tensors. Raises UserError if it is none of these."""
+    kind = raw.get("speculators_model_type")
+    if kind not in (None, "eagle3"):
+        raise UserError(f"{name} is a speculator of the kind {kind!r}; here it must be eagle3.")
+    if "fc.weight" not in tensors:
+        raise UserError(f"{name} is not a feature drafter: it has no tensor fc.weight.")
+    if kind == "eagle3":
+        return "speculators"
+    if any(key.startswith((MIDLAYER, f"{FIRST}hidden_norm")) for key in tensors):
+        return "eagle3"
+    if any(key.startswith(FIRST) for key in tensors):
+        return "eagle"
+    raise UserError(f"{name} is not a feature drafter: it has neither a midlayer nor layers.")
+
+
+def write_cell(
+    cell: EagleCell,
+    folder: str | Path,
+    about: Mapping[str, object],
+    dtype: torch.dtype = torch.bfloat16,
+) -> None:
+    """Write the cell to a folder, in the layout that its config names. about: more fields of config.json, the
+    digest of its target among them (``engine.parts.digest``). Borrowed tensors are not stored."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {}
+    for name, tensor in cell.state_dict().items():
+        if cell.config.layout == "eagle3":
+            name = name.replace(FIRST, MIDLAYER, 1) if name.startswith(FIRST) else name
+        stored = tensor.detach().to("cpu")
+        tensors[name] = stored.to(dtype) if stored.is_floating_point() else stored
+    write_tensors(folder / WEIGHTS, tensors)
+    config = cell.config.write() | dict(about)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+def _ours(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under the names that ``EagleCell`` gives them."""
+    named = {}
+    for name, tensor in tensors.items():
+        if name.startswith(MIDLAYER):
+            name = FIRST + name.removeprefix(MIDLAYER)
+        if name not in NOT_USED and not name.endswith("rotary_emb.inv_freq"):
+            named[name] = tensor
+    return named
+
+
+def _pieces(named: Mapping[str, Tensor]) -> Pieces:
+    attention = f"{FIRST}self_attn"
+    return Pieces(
+        fc_bias="fc.bias" in named,
+        attention_bias=f"{attention}.q_proj.bias" in named,
+        output_bias=f"{attention}.o_proj.bias" in named,
+        head_norms=f"{attention}.q_norm.weight" in named,
+        input_norm="input_norm.weight" in named,
+        norm="norm.weight" in named,
+        own_head="lm_head.weight" in named,
+        own_embeddings="embed_tokens.weight" in named,
+        own_vocabulary="d2t" in named,
+        readout="readout.weight" in named,
+    )
+
+
+def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> None:
+    """Raises UserError if the tensors are not those that the config promises."""
+    wanted = cell.state_dict()
+    needed = {"norm.weight", "lm_head.weight"} if cell.config.fused else set()
+    lacking = sorted((wanted.keys() | needed) - named.keys())
+    if lacking:
+        raise UserError(f"The weights of {name} lack {lacking[0]}, which a feature drafter has.")
+    other = sorted(named.keys() - wanted.keys())
+    if other:
+        raise UserError(f"{name} is not a feature drafter that is known here: it has {other[0]}.")
+    for key, tensor in wanted.items():
+        if tensor.shape != named[key].shape:
+            raise UserError(
+                f"{key} of {name} has the shape {list(named[key].shape)}, but its configuration "
+                f"promises {list(tensor.shape)}."
+            )
+
+
+def _filled(cell: EagleCell, named: Mapping[str, Tensor], dtype: torch.dtype) -> EagleCell:
+    """The cell, which has no storage yet, with these tensors in it."""
+    made = in_dtype(EagleCell(cell.config, cell.pieces), dtype)
+    made.load_state_dict(dict(named))
+    return made
+
+
+def _check_vocabulary(cell: EagleCell, name: str) -> None:
+    tokens = cell.target_tokens
+    if tokens is None:
+        return
+    known = cell.config.vocab_size
+    if int(tokens.min()) < 0 or int(tokens.max()) >= known or len(tokens.unique()) < len(tokens):
+        raise UserError(
+            f"The table d2t of {name} does not name a token of its own for each entry, out of {known}."
+        )

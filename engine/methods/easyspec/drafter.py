@@ -1,0 +1,136 @@
+"""A chain whose draft model runs groups of layers in parallel, and is corrected once per step.
+
+Wu et al., EasySpec: Layer-Parallel Speculative Decoding for Efficient Multi-GPU Utilization (2025). While drafting,
+all layers of a group get the input of the first (``engine.model.fuzzy``), so they can run at the same time. Their
+errors would add up in keys and values. So at the beginning of the next step, the draft model reads the kept tokens and
+the target's own token once more, layer after layer. The laws of that pass are the true ones, and show how far off the
+fuzzy ones were.
+
+q is the law of the fuzzy pass that drew the token, so the text still has the target's distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.exhibits import Later, Layer, Table, Token
+from engine.core.exhibits import Layers as LayersExhibit
+from engine.core.options import Option
+from engine.methods.shared.draft_model import DraftModelDrafter, DraftReader, stop_option
+from engine.model.fuzzy import FuzzyModel, fuzzy
+
+
+class FuzzyReader(DraftReader):
+    """Reads the committed text layer after layer, and tree nodes fuzzily. errors: for each node kept in the last
+    step, half the L1 distance between the fuzzy law after it and the true one."""
+
+    def begin(self, model: FuzzyModel) -> None:
+        self._fuzzy = model
+        self._laws: dict[int, Tensor] = {}  # the fuzzy law after each node
+        self._kept: list[Tensor] = []
+        self.errors: list[float] = []
+
+    def expand(self, nodes, tokens, parents):
+        with self._fuzzy.together():
+            q = super().expand(nodes, tokens, parents)
+        self._laws |= dict(zip(nodes, q, strict=True))
+        return q
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Drop all rows, because their keys and values are fuzzy."""
+        self._kept = [self._laws[node] for node in path if node in self._laws]
+        self._laws = {}
+        self._session.drop()
+
+    def _extended(self, tokens: Sequence[int]) -> Tensor:
+        kept, self._kept, self.errors = self._kept, [], []
+        if not kept:
+            return super()._extended(tokens)
+        logits, _ = self._session.feed(tokens, range(-1, len(tokens) - 1))
+        self._session.commit(range(len(tokens)))
+        if self._constraint is None:
+            true = self._q(self._spread(logits[: len(kept)]))
+            self.errors = (0.5 * (true - torch.stack(kept)).abs().sum(-1)).tolist()
+        return logits[-1]
+
+
+class EasySpecDrafter(DraftModelDrafter):
+    key = "easyspec"
+    title = "EasySpec"
+    family = "chain"
+    summary = "A draft model runs groups of its layers on the same input; its memory is set right once a step."
+    options = (
+        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
+        Option(
+            "group", "int", 2, "Most layers that run in parallel.", 1, 16, label="Layers a group"
+        ),
+        stop_option(
+            0.25,
+            "Draft no further when the chance that everything so far is kept falls below this, by q",
+        ),
+    )
+    trial = {"length": 3, "group": 2}
+
+    def __init__(self, settings, draft, vocabulary: int) -> None:
+        super().__init__(settings, draft, vocabulary)
+        self._fuzzy = fuzzy(draft, settings["group"])
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._drafted: list[int] = []  # kept tokens of the last step
+
+    def _reading(self, model):
+        reader = FuzzyReader(
+            self._fuzzy.model,
+            self.vocabulary,
+            self.sampling,
+            constraint=self.start.constraint,
+            prompt_length=len(self.start.prompt),
+        )
+        reader.begin(self._fuzzy)
+        return reader
+
+    def propose(self, context, max_depth):
+        tree = self._chain(context, min(self.settings["length"], max_depth), self._likely)
+        tree.exhibits.append(self._shown_groups())
+        if errors := list(self._reader.errors):
+            kept = self._drafted[: len(errors)]
+            tree.exhibits.append(Later(lambda: shown_errors(kept, errors)))
+        return tree
+
+    def observe(self, kept):
+        super().observe(kept)
+        self._drafted = [kept.tree.tokens[node] for node in kept.path]
+
+    def _shown_groups(self) -> LayersExhibit:
+        groups = self._fuzzy.groups
+        labels = {
+            layer: f"group {number}: runs beside {len(group) - 1} other{'s' * (len(group) > 2)}"
+            if len(group) > 1
+            else "runs alone"
+            for number, group in enumerate(groups, start=1)
+            for layer in group
+        }
+        count = len(labels)
+        return LayersExhibit(
+            title="The draft model’s layers",
+            note=f"While drafting, {count} layers take the time of {len(groups)} where all of a group run at once.",
+            layers=[Layer("run", label=labels[layer]) for layer in range(count)],
+        )
+
+
+def shown_errors(tokens: list[int], errors: list[float]) -> Table:
+    return Table(
+        title="How far the fuzzy passes were off",
+        note="Kept tokens of the step before, read again layer after layer: the distance of the fuzzy law behind each from the "
+        "true one, 0 to 1.",
+        columns=["behind", "distance"],
+        rows=[[Token(token), round(error, 4)] for token, error in zip(tokens, errors, strict=True)],
+    )

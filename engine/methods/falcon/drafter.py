@@ -1,0 +1,237 @@
+"""Several tokens per draft pass: a cell predicts the next block of features from the last block.
+
+Falcon (Gao et al., 2025) drafts features semi-autoregressively; see ``engine.methods.falcon.falcon_cell``. The tokens of one
+block are independent of each other given the text before it, so a block is a tree of top choices. The most confident
+whole paths through it are read next, all in one pass, and each gives a block of its own.
+
+The paper's tree has one shape for every step; here the tree grows by joint confidence and is re-ranked, as in EAGLE-2
+(``engine.methods.shared.eagle_tree``). Nodes are picked, never drawn, and judged one-hot, so any shape is exact. Nothing
+is drafted after tokens that a constraint forces, or while the text is shorter than a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.constraint import masked
+from engine.core.drafter import Drafter, tree_size
+from engine.core.exhibits import Curve, Later
+from engine.core.finite import refuse_nan
+from engine.core.options import Option
+from engine.core.sampling import display_distribution
+from engine.core.transfer import to_device
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.falcon.falcon_context import FalconContext
+from engine.methods.shared.eagle_shown import Outcomes, shown_path, shown_tree
+from engine.methods.shared.eagle_tree import Candidates
+
+SOURCE = "block draft"
+
+
+class FalconDrafter(Drafter):
+    key = "falcon"
+    title = "Blocks of features, Falcon"
+    family = "heads"
+    summary = "A small cell predicts the target's features, a block of tokens per pass."
+    needs = {"falcon": "falcon"}
+    options = (
+        tree_size(256, "nodes"),
+        Option("passes", "int", 2, "Blocks drafted one after another.", 1, 8, label="Blocks"),
+        Option(
+            "top_k",
+            "int",
+            4,
+            "Candidates below each node, and paths of each block that the cell reads.",
+            1,
+            32,
+            label="Width",
+        ),
+    )
+    size_option, usual_size = "nodes", 11
+    trial = {"nodes": 5, "passes": 2, "top_k": 2}
+
+    def __init__(self, settings, cell, target) -> None:
+        super().__init__(settings)
+        self.cell, self.target = cell, target
+        self.feature_layers = (target.layers,)
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.part("falcon"), models.target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._context = FalconContext(self.cell)
+        self._passes = 0
+        self._waiting: list[Tensor] = []
+        self._outcomes, self._drafted = Outcomes(), None
+        self._learn(start.features)
+
+    def _learn(self, features: Tensor | None) -> None:
+        if features is not None and len(features):
+            self._waiting.append(features)
+
+    def observe(self, kept):
+        self._learn(kept.features)
+        last, self._drafted = self._drafted, None  # the next step might not propose anything
+        if last is None:
+            return
+        blocks, place_of = last
+        self._outcomes.count(kept)
+
+        @torch.no_grad()
+        def path() -> Curve:
+            places = [ROOT, *(place_of[node] for node in kept.path)]
+            drafted = {place: blocks.state_of(place) for place in places}
+            return shown_path(kept, places, drafted, kept.features)
+
+        kept.tree.exhibits[:0] = [Later(path), *self._outcomes.shown()]  # in front of the tables
+
+    def passes(self):
+        return {"falcon": self._passes}
+
+    @torch.no_grad()
+    def propose(self, context, max_depth):
+        self._drafted = None
+        states = self._catch_up(context)
+        forced = len(context) - 1 - self._context.length
+        if states is None or forced:
+            return DraftTree()
+        self._text, count = tuple(context), self.settings["nodes"]
+        levels = min(self.settings["passes"] * self.cell.block_size, max_depth, count)
+        grown = self._grown(states, count, levels)
+        found = grown.candidates
+        kept = sorted(found.best(count))
+        tree, node_of = DraftTree(), {ROOT: ROOT}
+        for place in kept:
+            parent = found.parents[place]
+            law, own = grown.laws[parent], found.own[place]
+            token, above = found.tokens[place], node_of[parent]
+            node_of[place] = tree.draw(above, token, "one_hot", law, SOURCE, own)
+        tree.exhibits += shown_tree(found, kept)
+        self._drafted = grown, {node: place for place, node in node_of.items()}
+        return tree
+
+    def _catch_up(self, context: Sequence[int]) -> Tensor | None:
+        """Read the committed tokens; returns the states [k, H] of the next block."""
+        if self._waiting:
+            states = torch.cat(self._waiting)
+            begin = self._context.length + 1
+            tokens = context[begin : begin + len(states)]
+            self._waiting, self._passes = [], self._passes + 1
+            self._ahead = self._context.read(states, self._embedded(tokens))
+        return self._ahead if self._context.length else None
+
+    def _grown(self, states: Tensor, count: int, levels: int) -> _Blocks:
+        """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep. states: [k, H], of the
+        block after the text."""
+        size, width = self.cell.block_size, min(self.settings["top_k"], count)
+        blocks, level = _Blocks(states), [ROOT]
+        found = blocks.candidates
+        for depth in range(levels):
+            if depth and depth % size == 0:  # the last level completed blocks
+                self._read(blocks, level, depth // size - 1)
+            q = self._laws(
+                blocks.states_at(level, depth % size), [found.path(place) for place in level]
+            )
+            chances, tokens = q.topk(min(width, q.shape[-1]))
+            refuse_nan(chances, "The block drafter")
+            blocks.add(level, tokens.tolist(), chances.tolist(), q.cpu())
+            level = found.worth_reading(width, count)
+            if not level:
+                break
+        return blocks
+
+    def _read(self, blocks: _Blocks, level: list[int], depth: int) -> None:
+        """Read the blocks that end at these places, in one pass."""
+        size, paths = self.cell.block_size, map(blocks.candidates.path, level)
+        embedded = self._embedded([token for path in paths for token in path[-size:]])
+        embedded = embedded.unflatten(0, (len(level), size))
+        states, parents, seen = blocks.to_read(level)
+        self._passes += 1
+        blocks.begin(level, self._context.grow(states, embedded, parents, depth, seen))
+
+    def _laws(self, states: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
+        """q [R, V] after the states [R, H]. paths: the drafted tokens that lead to each state."""
+        logits = self.target.head(states)
+        constraint = self.start.constraint
+        if constraint is not None:
+            begin = len(self.start.prompt) + constraint.committed
+            written = self._text[begin:]
+            logits = torch.stack(
+                [
+                    masked(row, constraint.allowed((*written, *path)))
+                    for row, path in zip(logits, paths, strict=True)
+                ]
+            )
+        return display_distribution(logits, self.sampling)
+
+    def _embedded(self, tokens: Sequence[int]) -> Tensor:
+        given = torch.tensor(self.target.readable(tokens))
+        return self.target.embed(to_device(given, self.target.device))
+
+
+class _Blocks:
+    """A step's candidates, and the blocks that contain them.
+
+    A block is identified by the place at which it begins: ROOT, or the candidate after which its tokens stand. laws:
+    q [V] after each place whose children were drafted.
+    """
+
+    def __init__(self, states: Tensor) -> None:
+        """states: [k, H] of the block after the text."""
+        self.candidates = Candidates()
+        self.laws: dict[int, Tensor] = {}
+        self._states = {ROOT: states}
+        self._block = {ROOT: ROOT}  # by place: the block of the candidates after it
+        self._before: dict[int, int] = {}  # by block: the block that ended where it begins
+
+    def state_of(self, place: int) -> Tensor | None:
+        """The state [H] drafted in place of the feature at this candidate, or at the text's last token; None if
+        its block was never begun."""
+        depth = 0 if place == ROOT else self.candidates.depths[place]
+        states = self._states[self._block[place]]
+        inside = depth - self._begins(self._block[place])
+        return states[inside] if inside < len(states) else None
+
+    def _begins(self, block: int) -> int:
+        return 0 if block == ROOT else self.candidates.depths[block]
+
+    def states_at(self, level: Sequence[int], place_in_block: int) -> Tensor:
+        """The states [R, H] from which the tokens after these places are made."""
+        return torch.stack([self._states[self._block[one]][place_in_block] for one in level])
+
+    def add(self, level: Sequence[int], tokens, chances, laws: Tensor) -> None:
+        """Add children of these places, as in ``Candidates.add``, and q [R, V] after each place."""
+        first = len(self.candidates)
+        self.laws |= zip(level, laws, strict=True)
+        self.candidates.add(level, tokens, chances)
+        for place in range(first, len(self.candidates)):
+            self._block[place] = self._block[self.candidates.parents[place]]
+
+    def to_read(self, level: Sequence[int]) -> tuple[Tensor, list[int], Tensor]:
+        """The blocks that end at these places: their states [B, k, H], the number of the block before each,
+        and bool [B, S + B]: which of all blocks each of them sees."""
+        number = {place: row for row, place in enumerate([*self.candidates.read, *level])}
+        before = self._before | {place: self._block[place] for place in level}
+        seen = torch.zeros(len(level), len(number), dtype=torch.bool)
+        for row, place in enumerate(level):
+            while place != ROOT:
+                seen[row, number[place]] = True
+                place = before[place]
+        states = torch.stack([self._states[self._block[place]] for place in level])
+        return states, [number.get(before[place], ROOT) for place in level], seen
+
+    def begin(self, level: list[int], states: Tensor) -> None:
+        """Begin blocks after these places; the blocks that end there have been read. states: [B, k, H]."""
+        for place, ahead in zip(level, states, strict=True):
+            self._before[place], self._block[place] = self._block[place], place
+            self._states[place] = ahead
+        self.candidates.read += level

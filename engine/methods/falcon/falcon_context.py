@@ -1,0 +1,86 @@
+"""The part of one text that a Falcon cell has read, and drafted blocks after it."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.methods.falcon.falcon_cell import FalconCell, Memory
+from engine.model.cache import CAPACITY, KVCache
+
+MOST_ROWS = 512  # of one pass over a prompt
+
+
+class FalconContext:
+    """One text: the committed pairs as keys and values, the LSTM's memory of them, and drafted blocks
+    after them, which are forgotten when more pairs are committed.
+
+    length: number of committed pairs. Drafted blocks are numbered from 0, in the order of ``grow``.
+    """
+
+    def __init__(self, cell: FalconCell) -> None:
+        self._cell, self.length = cell, 0
+        self._cache = KVCache.empty(1, CAPACITY)
+        self._memory: Memory | None = None
+        self._tail: Tensor | None = None  # rows of the last block, to be run again
+
+    @torch.no_grad()
+    def read(self, states: Tensor, embedded: Tensor) -> Tensor | None:
+        """Commit pairs [R, H]; returns the states [k, H] of the next block, its first one at the last pair's
+        token, or None while there are fewer than k pairs."""
+        size, found = self._cell.block_size, None
+        for start in range(0, len(states), MOST_ROWS):
+            part = slice(start, start + MOST_ROWS)
+            fresh, self._memory = self._cell.listen(
+                states[None, part], embedded[None, part], self._memory
+            )
+            count = fresh.shape[1]
+            known = fresh[0] if self._tail is None else torch.cat([self._tail, fresh[0]])
+            rows = known[-max(size, count) :]
+            end = self.length + count
+            places = torch.arange(end - len(rows), end, device=states.device)
+            found = self._through(rows, places, self.length, count, None)[-size:]
+            self._tail, self.length = known[-size:], end
+        self._blocks: list[Memory] = []
+        return found if found is not None and len(found) == size else None
+
+    @torch.no_grad()
+    def grow(
+        self, states: Tensor, embedded: Tensor, parents: list[int], depth: int, seen: Tensor
+    ) -> Tensor:
+        """Drafted blocks [B, k, H] of pairs, all at one depth (0: after the text) -> states [B, k, H].
+
+        parents: the block before each one, or -1 for the text. seen: bool [B, S + B], the blocks that
+        each one sees, itself among them.
+        """
+        size, blocks = self._cell.block_size, len(states)
+        before = [self._memory if parent < 0 else self._blocks[parent] for parent in parents]
+        memory = tuple(torch.cat([one[part] for one in before], 1) for part in (0, 1))
+        rows, (hidden, inner) = self._cell.listen(states, embedded, memory)
+        drafted = size * len(self._blocks)
+        self._blocks += zip(hidden.split(1, 1), inner.split(1, 1), strict=True)
+        first = self.length + depth * size
+        places = torch.arange(first, first + size, device=states.device).repeat(blocks)
+        wide = seen.to(states.device).repeat_interleave(size, 0).repeat_interleave(size, 1)
+        mask = wide.new_ones(len(wide), self.length + wide.shape[1])
+        mask[:, self.length :] = wide
+        found = self._through(
+            rows.flatten(0, 1), places, self.length + drafted, blocks * size, mask
+        )
+        return found.unflatten(0, (blocks, size))
+
+    def _through(
+        self, rows: Tensor, places: Tensor, begin: int, fresh: int, mask: Tensor | None
+    ) -> Tensor:
+        """The last ``fresh`` rows get columns from ``begin`` on. mask: None if all rows see all columns."""
+        self._cache.reserve(begin + fresh)
+        self._cache.length = begin
+
+        def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            every = self._cache.layers[0].update(keys[None, :, -fresh:], values[None, :, -fresh:])
+            return F.scaled_dot_product_attention(
+                queries[None], *every, attn_mask=mask, enable_gqa=True
+            )[0]
+
+        return self._cell(rows, self._cell.turn(places), attend)

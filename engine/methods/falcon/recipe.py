@@ -1,0 +1,51 @@
+"""Training of a Falcon cell: glancing distillation of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.methods.falcon.falcon_cell import FalconCell
+from engine.methods.falcon.part import write_cell
+from engine.training.eagle import noise_like
+from engine.training.falcon import accepted, block_loss, new_cell
+from engine.training.student import Lesson, Student
+
+
+class FalconStudent(Student):
+    key = "falcon"
+    summary = "a cell that predicts the target's features, a block at a time"
+    options = (Option("block", "int", 2, "Tokens of a draft pass.", 2, 8),)
+
+    def __init__(self, target, settings) -> None:
+        super().__init__(target, settings)
+        self._shared = (target.get_input_embeddings(), target.get_output_embeddings())
+
+    @property
+    def logit_sets(self) -> int:
+        return 3  # of both passes, and of the tokens between them
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return (self.config.num_hidden_layers,)
+
+    def start(self) -> FalconCell:
+        return new_cell(self.target, self.config, self.settings["block"])
+
+    def loss(self, part: FalconCell, lesson: Lesson) -> Tensor:
+        given = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
+        noise = noise_like(lesson.features, lesson.index)
+        return block_loss(part, *given, *self._shared, noise, lesson.index)
+
+    def accepted(self, part: FalconCell, lesson: Lesson) -> Tensor:
+        """For one greedy block; the drafter's tree holds more."""
+        return accepted(part, lesson.features, lesson.tokens, *self._shared)
+
+    def save(self, part: FalconCell, folder: Path, about: Mapping) -> None:
+        write_cell(part, folder, about)
+
+
+STUDENT = FalconStudent

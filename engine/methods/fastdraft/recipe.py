@@ -1,0 +1,58 @@
+"""FastDraft: a draft is pre-trained on plain text, then fine-tuned on text that the target wrote.
+
+Zafrir et al., FastDraft: How to Train Your Draft (ACL Findings 2025). Both parts have the usual loss of a language
+model, on next tokens; the second is sequence-level distillation, because its text was written by the target at several
+temperatures. A target without corpora has only its own text.
+"""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import LlamaForCausalLM
+
+from engine.core.options import Option
+from engine.training.models import draft_config
+from engine.training.student import Lesson
+from engine.training.students.drafts import DraftStudent
+
+
+class FastDraftStudent(DraftStudent):
+    key = "fastdraft"
+    summary = "a draft pre-trained on corpora, then fine-tuned on the target's own text"
+    options = (
+        Option(
+            "pretraining",
+            "float",
+            0.5,
+            "Share of the training that is pre-training; 0 begins with the draft that there is.",
+            0.0,
+            1.0,
+        ),
+        Option("layers", "int", 2, "Of a draft that begins from nothing.", 1, 8),
+    )
+    muon_rate, adam_rate = 0.02, 3e-3
+    reads_target = False
+
+    @classmethod
+    def of(cls, teacher, settings):
+        draft = None if settings["pretraining"] else teacher.draft
+        return cls(teacher.module, settings, teacher.tokenizer, draft)
+
+    def mixture(self, progress: float) -> tuple[int, int]:
+        return (0, 1) if progress < self.settings["pretraining"] else (1, 0)
+
+    def first(self) -> nn.Module:
+        if self.draft is not None:
+            return super().first()
+        end = self.tokenizer.eos_token_id
+        layers = self.settings["layers"]
+        return LlamaForCausalLM(draft_config(self.config.vocab_size, end, layers))
+
+    def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
+        keep = lesson.counted[:, 1:]
+        logits = part(input_ids=lesson.tokens, use_cache=False).logits[:, :-1][keep]
+        return F.cross_entropy(logits.float(), lesson.tokens[:, 1:][keep])
+
+
+STUDENT = FastDraftStudent

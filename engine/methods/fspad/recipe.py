@@ -1,0 +1,69 @@
+"""FSPAD: an EAGLE cell that samples features with token embeddings, and whose head need not read the next feature
+itself.
+
+Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment Distillation" (2024).
+*Feature sampling*: a feature holds the distribution of the next token but not the token that was written, so in a wider
+space the token's embedding selects what the cell reads of the feature. *Partial alignment*: predicting the next feature
+and giving sharp logits are two tasks that disturb each other; the state that is passed on learns the first, and a
+separate readout between that state and the head learns the second.
+
+The paper names both and gives their purpose; the exact form of the two modules is ours: a gated map on the residual
+path, and a linear map beside it. Both add nothing at first, so the cell starts as in the recipe ``eagle``; with
+begun=True it starts with the weights of the trained cell that it is compared with, which saves the time of that
+training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.core.options import Option
+from engine.errors import UserError
+from engine.methods.eagle.recipe import CONTINUED, EagleStudent, begun_by
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.training.eagle import new_cell
+
+EAGLES = {"layout": "eagle", "steps": 0, "vocabulary": 0}
+"""The options of the ``eagle`` cell with which FSPAD is compared."""
+
+
+class FSPADStudent(EagleStudent):
+    key = "fspad"
+    summary = "an `eagle` cell with feature sampling and partial alignment"
+    options = (
+        Option("wide", "int", 2, "The sampling space, in widths of a feature.", 1, 8),
+        Option("sampling", "bool", True, "Whether features are sampled."),
+        Option("partial", "bool", True, "Whether the head has a readout of its own."),
+        Option("begun", "bool", False, "Whether it starts with the weights of the part `eagle`."),
+    )
+
+    def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
+        super().__init__(target, {**settings, **EAGLES})
+        wide = settings["wide"] * self.config.hidden_size if settings["sampling"] else 0
+        self._shape = replace(self._shape, sampling_size=wide)
+        if begun is not None and begun.config.layout == "eagle":
+            self.rival = begun
+        if settings["begun"]:
+            if self.rival is None:
+                raise UserError(
+                    "There is no `eagle` cell with the layout of EAGLE-1 and 2 to begin with (begun=True): run the "
+                    "recipe `eagle` first, or name its folder (--start)."
+                )
+            self.muon_rate, self.adam_rate = CONTINUED
+
+    @classmethod
+    def of(cls, teacher, settings):
+        """To be compared with the part `eagle`, or the cell at --start, where there is one."""
+        folder = teacher.start or teacher.parts / "eagle"
+        if not (folder / "config.json").is_file():
+            return cls(teacher.module, settings)
+        return begun_by(cls, teacher, settings, folder)
+
+    def start(self) -> EagleCell:
+        made = new_cell(self._shape, self.target, readout=self.settings["partial"])
+        if self.settings["begun"]:
+            made.load_state_dict(self.rival.state_dict(), strict=False)
+        return made
+
+
+STUDENT = FSPADStudent

@@ -1,0 +1,94 @@
+"""Keep tokens that the target finds nearly as likely as its favourite: lossy.
+
+The rule of GAD++ (Ge et al., Lossless Acceleration for Seq2seq Generation with Aggressive Decoding,
+2022): a drafted token may stay when it is among the target's ``beta`` likeliest and its log-probability
+is at most ``tau`` below the likeliest one's.
+"""
+
+from torch import Tensor
+
+from engine.core.exhibits import Table, Token
+from engine.core.options import Option
+from engine.core.rule import Case, Judgement, Verdict, Verifier
+from engine.core.tree import DraftTree
+from engine.rules.near_enough import keep_while, law_shown
+
+
+class TopBeta(Verifier):
+    """Among siblings, the first that may stay is kept. Where none may stay, the target writes its own token.
+
+    At temperature 0 the probabilities are those of the plain softmax. With ``beta`` 1 the text is then the
+    target's own. The rule still counts as lossy, because this depends on its options.
+    """
+
+    key = "gad"
+    title = "Top candidates (lossy)"
+    summary = (
+        "keeps a token among the target's few likeliest whose probability is near the likeliest one's; "
+        "lossy: the text differs from the target's own"
+    )
+    options = (
+        Option(
+            "beta",
+            "int",
+            3,
+            "How many of the target's likeliest tokens may stay.",
+            1,
+            50,
+            label="candidates",
+        ),
+        Option(
+            "tau",
+            "float",
+            1.0,
+            "Most that the token's log-probability may be below the likeliest one's.",
+            0.0,
+            50.0,
+            label="tolerance",
+        ),
+    )
+    exact_kinds = frozenset()
+    sentences = {
+        "gad.kept": "The target gave {token} the probability {p}, which is near enough to its favourite: accepted. "
+        "(A lossy rule: the target might have written another token.)",
+        "gad.refused": "The target gave {token} the probability {p}; the token is not among its likeliest, or too far "
+        "below the first of them: rejected.",
+        "recovered": "No drafted token was near enough here, so the target wrote its own: {final}.",
+        "bonus": "The whole path was kept, and the target wrote the next token: {final}.",
+    }
+    trial = {"beta": 2, "tau": 1.0}
+
+    def judge(self, case: Case) -> Verdict:
+        p, beta, tau = law_shown(case), self.settings["beta"], self.settings["tau"]
+
+        def near_enough(p, token: int) -> bool:
+            rank, gap = standing(p, token)
+            return rank <= beta and gap <= tau
+
+        verdict = keep_while(case, self.key, p, near_enough)
+        if verdict.judgements:
+            verdict.exhibits.append(self._table(case.tree, verdict.judgements, p))
+        return verdict
+
+    def _table(self, tree: DraftTree, judgements: list[Judgement], p: Tensor) -> Table:
+        """One row per judged token."""
+        rows = []
+        for entry in judgements:
+            token = tree.tokens[entry.node]
+            rank, gap = standing(p[tree.parents[entry.node] + 1], token)
+            outcome = "kept" if entry.accept else "refused"
+            rows.append([Token(token), rank, round(gap, 3), outcome])
+        return Table(
+            title=f"Rank at most {self.settings['beta']}, gap at most {self.settings['tau']:g}",
+            note="Lossy: a token may stay that the target would not have written itself.",
+            columns=["Token", "Rank by p", "Log-probability below the first", "Outcome"],
+            rows=rows,
+        )
+
+
+def standing(p: Tensor, token: int) -> tuple[int, float]:
+    """The rank of a token in p [V], 1 for the likeliest, and how far its log p is below the likeliest one's."""
+    own, best = p[token], p.max()
+    rank = int((p > own).sum()) + 1
+    gap = float((best / own).log()) if own > 0 else float("inf")
+    return rank, gap

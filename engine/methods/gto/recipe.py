@@ -1,0 +1,143 @@
+"""Further training of an EAGLE cell, rewarded by the accepted length of its draft trees: group tree optimization.
+
+Hu et al., "Bridging Draft Policy Misalignment: Group Tree Optimization for Speculative Decoding" (2025). A *group* is a
+run of consecutive places in a text; at each place, the cell and the cell that it started as each draft a tree. The
+difference of the two expected accepted lengths, standardized within the group, weights a clipped ratio of the two
+cells' likelihoods of the tokens that the target accepts from the cell's tree; this term is added to the cell's usual
+loss.
+
+The paper's smooth maximum (eta = 1), groups of 4 to 8 and two phases are kept: the first phase is the recipe ``eagle``.
+The paper's weight of the two losses and its clip were not known when this was written; the options' values are ours.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.methods.eagle.recipe import STEPS, EagleStudent, begun_by
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.training.eagle import unrolled
+from engine.training.student import Lesson
+from engine.training.tree_reward import (
+    GrownTree,
+    Lender,
+    Policy,
+    advantages,
+    grown,
+    laws_of,
+    longest_accepted,
+    reward,
+)
+
+ETA = 1.0
+
+
+class GTOStudent(EagleStudent):
+    key = "gto"
+    summary = "a trained `eagle` cell (--start), rewarded by the accepted length of its trees"
+    options = (
+        Option("group", "int", 4, "Places of a group, at which trees are drafted.", 2, 8),
+        Option("nodes", "int", 11, "Nodes of a tree.", 1, 64),
+        Option("depth", "int", 5, "Longest branch of a tree.", 1, 16),
+        Option("top_k", "int", 4, "Width of a tree.", 1, 32),
+        Option("weight", "float", 0.01, "Of the tree's loss beside the usual one.", 0.0, 100.0),
+        Option("clip", "float", 0.2, "How far the likelihood ratio may lie from 1.", 0.01, 1.0),
+        STEPS,
+    )
+
+    def __init__(self, target, settings, begun: EagleCell) -> None:
+        super().__init__(target, settings, begun)
+        self._lender = Lender.of(target)
+        self._policy = Policy(*(settings[name] for name in ("nodes", "depth", "top_k")))
+
+    @classmethod
+    def of(cls, teacher, settings):
+        return begun_by(cls, teacher, settings, teacher.start or teacher.parts / "eagle")
+
+    @property
+    def logit_sets(self) -> int:
+        return super().logit_sets + 1
+
+    def loss(self, part: EagleCell, lesson: Lesson) -> Tensor:
+        return super().loss(part, lesson) + self.settings["weight"] * self.tree_loss(part, lesson)
+
+    def tree_loss(self, part: EagleCell, lesson: Lesson) -> Tensor:
+        """The clipped surrogate, a mean over the groups' places whose tokens count."""
+        roots = self._roots(lesson)
+        rewards, paths = self._judged(part, lesson, roots)
+        weight = advantages(*rewards)
+        counts = torch.stack(
+            [row[some + 1] for row, some in zip(lesson.counted, roots, strict=True)]
+        )
+        weight = (weight * counts.all(-1, keepdim=True).cpu()).flatten().to(lesson.features.device)
+        steps = max(map(len, paths))
+        if not steps:
+            return lesson.features.new_zeros(())
+        own = self._likelihood(part, lesson, roots, paths, steps)
+        with torch.no_grad():
+            before = self._likelihood(self.rival, lesson, roots, paths, steps)
+        ratio = (own - before).exp()
+        clip = self.settings["clip"]
+        near = ratio.clamp(1 - clip, 1 + clip)
+        return -torch.minimum(ratio * weight, near * weight).mean()
+
+    def _roots(self, lesson: Lesson) -> Tensor:
+        """int64 [S, G]: one group per window, drawn by the index of the batch. A root has a feature before it, and a
+        token after it."""
+        windows, length = lesson.tokens.shape
+        size = min(self.settings["group"], length - 2)
+        generator = torch.Generator().manual_seed(lesson.index)
+        first = torch.randint(1, length - size, (windows, 1), generator=generator)
+        return first + torch.arange(size)
+
+    def _judged(
+        self, part: EagleCell, lesson: Lesson, roots: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], list[list[int]]]:
+        """The rewards [S, G] of this cell's trees and of the starting cell's, and the tokens that would be kept from
+        each of this cell's trees, group by group."""
+        trees: list[list[GrownTree]] = []
+        for features, tokens, some in zip(lesson.features, lesson.tokens, roots, strict=True):
+            given = (self._lender, features, tokens.tolist(), some.tolist(), self._policy)
+            trees.append([*grown(part, *given), *grown(self.rival, *given)])
+        laws = laws_of(self.target, lesson.tokens, trees)
+        size = roots.shape[1]
+        rewards = torch.zeros(2, *roots.shape)
+        paths: list[list[int]] = []
+        for window, (some, seen) in enumerate(zip(trees, laws, strict=True)):
+            for at, (tree, law) in enumerate(zip(some, seen, strict=True)):
+                behind = lesson.logits[window, tree.root].float().softmax(-1)
+                whose, place = divmod(at, size)
+                rewards[whose, window, place] = reward(tree, behind, law, ETA)
+                if not whose:
+                    paths.append(longest_accepted(tree, behind, law))
+        return (rewards[0], rewards[1]), paths
+
+    def _likelihood(
+        self, cell: EagleCell, lesson: Lesson, roots: Tensor, paths: list[list[int]], steps: int
+    ) -> Tensor:
+        """[S * G]: the mean log-likelihood that a cell gives each path's tokens, with its own states fed back; 0 for an
+        empty path."""
+        device = lesson.tokens.device
+        rows = torch.arange(len(roots)).repeat_interleave(roots.shape[1]), roots.flatten() - 1
+        drafted = lesson.tokens.new_zeros(len(roots), lesson.tokens.shape[1] - 1, steps)
+        wanted = torch.zeros(len(paths), steps, dtype=torch.long)
+        counts = torch.zeros(len(paths), steps)
+        for at, path in enumerate(paths):
+            wanted[at, : len(path)] = torch.tensor(path, dtype=torch.long)
+            counts[at, : len(path)] = 1 / max(1, len(path))
+        drafted[rows] = wanted = wanted.to(device)
+        total = torch.zeros(len(paths), device=device)
+        given = (lesson.features, lesson.tokens, self._embedding, steps, drafted)
+        for step, states in enumerate(unrolled(cell, *given)):
+            logits = cell.spread(
+                cell.logits(states[rows], self._head).float(), self._lender.vocab_size
+            )
+            said = logits.log_softmax(-1).gather(-1, wanted[:, step, None])[:, 0]
+            on = counts[:, step].to(device)
+            total = total + torch.where(on > 0, said, 0.0) * on
+        return total
+
+
+STUDENT = GTOStudent

@@ -1,0 +1,253 @@
+"""Hydra heads: each predicts one later token from the target's last hidden state and the tokens drafted before it.
+
+Ankner et al., Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding (2024). Head k (from 0) reads the state
+that gave the token at t + 1 and, next to it, the target's embeddings of the tokens at t + 1 ... t + 1 + k; it predicts
+the token at t + 2 + k. Its first block is linear(x) with a linear residual connection, because its input is k + 2 times
+as wide as its output; the others are Medusa's. Hydra++ lets one layer of the target's kind read all states first (the
+prefix).
+
+The layout of the published checkpoints: ``hydra_mlp.{head}.{layer}.linear.{weight,bias}``,
+``hydra_mlp.{head}.0.res_connection.{weight,bias}``, ``hydra_lm_head.{head}.{weight,bias}``; with a prefix
+``prefix_embeding_layer.{layers.0.*,norm.weight}``, and dropout layers count, so that blocks have the numbers 1, 3, 5
+... and a projection is ``hydra_lm_head.{head}.1.*``. Embeddings in the file are the target's and are ignored. A
+checkpoint without projections shares the target's head. The authors' code makes one block and repeats it behind the
+first; a file without duplicates holds it once, and the config's ``hydra_num_layers`` says how often it runs.
+
+Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary, R rows.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AutoModel, Cache, PreTrainedConfig
+
+from engine.errors import UserError
+from engine.methods.shared.head_ranks import Accuracies, accuracies_of, usual
+from engine.model.language_model import LanguageModel
+from engine.parts.files import (
+    WEIGHTS,
+    in_dtype,
+    load_published,
+    read_config,
+    read_tensors,
+    write_part,
+)
+from engine.parts.kinds import PartKind
+
+FILES = ("hydra_lm_head.safetensors", WEIGHTS)
+NOUN = "set of Hydra heads"
+PREFIX = "prefix_embeding_layer."  # spelled so in the checkpoints
+OFFSET, LAYERS = "hidden_state_offset", "hydra_num_layers"
+MOST = 64  # heads, or blocks of a head
+_BLOCK = re.compile(r"hydra_mlp\.(\d{1,3})\.(\d{1,3})\.(linear|res_connection)\.(weight|bias)")
+_PROJECTION = re.compile(r"hydra_lm_head\.(\d{1,3})\.(?:1\.)?(weight|bias)")
+_BORROWED = ("input_embed_fn.weight", f"{PREFIX}embed_tokens.weight")
+
+
+class Block(nn.Module):
+    """SiLU(linear(x)), added to x, or to a linear map of x if x is wider than H."""
+
+    def __init__(self, width: int, conditions: int = 0) -> None:
+        """conditions: number of embeddings next to the state."""
+        super().__init__()
+        wide = width * (conditions + 1)
+        self.linear = nn.Linear(wide, width)
+        self.res_connection = nn.Linear(wide, width) if conditions else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.res_connection(x) + F.silu(self.linear(x))
+
+
+class HydraHeads(nn.Module):
+    """accuracies: by head and rank, see ``head_ranks``. offset: how many layers before the last the states come
+    from."""
+
+    offset = 0
+
+    def __init__(
+        self,
+        heads: int,
+        layers: int,
+        width: int,
+        vocabulary: int | None,
+        prefix: PreTrainedConfig | None = None,
+    ) -> None:
+        """vocabulary: of the heads' own projections; None: they share the target's head. prefix: the target's config,
+        if a layer of its kind reads the states first."""
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.ModuleList(Block(width, head + 1 if layer == 0 else 0) for layer in range(layers))
+            for head in range(heads)
+        )
+        own = 0 if vocabulary is None else heads
+        self.lm_head = nn.ModuleList(nn.Linear(width, vocabulary) for _ in range(own))
+        self.prefix = None if prefix is None else decoder_like(prefix, 1)
+        self.accuracies: Accuracies = usual(heads)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    @property
+    def shares_head(self) -> bool:
+        """Whether the target's head gives the logits."""
+        return not self.lm_head
+
+    def states(self, features: Tensor, cache: Cache | None = None) -> Tensor:
+        """States of the target [S, R, H] -> the states that the heads read, which differ if there is a prefix.
+
+        cache: of the prefix; holds the rows read before and takes these up.
+        """
+        if self.prefix is None:
+            return features
+        return self.prefix(
+            inputs_embeds=features, past_key_values=cache, use_cache=cache is not None
+        ).last_hidden_state
+
+    def hidden(self, head: int, state: Tensor, embeddings: Tensor) -> Tensor:
+        """state [..., H] and the embeddings [..., head + 1, H] after it -> [..., H] before the projection."""
+        rows = torch.cat([state, embeddings.flatten(-2)], -1)
+        for block in self.blocks[head]:
+            rows = block(rows)
+        return rows
+
+    def names(self) -> dict[str, str]:
+        """Published name of each weight -> its name in this module."""
+        start, step = _numbering(self.prefix is not None)
+        found: dict[str, str] = {}
+        for own in self.state_dict():
+            kind, _, rest = own.partition(".")
+            if kind == "prefix":
+                found[PREFIX + rest] = own
+            elif kind == "lm_head":
+                head, _, leaf = rest.partition(".")
+                found[f"hydra_lm_head.{head}.{'1.' if start else ''}{leaf}"] = own
+            else:
+                head, layer, leaf = rest.split(".", 2)
+                found[f"hydra_mlp.{head}.{start + step * int(layer)}.{leaf}"] = own
+        return found
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        """about: fields of the config besides those of published checkpoints."""
+        config = {
+            "architectures": ["HydraModel"],
+            "model_type": "hydra",
+            "hydra_num_heads": len(self),
+            LAYERS: len(self.blocks[0]),
+            "hydra_head_arch": "mlp" if self.prefix is None else "prefix-mlp",
+            "grounded_heads": True,
+            OFFSET: self.offset,
+        }
+        weights = self.state_dict()
+        tensors = {name: weights[own] for name, own in self.names().items()}
+        write_part(folder, tensors, config | dict(about))
+
+
+def _numbering(prefix: bool) -> tuple[int, int]:
+    """The number of the first block in published names, and the step to the next one."""
+    return (1, 2) if prefix else (0, 1)
+
+
+def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
+    """A decoder of ``layers`` layers of this kind and a norm, without embeddings: its input is states."""
+    config = copy.deepcopy(config)
+    config.num_hidden_layers, config.vocab_size, config.pad_token_id = layers, 1, None
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[:1] * layers
+    config._attn_implementation = "sdpa"
+    made = AutoModel.from_config(config)
+    made.set_input_embeddings(nn.Identity())
+    return made
+
+
+def filled_like(decoder: nn.Module, config: PreTrainedConfig, layers: int) -> nn.Module:
+    """A decoder that was made on the device meta and then given weights, now with its rotary angles: they are not
+    weights, so nothing had filled them."""
+    made = decoder_like(config, layers)
+    made.load_state_dict(decoder.state_dict(), assign=True)
+    return made
+
+
+def from_published(
+    tensors: Mapping[str, Tensor],
+    width: int,
+    vocabulary: int,
+    config: PreTrainedConfig,
+    layers: object = None,
+) -> HydraHeads:
+    """Heads from tensors under the published names, for a target of this width, vocabulary and config.
+
+    layers: the blocks of a head that the heads' own config promises; None: those in the file.
+
+    Raises ValueError, whose message ends a sentence, if they are not Hydra's or do not fit.
+    """
+    tensors = {name: each for name, each in tensors.items() if name not in _BORROWED}
+    blocks = {name: found for name in tensors if (found := _BLOCK.fullmatch(name))}
+    projections = {name: found for name in tensors if (found := _PROJECTION.fullmatch(name))}
+    if not blocks:
+        raise ValueError("its weights have other names")
+    heads = 1 + max(int(found[1]) for found in (*blocks.values(), *projections.values()))
+    numbers = sorted({int(found[2]) for found in blocks.values()})
+    promised = layers if isinstance(layers, int) else 0
+    if max(heads, len(numbers), promised) > MOST:
+        raise ValueError("it has too many heads or layers")
+    prefix = config if any(name.startswith(PREFIX) for name in tensors) else None
+    if promised > len(numbers):
+        tensors = _repeated(tensors, numbers, promised, prefix is not None)
+    count = max(promised, len(numbers))
+    with torch.device("meta"):
+        made = HydraHeads(heads, count, width, vocabulary if projections else None, prefix)
+    load_published(made, made.names(), tensors)
+    if prefix is not None:
+        made.prefix = filled_like(made.prefix, prefix, 1)
+    return made
+
+
+def _repeated(
+    tensors: Mapping[str, Tensor], numbers: list[int], promised: int, prefix: bool
+) -> dict[str, Tensor]:
+    """The tensors with a copy of the block behind the first one at each place where it runs. numbers: of the blocks in
+    the file. Raises ValueError if more than one block stands behind the first, or none."""
+    if len(numbers) != 2:
+        raise ValueError(
+            f"its heads have {len(numbers)} blocks, where its configuration promises {promised}"
+        )
+    found = dict(tensors)
+    start, step = _numbering(prefix)
+    for name, tensor in tensors.items():
+        block = _BLOCK.fullmatch(name)
+        if block is not None and int(block[2]) == numbers[1]:
+            for layer in range(1, promised):
+                number = start + step * layer
+                found.setdefault(
+                    f"hydra_mlp.{block[1]}.{number}.{block[3]}.{block[4]}", tensor.clone()
+                )
+    return found
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> HydraHeads:
+    folder = Path(path)
+    config, tensors = read_config(folder), read_tensors(folder, NOUN, FILES)
+    own = target.model.config.get_text_config(decoder=True)
+    try:
+        heads = from_published(
+            tensors, target.hidden_size, target.vocab_size, own, config.get(LAYERS)
+        )
+    except ValueError as error:
+        raise UserError(f"{folder.name} holds no Hydra heads for {target.name}: {error}.") from None
+    heads.accuracies = accuracies_of(config, len(heads), folder.name)
+    heads.offset = config.get(OFFSET) or 0
+    if not isinstance(heads.offset, int) or not 0 <= heads.offset <= target.layers:
+        raise UserError(
+            f"The configuration of {folder.name} asks for layers that {target.name} lacks."
+        )
+    return in_dtype(heads, target.dtype).to(device).eval().requires_grad_(False)
+
+
+KIND = PartKind("hydra_heads", NOUN, _load)

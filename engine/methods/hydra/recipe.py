@@ -1,0 +1,74 @@
+"""Hydra: heads that read the tokens drafted before their own.
+
+The start is Medusa's, with zero weights for the embeddings. teacher=true is the objective of Hydra++: the target's
+distribution in place of the written token. prefix=true and layers=4 also belong to Hydra++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.methods.hydra.part import HydraHeads
+from engine.training.distill import divergence_loss
+from engine.training.student import Lesson
+from engine.training.students.heads import HeadsStudent, token_loss
+
+
+class HydraStudent(HeadsStudent):
+    key = "hydra"
+    summary = "heads on the last state that read the tokens drafted before their own"
+    options = (
+        Option("heads", "int", 4, "Heads.", 1, 16),
+        Option("layers", "int", 1, "Residual blocks of each head.", 1, 8),
+        Option("shared", "bool", False, "Whether the target's own head gives all logits."),
+        Option("prefix", "bool", False, "Whether a layer of attention reads the states first."),
+        Option("teacher", "bool", True, "Whether the target's distributions are learned."),
+    )
+
+    @torch.no_grad()
+    def start(self) -> HydraHeads:
+        head = self.target.get_output_embeddings().weight
+        width = head.shape[1]
+        made = HydraHeads(
+            self.settings["heads"],
+            self.settings["layers"],
+            width,
+            None if self.settings["shared"] else len(head),
+            self.config if self.settings["prefix"] else None,
+        )
+        for weight in made.blocks.parameters():
+            weight.zero_()
+        for blocks in made.blocks:
+            blocks[0].res_connection.weight[:, :width] = torch.eye(width)
+        for projection in made.lm_head:
+            projection.weight.copy_(head)
+            projection.bias.zero_()
+        return made
+
+    def states(self, part: HydraHeads, lesson: Lesson) -> Tensor:
+        return part.states(lesson.features)
+
+    def logits(self, part: HydraHeads, head: int, states: Tensor, lesson: Lesson) -> Tensor:
+        tokens = lesson.tokens[:, 1:-1].unfold(1, head + 1, 1)  # [S, T - 2 - head, head + 1]
+        embeddings = self.target.get_input_embeddings()(tokens)
+        hidden = part.hidden(head, states, embeddings)
+        own = self.target.get_output_embeddings() if part.shares_head else part.lm_head[head]
+        return own(hidden)
+
+    def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
+        if not self.settings["teacher"]:
+            return token_loss(logits, head, lesson)
+        teacher = lesson.logits[:, 1 + head : -1].flatten(0, 1)
+        weights = lesson.counted[:, 2 + head :].flatten().float()
+        return divergence_loss(logits.flatten(0, 1), teacher, weights)
+
+    def save(self, part: HydraHeads, folder: Path, about: Mapping) -> None:
+        part.save(folder, about)
+
+
+STUDENT = HydraStudent

@@ -1,0 +1,235 @@
+"""The adapter of Kangaroo: it turns the states of a target's first layers into states for the target's head.
+
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): one attention block
+without an MLP, with a norm before and after; embedding and head are the target's. The layout of the published
+checkpoints: ``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``,
+with a Llama-style config. Published configs do not name the layer after which the adapter stands; ours do
+(``exit_layer``).
+
+Letters in shapes: H hidden size, D head size, R rows, T columns read before them, N attention blocks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.methods.shared.dflash_model import rotary, rotate
+from engine.model.language_model import LanguageModel
+from engine.parts.files import write_part
+
+PUBLISHED_EXIT = 2
+"""Number of layers below a published adapter whose config names none: the authors' usual setting."""
+MOST, WIDEST = 4096, 1 << 17
+"""Limits on the number of blocks, heads and the like, and on the width of a state; a config beyond them is nonsense."""
+
+KeyValue = tuple[Tensor, Tensor]  # k, v: each [..., Hkv, T, D], k rotated already
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(block, queries [B, Hq, R, D], keys and values [B, Hkv, R, D] of the same rows) -> [B, Hq, R, D]; the caller knows the
+rows before them."""
+
+
+@dataclass(frozen=True)
+class AdapterConfig:
+    hidden_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    num_hidden_layers: int = 1
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+    exit_layer: int = PUBLISHED_EXIT
+    """How many layers of the target stand below the adapter."""
+
+    @classmethod
+    def of(cls, raw: Mapping) -> AdapterConfig:
+        """From a config.json. Raises ValueError, whose message ends a sentence."""
+        rope = raw.get("rope_parameters") or {}
+        if type(rope) is not dict:
+            raise ValueError("its rope_parameters are no object")
+        found = {"rope_theta": rope.get("rope_theta"), **raw}
+        heads, width = found.get("num_attention_heads"), found.get("hidden_size")
+        if isinstance(heads, int) and isinstance(width, int) and heads > 0:
+            found["num_key_value_heads"] = found.get("num_key_value_heads") or heads
+            found["head_dim"] = found.get("head_dim") or width // heads
+        for field in fields(cls):
+            value = found.get(field.name)
+            if value is None and field.name in _REQUIRED:
+                raise ValueError(f"its config has no {field.name}")
+            whole = field.type == "int"
+            fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+            if value is not None and not (fits and 0 < value <= _most(field.name, whole)):
+                raise ValueError(f"{value!r} is not a valid {field.name}")
+        known = {field.name: found[field.name] for field in fields(cls) if found.get(field.name)}
+        made = cls(**known)
+        if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:
+            raise ValueError("its heads cannot be rotated or shared")
+        return made
+
+
+_REQUIRED = ("hidden_size", "num_attention_heads")
+
+
+def _most(name: str, whole: bool) -> float:
+    """The largest value of a field."""
+    if name == "hidden_size":
+        return WIDEST
+    return MOST if whole else 1e12
+
+
+class _Attention(nn.Module):
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self._size = config.head_dim
+        queries, keys = (
+            config.num_attention_heads * config.head_dim,
+            config.num_key_value_heads * config.head_dim,
+        )
+        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
+        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
+
+    def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
+        """rows [B, R, H] -> [B, R, H]. attend: see ``Attend``, without the index."""
+        queries, keys, values = (
+            project(rows).unflatten(-1, (-1, self._size)).transpose(-2, -3)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        found = attend(rotate(queries, *angles), rotate(keys, *angles), values)
+        return self.o_proj(found.transpose(-2, -3).flatten(-2))
+
+
+class _Block(nn.Module):
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self.self_attn = _Attention(config)
+        self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
+        return rows + self.self_attn(self.input_layernorm(rows), angles, attend)
+
+
+def _attended(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """The last R columns are the rows' own; each row sees those up to itself."""
+    count, columns = queries.shape[-2], keys.shape[-2]
+    mask = None
+    if count > 1:
+        mask = torch.ones(count, columns, dtype=torch.bool, device=queries.device)
+        mask = mask.tril(columns - count)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
+
+
+class Adapter(nn.Module):
+    """Its weights have the names of the published checkpoints.
+
+    make_reader: makes a text's reader; None: a plain one. ``engine.model.opening`` picks it.
+    """
+
+    make_reader: Callable[[], AdapterReader] | None = None
+
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList(_Block(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def forward(
+        self, states: Tensor, start: int = 0, before: Sequence[KeyValue] = ()
+    ) -> tuple[Tensor, list[KeyValue]]:
+        """Hidden states [B, R, H] after the target's first layers, of consecutive rows
+        from position ``start`` on -> states [B, R, H] for the target's head, and k, v of each block.
+
+        before: k, v of the ``start`` rows before them, by block.
+        """
+        places = torch.arange(start, start + states.shape[-2], device=states.device)
+        made = []
+
+        def attend(index: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            made.append((keys, values))
+            pairs = zip(before[index], made[-1], strict=True) if before else ()
+            keys, values = [torch.cat(pair, -2) for pair in pairs] or made[-1]
+            return _attended(queries, keys, values)
+
+        return self.through(states, places, attend), made
+
+    def through(self, states: Tensor, places: Tensor, attend: Attend) -> Tensor:
+        """Rows [B, R, H] at places [R] of the text -> states [B, R, H] for the target's head."""
+        config = self.config
+        angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
+        for index, block in enumerate(self.layers):
+            states = block(states, angles, partial(attend, index))
+        return self.norm(states)
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        """about: further fields of the config."""
+        own = {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
+        write_part(folder, self.state_dict(), own | dict(about))
+
+
+class AdapterReader(ABC):
+    """One text that an adapter reads row by row; the last rows can be forgotten."""
+
+    length: int = 0
+    """Rows read so far."""
+
+    @abstractmethod
+    def logits(self, states: Tensor) -> Tensor:
+        """Append rows [R, H]; returns logits [1, V] after the last of them, by the target's head."""
+
+    def rewind(self, length: int) -> None:
+        """Forget the rows beyond the first ``length``."""
+        self.length = min(self.length, length)
+
+
+def reader_of(adapter: Adapter, target: LanguageModel) -> AdapterReader:
+    """A fresh reader of the kind that ``engine.model.opening`` picked for this adapter, else a plain one."""
+    if adapter.make_reader is not None:
+        return adapter.make_reader()
+    return ModuleReader(adapter, target)
+
+
+class ModuleReader(AdapterReader):
+    """Reads through the module, in plain torch."""
+
+    def __init__(self, adapter: Adapter, target: LanguageModel) -> None:
+        self._adapter, self._target = adapter, target
+        self._columns: list[tuple[Tensor, Tensor]] = []  # k, v by block, [1, Hkv, capacity, D]
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self._target.head(self.read(states)[-1:])
+
+    @torch.no_grad()
+    def read(self, states: Tensor) -> Tensor:
+        """Append rows [R, H]; returns their states [R, H] for the target's head."""
+        before = [(k[:, :, : self.length], v[:, :, : self.length]) for k, v in self._columns]
+        found, fresh = self._adapter(states[None], self.length, before)
+        self._append(fresh)
+        return found[0]
+
+    def _append(self, fresh: list[KeyValue]) -> None:
+        end = self.length + fresh[0][0].shape[2]
+        if not self._columns or end > self._columns[0][0].shape[2]:
+            self._columns = [
+                tuple(self._larger(each, index, part) for part, each in enumerate(pair))
+                for index, pair in enumerate(fresh)
+            ]
+        for pair, new in zip(self._columns, fresh, strict=True):
+            for buffer, each in zip(pair, new, strict=True):
+                buffer[:, :, self.length : end] = each
+        self.length = end
+
+    def _larger(self, like: Tensor, index: int, part: int) -> Tensor:
+        """New buffers of twice the columns needed now, which hold the rows read so far."""
+        batch, heads, rows, size = like.shape
+        larger = like.new_zeros(batch, heads, 2 * (self.length + rows), size)
+        if self._columns:
+            larger[:, :, : self.length] = self._columns[index][part][:, :, : self.length]
+        return larger

@@ -1,0 +1,105 @@
+"""The target's first layers and a small adapter draft; to verify, the layers above go on from those layers' states.
+
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): the first exit comes after
+a small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.adapter``) prepares for the target's
+head; the second exit ends the draft once the adapter's likeliest token is less probable than a threshold. Each layer
+reads a drafted row once.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.core.exhibits import Exhibit, Gauge, Layer
+from engine.core.exhibits import Layers as LayersExhibit
+from engine.core.options import Option
+from engine.core.tree import DraftTree
+from engine.methods.kangaroo.adapter import Adapter, reader_of
+from engine.methods.shared.own_layers import OwnLayersDrafter
+
+
+class KangarooDrafter(OwnLayersDrafter):
+    """The adapter reads a row once its token has been drafted or kept. It has read all rows of the committed text
+    but the last ones, which wait for the next draft."""
+
+    key = "kangaroo"
+    title = "First layers and an adapter, Kangaroo"
+    summary = "The target's first layers and a small adapter draft; only the layers above verify."
+    needs = {"kangaroo": "adapter"}
+    options = (
+        Option("length", "int", 6, "Most tokens drafted in a step.", 1, 32, label="Length"),
+        Option(
+            "confidence",
+            "float",
+            0.6,
+            "Draft no further once the likeliest token has less probability than this.",
+            0.0,
+            1.0,
+            label="Confidence",
+        ),
+    )
+    trial = {"length": 2, "confidence": 0.0}
+
+    def __init__(self, settings, target, adapter: Adapter) -> None:
+        super().__init__(settings, target)
+        self.adapter = adapter
+        self.exit_layer = adapter.config.exit_layer
+        self.feature_layers = (self.exit_layer,)
+
+    @classmethod
+    def build(cls, settings, models):
+        adapter = models.part("kangaroo")
+        cls.make_ready(models.target, [adapter.config.exit_layer], settings["length"])
+        return cls(settings, models.target, adapter)
+
+    def begin(self, start):
+        super().begin(start)
+        self._reader = reader_of(self.adapter, self.target)
+        self._committed = 0  # rows of the text that the adapter has read
+        self._waiting = start.features  # [R, H] of the rows after them
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        length, threshold = self.settings["length"], self.settings["confidence"]
+        sure = self._chain(tree, context, self.exit_layer, min(length, max_depth), threshold)
+        tree.exhibits = self._exhibits(sure)
+        return tree
+
+    def observe(self, kept):
+        """Forget the drafted rows that were not kept. The adapter had read the root and all nodes but the last."""
+        read = min(self._reader.length - self._committed, len(kept.features))
+        self._committed += read
+        self._reader.rewind(self._committed)
+        self._waiting = torch.cat([self._waiting, kept.features[read:]])
+
+    def _exit(self, states: Tensor) -> Tensor:
+        logits = self._reader.logits(torch.cat([self._waiting, states]))
+        self._committed += len(self._waiting)
+        self._waiting = self._waiting[:0]
+        return logits
+
+    def _sure(self, q: Tensor, token: int) -> float:
+        return float(q.max())
+
+    def _exhibits(self, sure: float) -> list[Exhibit]:
+        exit_layer, threshold = self.exit_layer, self.settings["confidence"]
+        shown = [
+            Layer("run" if layer < exit_layer else "skipped") for layer in range(self.target.layers)
+        ]
+        shown[exit_layer - 1] = Layer("adapter", label="the adapter reads this layer's output")
+        stack = LayersExhibit(
+            title="Layers that draft",
+            note="To verify, the layers above read all drafted tokens in one pass.",
+            layers=shown,
+        )
+        low = sure < threshold
+        gauge = Gauge(
+            title="The adapter's confidence at the last drafted token",
+            note="Below the threshold, so drafting stopped."
+            if low
+            else "The draft has its full length.",
+            value=sure,
+            mark=threshold,
+        )
+        return [stack, gauge]

@@ -1,0 +1,102 @@
+"""The adapter of Kangaroo: cross entropy with the target's whole distribution, from the states after its first layers.
+
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024). All layers below
+are the target's own, and so is the text, so one pass of the target gives the whole lesson.
+
+Letters in shapes: S windows, T tokens of each, H hidden size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from engine.core.options import Option
+from engine.errors import UserError
+from engine.methods.kangaroo.adapter import PUBLISHED_EXIT, Adapter, AdapterConfig
+from engine.methods.kangaroo.drafter import KangarooDrafter
+from engine.model.layers import final_norm
+from engine.training.distill import divergence_loss
+from engine.training.student import Lesson, Student
+
+DRAFTED = {option.name: option.default for option in KangarooDrafter.options}
+"""The drafter's default options: the accepted length is that of a run with them."""
+
+
+class KangarooStudent(Student):
+    key = "kangaroo"
+    summary = "the adapter of `kangaroo` behind the target's first layers"
+    options = (
+        Option("exit_layer", "int", PUBLISHED_EXIT, "Layers below the adapter.", 1, 64),
+        Option("layers", "int", 1, "Attention blocks of the adapter.", 1, 8),
+    )
+
+    def __init__(self, target, settings) -> None:
+        super().__init__(target, settings)
+        if settings["exit_layer"] >= self.config.num_hidden_layers:
+            raise UserError(
+                f"An adapter behind {settings['exit_layer']} layers leaves none to verify with; the target has "
+                f"{self.config.num_hidden_layers}."
+            )
+
+    @property
+    def feature_layers(self):
+        return (self.settings["exit_layer"],)
+
+    def start(self):
+        """The adapter starts as the early exit alone: its block adds nothing, and its norm is the target's where that
+        is of the same kind."""
+        config = self.config
+        heads = config.num_attention_heads
+        size = getattr(config, "head_dim", None) or config.hidden_size // heads
+        rope = getattr(config, "rope_parameters", None) or {}
+        made = Adapter(
+            AdapterConfig(
+                config.hidden_size,
+                heads,
+                getattr(config, "num_key_value_heads", None) or heads,
+                size,
+                num_hidden_layers=self.settings["layers"],
+                rms_norm_eps=getattr(config, "rms_norm_eps", None) or 1e-6,
+                rope_theta=rope.get("rope_theta") or 10000.0,
+                exit_layer=self.settings["exit_layer"],
+            )
+        )
+        for name, weight in made.named_parameters():
+            if name.endswith("o_proj.weight"):
+                nn.init.zeros_(weight)
+            elif weight.dim() == 2:
+                nn.init.normal_(weight, std=0.02)
+        norm = final_norm(self.target)
+        if type(norm).__name__ == "LlamaRMSNorm":
+            made.norm.weight.data.copy_(norm.weight)
+        return made
+
+    def logits(self, part: nn.Module, lesson: Lesson) -> Tensor:
+        """[S, T, V], the draft's logits for token t + 1 in row t"""
+        return self.target.get_output_embeddings()(part(lesson.features)[0])
+
+    def loss(self, part, lesson):
+        keep = lesson.counted[:, 1:].float().flatten()
+        student = self.logits(part, lesson)[:, :-1].flatten(0, 1)
+        return divergence_loss(student, lesson.logits[:, :-1].flatten(0, 1), keep)
+
+    def accepted(self, part, lesson):
+        """By the drafter's options: at most ``length`` tokens, and none after a token below its ``confidence``."""
+        sure, best = self.logits(part, lesson)[:, :-1].softmax(-1).max(-1)
+        right = best == lesson.tokens[:, 1:]
+        goes_on = right & (sure >= DRAFTED["confidence"])
+        held = torch.zeros_like(lesson.tokens)
+        for at in range(right.shape[1] - 1, -1, -1):
+            behind = (1 + held[:, at + 1]) if at + 1 < held.shape[1] else 1
+            held[:, at] = right[:, at] * torch.where(goes_on[:, at], behind, 1)
+        return held.clamp(max=DRAFTED["length"])
+
+    def save(self, part, folder: Path, about: Mapping):
+        part.save(folder, about)
+
+
+STUDENT = KangarooStudent

@@ -1,0 +1,52 @@
+"""A small trained filter says which tokens of a block are already right; nothing is filled behind an end of text.
+
+Learn2PD with end-of-text prediction (Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models
+via Learnable Parallel Decoding", 2025) as the unmasking policy of a block-diffusion drafter.
+"""
+
+from engine.core.options import Option
+from engine.methods.learn2pd.learned_filter import LearnedFilter
+from engine.methods.learn2pd.part import check_denoiser
+from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter
+
+
+class LearnedParallelDrafter(UnmaskingDrafter):
+    key = "learn2pd"
+    title = "Block diffusion with a learned filter, Learn2PD"
+    summary = "A diffusion drafter fills the words that a small trained filter finds right."
+    needs = {"diffusion": "denoiser", "learn2pd": "unmasking_filter"}
+    options = (
+        LENGTH,
+        Option(
+            "threshold",
+            "float",
+            0.9,
+            "A place is filled once the filter gives its token this chance to be right.",
+            0.0,
+            1.0,
+            label="Chance",
+        ),
+        Option(
+            "end_of_text",
+            "bool",
+            True,
+            "Fill nothing behind an end of text.",
+            label="End-of-text prediction",
+        ),
+        PASSES,
+    )
+
+    def __init__(self, settings, drafter, target, part) -> None:
+        super().__init__(settings, drafter, target)
+        self.part = part
+        self.ends = frozenset(target.end_tokens) if settings["end_of_text"] else frozenset()
+
+    @classmethod
+    def build(cls, settings, models):
+        denoiser, part = models.part("diffusion"), models.part("learn2pd")
+        places = denoiser.config.block_size - 1
+        check_denoiser(part, places, models.folders.get("diffusion"))
+        return cls(settings, denoiser, models.target, part)
+
+    def policy(self):
+        return LearnedFilter(self.part, self.settings["threshold"])

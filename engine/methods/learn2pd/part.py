@@ -1,0 +1,88 @@
+"""The filter of Learn2PD: it tells from the confidences of a block whether each place is already right.
+
+Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025):
+two linear layers, about two thousand numbers for a block of 32. A filter belongs to a target, and to the diffusion
+drafter whose confidences it has learned from. Weights: ``fc1.{weight,bias}`` [H, L], [H] and ``fc2.{weight,bias}``
+[L, H], [L].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.errors import UserError
+from engine.parts.digest import digest_of
+from engine.parts.files import load_published, read_config, read_tensors, write_part
+from engine.parts.kinds import PartKind
+
+NOUN = "unmasking filter"
+DENOISER = "draftscope_denoiser"
+"""The entry of the config that holds the digest of the diffusion drafter whose confidences the filter reads."""
+
+
+class UnmaskingFilter(nn.Module):
+    """places: L, those of a block after its root. denoiser_digest: None if the config names none."""
+
+    def __init__(self, places: int, hidden: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(places, hidden)
+        self.fc2 = nn.Linear(hidden, places)
+        self.denoiser_digest: str | None = None
+
+    @property
+    def places(self) -> int:
+        return self.fc1.in_features
+
+    def forward(self, confidences: Tensor) -> Tensor:
+        """confidences [..., L], 1 where a place is filled -> log-odds [..., L] that its token is the final one"""
+        return self.fc2(F.relu(self.fc1(confidences)))
+
+    @torch.no_grad()
+    def chance(self, confidences: Tensor) -> Tensor:
+        """The chance that each place of a canvas, which may be shorter than the block, is right. [l] -> [l]"""
+        length = len(confidences)
+        whole = F.pad(confidences.to(self.fc1.weight), (0, self.places - length))
+        return self(whole)[:length].sigmoid()
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        """about: further fields of the config."""
+        own = {"places": self.places, "hidden_size": self.fc1.out_features}
+        write_part(folder, self.state_dict(), {**own, DENOISER: self.denoiser_digest, **about})
+
+
+def reading(values: Tensor, filled: Tensor) -> Tensor:
+    """The filter's input: the probabilities [..., L] of the likeliest tokens, 1 where a place is filled."""
+    return torch.where(filled, 1.0, values.float())
+
+
+def check_denoiser(part: UnmaskingFilter, places: int, folder: str | None) -> None:
+    """Raises UserError if the filter has learned from a diffusion drafter other than this one."""
+    known = folder is not None and Path(folder).is_dir() and part.denoiser_digest is not None
+    other = known and digest_of(folder) != part.denoiser_digest
+    if other or part.places != places:
+        raise UserError("The unmasking filter was trained for another diffusion drafter.")
+
+
+def _load(path: str, target, dtype, device: str) -> UnmaskingFilter:
+    folder = Path(path)
+    tensors = read_tensors(folder, NOUN)
+    try:
+        first = tensors.get("fc1.weight")
+        if first is None or first.ndim != 2:
+            raise ValueError("its first layer is missing")
+        with torch.device("meta"):
+            part = UnmaskingFilter(first.shape[1], first.shape[0])
+        load_published(part, {name: name for name in part.state_dict()}, tensors)
+    except (ValueError, TypeError) as error:
+        raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
+    named = read_config(folder).get(DENOISER)
+    part.denoiser_digest = named if isinstance(named, str) else None
+    return part.to(device).eval().requires_grad_(False)
+
+
+KIND = PartKind("unmasking_filter", NOUN, _load)

@@ -1,0 +1,162 @@
+"""The filter of Learn2PD: it tells which places of a block the diffusion drafter already has right.
+
+The paper's recipe: the drafter fills blocks like an oracle that fills exactly the right places in each pass (Extremely
+Greedy Parallel), and the filter learns the oracle's choice from the confidences alone, by binary cross-entropy. In the
+paper a token is right if it equals the diffusion model's own final token; a draft is kept where it equals the target's,
+so here the text that the target wrote decides.
+
+Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block after its root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.methods.learn2pd.drafter import LearnedParallelDrafter
+from engine.methods.learn2pd.part import UnmaskingFilter, reading
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.parts.digest import digest_of
+from engine.training.acceptance import run_lengths
+from engine.training.diffusion import random_anchors
+from engine.training.student import Lesson, Student
+
+BLOCKS = 24  # blocks per window of a lesson
+DRAFTED = {option.name: option.default for option in LearnedParallelDrafter.options}
+"""The drafter's default options: the accepted length is that of a run with them."""
+
+
+class Pass(NamedTuple):
+    """One pass over blocks, each [S, A, L]. values: the confidences; tokens: the likeliest ones, or the filled ones;
+    filled: which places were filled before the pass."""
+
+    values: Tensor
+    tokens: Tensor
+    filled: Tensor
+
+
+Choose = Callable[[Pass], Tensor]
+"""Says which places are right, bool [S, A, L], or how likely each is to be right."""
+
+
+class FilterStudent(Student):
+    key = "learn2pd"
+    summary = "the filter of `learn2pd`, from the diffusion drafter's confidences"
+    options = (
+        Option("hidden", "int", 0, "Width of the filter (0: the places of a block).", 0, 1024),
+        Option("passes", "int", 3, "Denoising passes that are learned from.", 1, 16),
+    )
+    muon_rate = 0.1
+    adam_rate = 3e-2
+
+    def __init__(self, target, settings, denoiser: DFlashModel, digest: str | None) -> None:
+        super().__init__(target, settings)
+        self.denoiser, self.digest = denoiser, digest
+        self.places = denoiser.config.block_size - 1
+
+    @classmethod
+    def of(cls, teacher, settings):
+        return cls(teacher.module, settings, teacher.denoiser, digest_of(teacher.denoiser_folder))
+
+    @property
+    def feature_layers(self):
+        return tuple(layer + 1 for layer in self.denoiser.config.target_layer_ids)
+
+    def start(self) -> UnmaskingFilter:
+        made = UnmaskingFilter(self.places, self.settings["hidden"] or self.places)
+        made.denoiser_digest = self.digest
+        return made
+
+    def loss(self, part: UnmaskingFilter, lesson: Lesson) -> Tensor:
+        total, count = torch.zeros((), device=lesson.features.device), 0
+        for odds, right, counts in self.graded(part, lesson):
+            total = total + F.binary_cross_entropy_with_logits(
+                odds[counts], right[counts].float(), reduction="sum"
+            )
+            count += int(counts.sum())
+        return total / max(1, count)
+
+    def graded(
+        self, part: UnmaskingFilter, lesson: Lesson
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """For each pass of the oracle over random blocks, [S, A, L]: the filter's log-odds, which places are right, and
+        which count: the open ones, in text that counts."""
+        size = self.denoiser.config.block_size
+        anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
+        anchors = anchors.to(lesson.tokens.device)
+        text, counted = self.behind(anchors, lesson.tokens), self.behind(anchors, lesson.counted)
+        for seen in self.passes(lesson, anchors, lambda one: one.tokens == text):
+            odds = part(reading(seen.values, seen.filled))
+            yield odds, seen.tokens == text, counted & ~seen.filled
+
+    @torch.no_grad()
+    def passes(self, lesson: Lesson, anchors: Tensor, choose: Choose) -> Iterator[Pass]:
+        """Passes over the blocks after these roots, int64 [S, A]. After each pass, the open places for which ``choose``
+        gives more than 0.5 or True are filled; where there is none, the surest one is filled."""
+        config, embedding = self.denoiser.config, self.target.get_input_embeddings()
+        head = self.target.get_output_embeddings()
+        shape = (*anchors.shape, self.places)
+        tokens = torch.full(shape, config.mask_token_id, device=anchors.device)
+        filled = torch.zeros(shape, dtype=torch.bool, device=anchors.device)
+        roots = lesson.tokens.gather(1, anchors)[..., None]
+        for _ in range(self.settings["passes"]):
+            block = torch.cat([roots, tokens], -1)
+            hidden = self.denoiser(lesson.features, embedding(block), anchors)[:, :, 1:]
+            best = head(hidden).float().softmax(-1).max(-1)
+            seen = Pass(best.values, torch.where(filled, tokens, best.indices), filled)
+            yield seen
+            now = choose(seen) & ~filled
+            open_values = best.values.masked_fill(filled, -1.0)
+            surest = F.one_hot(open_values.argmax(-1), self.places).bool() & ~filled
+            now = torch.where(now.any(-1, keepdim=True), now, surest)
+            tokens, filled = torch.where(now, seen.tokens, tokens), filled | now
+
+    def behind(self, anchors: Tensor, rows: Tensor) -> Tensor:
+        """The entries of rows [S, T] at the places after these roots: [S, A, L]; -1 or False beyond the end."""
+        padded = F.pad(rows, (0, self.places), value=False if rows.dtype == torch.bool else -1)
+        places = anchors[..., None] + torch.arange(1, self.places + 1, device=anchors.device)
+        return padded.gather(1, places.flatten(1)).view(places.shape)
+
+    @torch.no_grad()
+    def accepted(self, part: UnmaskingFilter, lesson: Lesson) -> Tensor:
+        """With a run's default threshold, and as many passes as in training; the last pass fills the remaining
+        places."""
+
+        def choose(seen: Pass) -> Tensor:
+            return part(reading(seen.values, seen.filled)).sigmoid() >= DRAFTED["threshold"]
+
+        size, length = lesson.tokens.shape
+        anchors = torch.arange(length, device=lesson.tokens.device).expand(size, -1)
+        *_, last = self.passes(lesson, anchors, choose)
+        right = last.tokens == self.behind(anchors, lesson.tokens)
+        return run_lengths(right.flatten(0, 1)).view(size, length)
+
+    @torch.no_grad()
+    def measured(self, part: UnmaskingFilter, lessons: Iterable[Lesson]) -> dict:
+        """On these texts, at a run's default threshold: the share of right places; among the places that the filter
+        passes, the share of right ones; and among the right places, the share that it passes."""
+        places = right_ones = passed = both = 0
+        for lesson in lessons:
+            for odds, right, counts in self.graded(part, lesson):
+                said = odds.sigmoid() >= DRAFTED["threshold"]
+                places += int(counts.sum())
+                right_ones += int((right & counts).sum())
+                passed += int((said & counts).sum())
+                both += int((said & right & counts).sum())
+        return {
+            "right": round(right_ones / max(1, places), 4),
+            "precision": round(both / max(1, passed), 4),
+            "recall": round(both / max(1, right_ones), 4),
+        }
+
+    def save(self, part: UnmaskingFilter, folder: Path, about: Mapping) -> None:
+        part.save(folder, about)
+
+
+STUDENT = FilterStudent

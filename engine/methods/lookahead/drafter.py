@@ -1,0 +1,183 @@
+"""Lookahead decoding: Jacobi iterations leave n-grams behind, and these n-grams are drafted.
+
+Fu et al., "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding" (2024). A window of W columns
+and N - 1 levels is added to the target's pass as rows that are never judged. The oldest level stands behind the root
+as a chain. Each further level holds the guesses of one pass later, one place further on; a guess sees its own column
+and the tokens before the column's first token. For each column the pass predicts the token behind its newest guess.
+The column and this token make an n-gram; then the oldest level is dropped, and the predicted tokens become the newest
+level. The pool keeps the latest n-grams by their first token; those that begin with the root are the draft, judged in
+the same pass.
+
+The branches are built from the target's likeliest tokens and not drawn from a law, so they are exact under every
+exact rule.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import torch
+
+from engine.core.drafter import Drafter
+from engine.core.exhibits import Table, Token
+from engine.core.options import Option
+from engine.core.sampling import likeliest
+from engine.core.seen import MOST_PROBES, Probes
+from engine.core.tree import ROOT, DraftTree
+
+Ngram = tuple[int, ...]
+
+
+class NgramPool:
+    """The last ``most`` n-grams for each first token, stored without it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._after: dict[int, OrderedDict[Ngram, None]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, ngram: Ngram) -> None:
+        after = self._after.setdefault(ngram[0], OrderedDict())
+        self._size -= len(after)
+        after[ngram[1:]] = None
+        after.move_to_end(ngram[1:])
+        if len(after) > self._most:
+            after.popitem(last=False)
+        self._size += len(after)
+
+    def after(self, token: int) -> list[Ngram]:
+        """The n-grams behind this token, latest first."""
+        return list(reversed(self._after.get(token, ())))
+
+
+class LookaheadDrafter(Drafter):
+    key = "lookahead"
+    title = "Lookahead"
+    family = "self"
+    summary = "A window of parallel guesses in the target's pass leaves n-grams, which are drafted."
+    uses_target = True
+    options = (
+        Option(
+            "window",
+            "int",
+            5,
+            f"Columns of the window: places guessed ahead (at most {MOST_PROBES} guesses on all levels).",
+            1,
+            16,
+            label="Window",
+        ),
+        Option(
+            "ngram",
+            "int",
+            4,
+            "Tokens of an n-gram; the window has one level less.",
+            2,
+            6,
+            label="N-gram",
+        ),
+        Option(
+            "branches",
+            "int",
+            4,
+            "Most n-grams drafted in each step.",
+            1,
+            16,
+            label="N-grams drafted",
+        ),
+        Option(
+            "prompt_ngrams",
+            "bool",
+            False,
+            "Put the prompt's n-grams into the pool as well.",
+            label="The prompt's n-grams",
+        ),
+    )
+    trial = {"window": 2, "ngram": 3, "branches": 2}
+
+    def __init__(self, settings, target) -> None:
+        super().__init__(settings)
+        self.target = target
+        self._width = min(settings["window"], MOST_PROBES // (settings["ngram"] - 1))
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        prompt, size = list(start.prompt), self.settings["ngram"]
+        self._pool = NgramPool(self.settings["branches"])
+        if self.settings["prompt_ngrams"]:
+            for first in range(len(prompt) - size + 1):
+                self._pool.add(tuple(prompt[first : first + size]))
+        guesses = [self.chance.draw(torch.ones(len(prompt))) for _ in range(self._width)]
+        self._levels = [[prompt[place] for place in guesses]]
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        drafted = self._pool.after(context[-1])
+        for ngram in drafted:
+            tree.chain(ngram[:max_depth], "n-gram of the window")
+        self._look_ahead(tree, len(context))
+        tree.exhibits.append(self._table(len(context), len(drafted)))
+        return tree
+
+    def _look_ahead(self, tree: DraftTree, position: int) -> None:
+        """Put the window into the pass, as far as the target's context has room for it."""
+        room = self.target.max_context - position - len(self._levels)
+        width = min(self._width, room)
+        if width < 1:
+            return
+        first, parents, tokens = len(tree), [], []
+        for level, guesses in enumerate(self._levels):
+            for column in range(width):
+                above = first + (level - 1) * width + column
+                before = ROOT if column == 0 else first + column - 1
+                parents.append(above if level else before)
+                tokens.append(guesses[column])
+        guessed = torch.tensor(self.target.readable(tokens), device=self.target.device)
+        tree.probes = Probes.embedded(self.target.embed(guessed), parents)
+
+    def observe(self, kept):
+        if kept.probes is None:
+            return
+        width = len(kept.probes) // len(self._levels)
+        said = likeliest(kept.probes[-width:])
+        said += self._levels[-1][width:]  # columns that had no room
+        if len(self._levels) < self.settings["ngram"] - 1:
+            self._levels.append(said)
+            return
+        for column in range(width):
+            self._pool.add((*(level[column] for level in self._levels), said[column]))
+        self._levels = [*self._levels[1:], said]
+
+    def _table(self, position: int, drafted: int) -> Table:
+        """Each place ahead with the guesses of the levels; where they are equal, the window has come to rest."""
+        rows, still = [], 0
+        levels, width = len(self._levels), self._width
+        for place in range(width + levels - 1):
+            columns = [place - level for level in range(levels)]
+            guesses = [
+                guesses[column] if 0 <= column < width else None
+                for guesses, column in zip(self._levels, columns, strict=True)
+            ]
+            made = [guess for guess in guesses if guess is not None]
+            same = len(made) > 1 and len(set(made)) == 1
+            still += same
+            cells = [None if guess is None else Token(guess) for guess in guesses]
+            rows.append([position + place, *cells, same])
+        names = [f"level {level + 1}" for level in range(levels)]
+        return Table(
+            title="Lookahead window",
+            note=f"Level 1 is the oldest. At {still} of {len(rows)} places all levels name one token. The pool holds "
+            f"{len(self._pool)} n-grams; {drafted} of them begin with the last token and were drafted.",
+            columns=["Position", *names, "At rest"],
+            rows=rows,
+        )

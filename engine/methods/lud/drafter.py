@@ -1,0 +1,64 @@
+"""The model writes several tokens at once where it is sure enough of each.
+
+Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of Lexical Units for LLMs" (2024).
+Placeholders stand behind the text, and one pass predicts the next token and those at the placeholders; the longest
+run of tokens that are all probable enough, a *lexical unit*, is written. These tokens are not checked, so the method
+is lossy. In the paper the whole model is fine-tuned to read placeholders; here the target stays as it is, and the
+placeholders are trained instead (``engine.methods.shared.prompt_tokens_part``).
+
+Here a step drafts the unit that the previous pass found, so that the trace can show what the target would have
+written instead. The method's own rule, ``engine.methods.lud.rule``, is lossy; under an exact rule the drafter is exact.
+"""
+
+from __future__ import annotations
+
+from engine.core.exhibits import Cell, Table, Token
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.probing import ProbingDrafter, sure_tokens
+
+
+class LexicalUnitDrafter(ProbingDrafter):
+    key = "lud"
+    title = "Lexical units"
+    family = "self"
+    summary = "The model writes several tokens at once where it is sure of each, unchecked: lossy."
+    needs = {"ppd": "prompt_tokens"}
+    options = (
+        Option(
+            "sure",
+            "float",
+            0.9,
+            "A unit ends before the first token that is less likely than this.",
+            0.0,
+            1.0,
+            label="Confidence",
+        ),
+    )
+    default_verifier = default_greedy_verifier = "lud"
+    trial = {"sure": 0.0}
+
+    def propose(self, context, max_depth):
+        tree, parent = DraftTree(), ROOT
+        laws = self._laws(context)
+        found = sure_tokens(laws)
+        unit = 0
+        while unit < min(len(found), max_depth) and found[unit][1] >= self.settings["sure"]:
+            token, _ = found[unit]
+            parent = tree.draw(parent, token, "one_hot", laws[unit], "lexical unit")
+            unit += 1
+        self._ask_behind(tree, [parent], context)
+        if found:
+            tree.exhibits.append(self._said(found, unit))
+        return tree
+
+    def _said(self, found: list[tuple[int, float]], unit: int) -> Table:
+        rows: list[list[Cell]] = [
+            [place + 1, Token(token), sure, "in the unit" if place < unit else "left out"]
+            for place, (token, sure) in enumerate(found)
+        ]
+        return Table(
+            title=f"What the placeholders predicted; a unit ends below {self.settings['sure']:g}",
+            columns=["placeholder", "token", "probability", "outcome"],
+            rows=rows,
+        )

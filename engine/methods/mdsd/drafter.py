@@ -1,0 +1,72 @@
+"""All siblings but one are the draft's favourites; the last is drawn from the rest.
+
+The greedy draft construction of Hu et al., Towards Optimal Multi-draft Speculative Decoding (2025).
+"""
+
+from engine.core.exhibits import Table, Token
+from engine.core.tree import ROOT
+from engine.methods.shared.levels import SOURCE, ShapedDrafter, favourites, shape_option, without
+
+
+class MDSDGreedy(ShapedDrafter):
+    """Under every node stand the k - 1 likeliest tokens, and one draw from q without them.
+
+    The drawn token is judged first, as the only draw from its law, and the fixed ones afterwards,
+    one-hot. In this order rejection sampling keeps one of them with probability p(fixed) + sum of
+    min(p, q of the rest) over the others, which is the optimum of the transport problem for this
+    way of drafting. In the other order the rule would fall short of the optimum.
+
+    In greedy decoding all k are the likeliest tokens.
+    """
+
+    key = "mdsd"
+    title = "Tree, favourites and one draw"
+    summary = "Under every node the draft model's favourites are fixed; only the last is drawn."
+    options = (
+        shape_option(
+            "3-2-1", "Children of every node, level by level: all but one fixed, one drawn."
+        ),
+    )
+    trial = {"branching": "2-1"}
+    mixed_siblings = True
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"} if sampling.greedy else {"one_hot", "iid"})
+
+    def draws(self, q, count):
+        """The drawn token stands first, where there is one."""
+        if self.sampling.greedy:
+            return favourites(q, count)
+        self._rest = []
+        tokens = []
+        for row, fixed in zip(q, favourites(q, count - 1), strict=True):
+            rest = without(row, fixed)
+            self._rest.append(rest)
+            drawn = [self.chance.draw(rest)] if float(rest.sum()) > 0 else []
+            tokens.append([*drawn, *fixed])
+        return tokens
+
+    def place(self, tree, parent, q, tokens):
+        rest = None if self.sampling.greedy else self._rest.pop(0)
+        for place, token in enumerate(tokens):
+            drawn = place == 0 and rest is not None and float(rest[token]) > 0
+            kind, law = ("iid", rest) if drawn else ("one_hot", q)
+            tree.draw(parent, token, kind, law, SOURCE, float(q[token]))
+
+    def show(self, tree):
+        rows = [
+            [
+                Token(tree.tokens[drawn.node]),
+                "drawn" if drawn.kind == "iid" else "fixed",
+                tree.q[drawn.node],
+            ]
+            for drawn in tree.draws.get(ROOT, ())
+        ]
+        tree.exhibits.append(
+            Table(
+                title="Guesses after the last token, in the order in which they are judged",
+                columns=("token", "how", "q"),
+                rows=rows,
+            )
+        )

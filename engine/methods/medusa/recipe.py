@@ -1,0 +1,52 @@
+"""Medusa-1: heads on a frozen target, each learning the token a fixed number of places later.
+
+The paper's recipe: cross-entropy of each head, the weight of head k being 0.8^k; blocks that begin as the identity;
+projections that begin as the target's head, or that head itself, shared and frozen (shared=true).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.methods.medusa.part import MedusaHeads
+from engine.training.student import Lesson
+from engine.training.students.heads import HeadsStudent, token_loss
+
+
+class MedusaStudent(HeadsStudent):
+    key = "medusa"
+    summary = "heads on the last state, each for one later token"
+    options = (
+        Option("heads", "int", 4, "Heads.", 1, 16),
+        Option("layers", "int", 1, "Residual blocks of each head.", 1, 8),
+        Option("shared", "bool", False, "Whether the target's own head gives all logits."),
+    )
+
+    @torch.no_grad()
+    def start(self) -> MedusaHeads:
+        head = self.target.get_output_embeddings().weight
+        own = None if self.settings["shared"] else len(head)
+        made = MedusaHeads(self.settings["heads"], self.settings["layers"], head.shape[1], own)
+        for weight in made.blocks.parameters():
+            weight.zero_()
+        for projection in made.lm_head:
+            projection.weight.copy_(head)
+        return made
+
+    def logits(self, part: MedusaHeads, head: int, states: Tensor, lesson: Lesson) -> Tensor:
+        own = self.target.get_output_embeddings() if part.shares_head else part.lm_head[head]
+        return own(part.hidden(head, states))
+
+    def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
+        return token_loss(logits, head, lesson)
+
+    def save(self, part: MedusaHeads, folder: Path, about: Mapping) -> None:
+        part.save(folder, about)
+
+
+STUDENT = MedusaStudent

@@ -1,0 +1,241 @@
+"""A chain from a draft model with another vocabulary, which learns the target and its runs of tokens while drafting.
+
+Ramakrishnan et al., OmniDraft: A Cross-Vocabulary, Online Adaptive Drafter for On-Device Speculative Decoding (2025).
+Tokens that both vocabularies have are translated one to one. A run of the draft's tokens that spells one token of the
+target enters a cache when the target writes that token, and is merged from then on (``engine.methods.omnidraft.translating``).
+After refusals, a copy of the draft is distilled between steps: on the target's distribution, mapped to the draft's
+vocabulary, and on the run of the token that the target wrote. The length of a draft is set by a head on the draft's
+hidden states, which learns which tokens are kept.
+
+Cache, copy and head belong to one visitor: they are kept in the visitor's memory and forgotten with it. The paper's
+rule compares p with the product of the run's probabilities, which is not the law of a merged token; here each token
+is judged by its true law.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from engine.core.drafter import Drafter, Kept
+from engine.core.exhibits import Later, Table, Token
+from engine.core.memory import Store
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.omnidraft.online_head import OnlineHead
+from engine.methods.omnidraft.run_cache import RunCache
+from engine.methods.omnidraft.translating import Proposal, Translator, root
+from engine.methods.shared.draft_model import DraftReader
+from engine.methods.shared.learning_pace import LEARNING, Pace
+from engine.methods.shared.private_draft import PrivateDraft
+from engine.printable import printable
+
+if TYPE_CHECKING:
+    from engine.methods.omnidraft.part import ForeignDraft
+
+REREAD = 4  # updates after which the text so far is read anew, as in ``online``
+
+
+@dataclass
+class Learned(Store):
+    """Everything learned from a visitor's texts."""
+
+    private: PrivateDraft
+    cache: RunCache
+    head: OnlineHead
+
+    @property
+    def nbytes(self) -> int:
+        return self.private.nbytes + self.cache.nbytes + self.head.nbytes
+
+
+class OmniDraftDrafter(Drafter):
+    key = "omnidraft"
+    title = "OmniDraft"
+    family = "chain"
+    summary = "A draft model with another vocabulary; your texts teach it which runs of its tokens are the target's."
+    options = (
+        Option("length", "int", 6, "Most tokens of the target drafted in a step.", 1, 32),
+        Option(
+            "threshold",
+            "float",
+            0.7,
+            "Draft no further once the chance that a token so far is refused exceeds this.",
+            0.0,
+            1.0,
+            label="Chance of a refusal",
+        ),
+        *LEARNING,
+    )
+    needs = {"omnidraft": "foreign_draft"}
+    learns = True
+    trial = {"length": 2, "milliseconds": 0.0, "every": 3, "rate": 0.05, "threshold": 0.9}
+
+    def __init__(self, settings, part: ForeignDraft, vocabulary: int) -> None:
+        super().__init__(settings)
+        self._model, self._spelling = part.model, part.spelling
+        self._vocabulary = vocabulary
+
+    @classmethod
+    def build(cls, settings, models):
+        made = cls(settings, models.part("omnidraft"), models.target.vocab_size)
+        folders = models.folders
+        made._pair = (
+            folders.get("target", models.target.name),
+            folders.get("omnidraft", made._model.name),
+        )
+        return made
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"} if sampling.greedy else {"iid", "one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        rate = self.settings["rate"]
+        self._learned = start.memory.store((self.key, *self._pair, rate), lambda: self._new(rate))
+        self._new_runs = self._learned.cache.see(start.prompt)
+        self._pace = Pace(self.settings["milliseconds"], self.settings["every"])
+        self._text: list[int] = []  # the context in the draft's tokens
+        self._count = self._passes = 0  # context tokens already in it; passes of discarded readers
+        self._reader, self._version = self._reading(), self._learned.private.version
+        self._passage = self._learned.private.begin(self._spelled(start.prompt))
+        self._forget_step()
+
+    def _forget_step(self) -> None:
+        self._proposals: list[Proposal] = []
+        self._nodes: list[list[int]] = []  # for each proposal, those that the draft has read
+        self._states: list[Tensor] = []  # hidden states behind the proposals that were read
+
+    def _new(self, rate: float) -> Learned:
+        width = self._model.hidden_size
+        return Learned(PrivateDraft(self._model, rate), RunCache(self._spelling), OnlineHead(width))
+
+    def _reading(self) -> DraftReader:
+        model = self._learned.private.model
+        return DraftReader(
+            model, self._model.vocab_size, self.sampling, features=(self._model.layers,)
+        )
+
+    def _spelled(self, context) -> list[int]:
+        self._text += self._spelling.spelled(context[self._count :])
+        self._count = len(context)
+        return self._text
+
+    def propose(self, context, max_depth):
+        self._learn()
+        text = self._spelled(context)
+        self._passage.tokens = list(text)
+        length = min(self.settings["length"], max_depth)
+        tree = DraftTree()
+        room = self._model.max_context - len(text) - length * self._spelling.longest
+        if text and room >= 0:
+            self._draft(tree, text, length)
+        return tree
+
+    def _draft(self, tree: DraftTree, text: list[int], length: int) -> None:
+        known = self._learned
+        greedy = self.sampling.greedy
+        pick = (lambda q: int(q.argmax())) if greedy else self.chance.draw
+        translator = Translator(self._reader, known.cache, self._vocabulary, pick, greedy)
+        place, parent, all_kept = root(self._reader.read(text)), ROOT, 1.0
+        while (found := translator.next(place)) is not None:
+            shown = found.chance if found.law is None else None
+            source = "draft model" if len(found.run) == 1 else "merged run"
+            parent = tree.draw(parent, found.token, found.kind, found.law, source, shown)
+            self._proposals.append(found)
+            self._nodes.append(found.nodes)
+            if len(tree) == length:
+                break
+            place, self._nodes[-1] = translator.behind(found)
+            self._states.append(place.state)
+            all_kept *= known.head.chance(place.state)
+            if 1 - all_kept > self.settings["threshold"]:
+                break
+
+    def _learn(self) -> None:
+        private = self._learned.private
+        if self._pace.due(private.waiting):
+            began = time.perf_counter()
+            private.update()
+            self.start.memory.trim()
+            self._pace.took(1000 * (time.perf_counter() - began))
+        behind = private.version - self._version
+        if behind >= REREAD or (behind and not self._version):
+            self._passes += self._reader.passes
+            self._reader, self._version = self._reading(), private.version
+
+    def observe(self, kept: Kept):
+        self._reader.keep([one for node in kept.path for one in self._nodes[node]])
+        tree, known, accepted = kept.tree, self._learned, len(kept.path)
+        fates = [True] * accepted + [False] * (len(tree) > accepted)
+        for state, fate in zip(self._states, fates, strict=False):
+            known.head.learn(state, fate)
+        self._new_runs += known.cache.see(kept.tokens)
+        known.private.history.see(accepted, min(accepted + 1, len(tree)))
+        refused = accepted < len(tree) and len(kept.tokens) > accepted
+        if refused and kept.logits is not None:
+            row = kept.logits[(kept.path[-1] if kept.path else ROOT) + 1]
+            self._fail(kept.tokens[: accepted + 1], row.float().softmax(-1).cpu())
+        if self._proposals:
+            proposals, new = list(self._proposals), self._new_runs
+            tree.exhibits.append(Later(lambda: self._shown_translation(proposals)))
+            tree.exhibits.append(Later(lambda: self._shown_learning(new)))
+        self._forget_step()
+
+    def _fail(self, tokens: list[int], p: Tensor) -> None:
+        """Note a refusal to learn from. The last of these tokens is the target's own. The draft learns the target's
+        law in the draft's vocabulary, and the rest of that token's run."""
+        passage, private = self._passage, self._learned.private
+        *path, written = tokens
+        passage.tokens += self._spelling.spelled(path)
+        rows = self._model.vocab_size
+        private.failed(passage, len(passage.tokens), self._spelling.first_law(p, rows))
+        for before, one in zip(
+            self._spelling.runs[written], self._spelling.runs[written][1:], strict=False
+        ):
+            passage.tokens.append(before)
+            certain = torch.zeros(rows)
+            certain[one] = 1.0
+            passage.add(len(passage.tokens), certain)
+
+    def close(self):
+        self.start.memory.trim()
+
+    def passes(self):
+        return {"omnidraft": self._passes + self._reader.passes}
+
+    def _shown_translation(self, proposals: list[Proposal]) -> Table:
+        rows = [
+            [
+                " + ".join(
+                    f"“{printable(self._spelling.pieces[one], kept='')}”" for one in found.run
+                ),
+                Token(found.token),
+                "one to one" if len(found.run) == 1 else "a run from the cache",
+                round(found.chance, 3),
+            ]
+            for found in proposals
+        ]
+        return Table(
+            title="From the draft’s tokens to the target’s",
+            note="The draft reads and writes tokens of a vocabulary of its own.",
+            columns=["draft", "target", "translated", "q of the run"],
+            rows=rows,
+        )
+
+    def _shown_learning(self, new: int) -> Table:
+        known = self._learned
+        rows = [
+            ["runs in the cache", len(known.cache)],
+            ["of them new in this text", new],
+            ["refusals to learn from, over all of your texts", known.private.failures],
+            ["updates of your copy of the draft", known.private.version],
+            ["tokens from which the length is learned", known.head.seen],
+            ["kilobytes of all of it", round(known.nbytes / 1000)],
+        ]
+        return Table(title="What your texts have taught", columns=["", "value"], rows=rows)

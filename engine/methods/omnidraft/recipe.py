@@ -1,0 +1,164 @@
+"""OmniDraft's draft: a small model on a second tokenizer, taught by a target with another vocabulary.
+
+Ramakrishnan et al., OmniDraft (NeurIPS 2025). The tokenizer is trained on text that the target wrote. The loss is the
+paper's hybrid: where a token of the target begins, the target's distribution is carried over to the draft's vocabulary
+(by the first draft token of each of its tokens) and distilled; inside a run the loss is the likelihood of the run's
+tokens. The paper distils only tokens that both vocabularies have; here runs also count, with their first token.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import LlamaForCausalLM
+
+from engine.core.options import Option
+from engine.methods.omnidraft.spelling import Spelling, spelling_of
+from engine.training import selftext
+from engine.training.acceptance import chain_lengths
+from engine.training.checkpoint import export_model
+from engine.training.common import need_file
+from engine.training.divergences import DIVERGENCES, forward_kl
+from engine.training.models import draft_config
+from engine.training.student import Lesson, Student
+from engine.training.tokenizer import train_tokenizer
+
+CHAIN_LENGTH = 4  # tokens of the target
+
+
+class Written(NamedTuple):
+    """Windows in the draft's tokens. tokens: int64 [S, L], padded. first: [S, T], where each token's run begins.
+    inside: bool [S, L], the tokens of runs except the first. counted: bool [S, L]."""
+
+    tokens: Tensor
+    first: Tensor
+    inside: Tensor
+    counted: Tensor
+
+
+class ForeignStudent(Student):
+    key = "omnidraft"
+    summary = "a draft with a tokenizer of its own, by hybrid distillation"
+    options = (
+        Option("vocabulary", "int", 1024, "Tokens of the second tokenizer.", 300, 65536),
+        Option("layers", "int", 2, "Of the draft.", 1, 8),
+        Option("runs", "float", 1.0, "Weight of the likelihood inside of runs.", 0.0, 10.0),
+        Option(
+            "divergence", "choice", "forward_kl", "At runs' beginnings.", choices=(*DIVERGENCES,)
+        ),
+    )
+    muon_rate, adam_rate = 0.02, 3e-3
+
+    def __init__(self, target, settings, tokenizer, spelling: Spelling) -> None:
+        super().__init__(target, settings)
+        self.tokenizer, self.spelling = tokenizer, spelling
+
+    @classmethod
+    def of(cls, teacher, settings):
+        text = selftext.load(need_file(teacher.text_file, "text"))
+        documents = (text.tokens[start:end].tolist() for start, end in pairwise(text.starts))
+        texts = (teacher.tokenizer.decode(one, skip_special_tokens=True) for one in documents)
+        own = train_tokenizer(texts, settings["vocabulary"])
+        rows = teacher.module.get_output_embeddings().weight.shape[0]
+        names = (teacher.folder.name, "the second tokenizer")
+        spelling = spelling_of(teacher.tokenizer, own, (rows, len(own)), names)
+        return cls(teacher.module, settings, own, spelling)
+
+    @property
+    def feature_layers(self):
+        return (self.config.num_hidden_layers,)
+
+    def start(self) -> nn.Module:
+        end = self.tokenizer.eos_token_id
+        return LlamaForCausalLM(draft_config(len(self.tokenizer), end, self.settings["layers"]))
+
+    def written(self, tokens: Tensor, counted: Tensor) -> Written:
+        """Windows [S, T] of the target's tokens, as runs."""
+        runs = [[self.spelling.runs[one] or (0,) for one in row] for row in tokens.tolist()]
+        flat = [[one for run in row for one in run] for row in runs]
+        sizes = torch.tensor([[len(run) for run in row] for row in runs])
+        first = sizes.cumsum(1) - sizes
+        width = max(map(len, flat))
+        padded = torch.tensor([row + [0] * (width - len(row)) for row in flat])
+        inside = torch.arange(width) < sizes.sum(1, keepdim=True)
+        inside.scatter_(1, first, False)
+        owner = torch.zeros_like(padded).scatter_(1, first, 1).cumsum(1) - 1
+        found = Written(padded, first, inside, counted.cpu().gather(1, owner) & inside)
+        return Written(*(one.to(tokens.device) for one in found))
+
+    def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
+        text = self.written(lesson.tokens, lesson.counted)
+        logits = part(input_ids=text.tokens, use_cache=False).logits.float()
+        log_q, log_p = self._at_beginnings(logits, lesson, text)
+        boundaries = DIVERGENCES[self.settings["divergence"]](log_q, log_p)
+        inner = F.cross_entropy(
+            logits[:, :-1].flatten(0, 1), text.tokens[:, 1:].flatten(), reduction="none"
+        )
+        likelihood = (inner * text.counted[:, 1:].flatten()).sum() * self.settings["runs"]
+        return (boundaries.sum() + likelihood) / max(1, len(boundaries))
+
+    def _at_beginnings(
+        self, logits: Tensor, lesson: Lesson, text: Written
+    ) -> tuple[Tensor, Tensor]:
+        """log q, log p [N, Vd] of the first draft token of each counted token of the target."""
+        keep = lesson.counted[:, 1:]
+        rows = (text.first[:, 1:] - 1)[..., None].expand(-1, -1, logits.shape[-1])
+        log_q = F.log_softmax(logits.gather(1, rows)[keep], -1)
+        p = lesson.logits[:, :-1][keep].float().softmax(-1)
+        carried = self.spelling.first_law(p, logits.shape[-1])
+        return log_q, carried.clamp(min=1e-12).log()
+
+    @torch.no_grad()
+    def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
+        """Greedy chains: a token is right when all tokens of its run are."""
+        text = self.written(lesson.tokens, lesson.counted)
+        best = part(input_ids=text.tokens, use_cache=False).logits[:, :-1].argmax(-1)
+        wrong = F.pad((best != text.tokens[:, 1:]).long(), (1, 0)).cumsum(1)  # up to each token
+        ends = torch.cat([text.first[:, 1:] - 1, _last(text)], 1)
+        missed = wrong.gather(1, ends)
+        return chain_lengths(missed[:, 1:] == missed[:, :-1], CHAIN_LENGTH)
+
+    @torch.no_grad()
+    def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
+        """How often the target would keep the first draft token of a run, and the draft tokens per token of the
+        target."""
+        kept, distance, read, written = [], [], 0, 0
+        for lesson in lessons:
+            text = self.written(lesson.tokens, lesson.counted)
+            logits = part(input_ids=text.tokens, use_cache=False).logits.float()
+            log_q, log_p = self._at_beginnings(logits, lesson, text)
+            kept.append(torch.minimum(log_q, log_p).exp().sum(-1))
+            distance.append(forward_kl(log_q, log_p))
+            read, written = read + text.tokens.shape[1], written + lesson.tokens.shape[1]
+        return {
+            "first_kept_at_temperature_1": round(float(torch.cat(kept).mean()), 4),
+            "forward_kl": round(float(torch.cat(distance).mean()), 4),
+            "draft_tokens_per_token": round(read / written, 3),
+            "one_to_one": len(self.spelling.same),
+        }
+
+    def report(self, found: Mapping) -> str:
+        return "\n".join(f"{name:>28} {value}" for name, value in found.items())
+
+    def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
+        export_model(part, folder, self.tokenizer)
+        file = folder / "config.json"
+        config = json.loads(file.read_text("utf-8"))
+        file.write_text(json.dumps({**config, **about}, indent=2) + "\n", "utf-8")
+
+
+def _last(text: Written) -> Tensor:
+    """The place [S, 1] of the last token that is not padding."""
+    places = torch.arange(text.tokens.shape[1], device=text.tokens.device)
+    real = text.inside.scatter(1, text.first, True)
+    return (places * real).amax(1, keepdim=True)
+
+
+STUDENT = ForeignStudent

@@ -1,0 +1,80 @@
+"""Which runs of a foreign draft's tokens equal one token of the target: learned from the text that the target writes.
+
+The cache of OmniDraft (Ramakrishnan et al., 2025). Runs of one token need no learning, because both vocabularies have
+the token. A longer run is entered when its token occurs in a text; the run that occurred longest ago is dropped first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from engine.methods.omnidraft.spelling import Run, Spelling
+
+MOST_RUNS = 8192
+RUN_BYTES = 400  # about the size of an entry with its places in three tables
+
+
+class RunCache:
+    def __init__(self, spelling: Spelling, most: int = MOST_RUNS) -> None:
+        self._spelling, self._most = spelling, most
+        self._runs: OrderedDict[Run, int] = OrderedDict()
+        self._longer: Counter[Run] = Counter()  # how many longer runs begin with this one
+        self._behind: dict[
+            Run, dict[int, int]
+        ] = {}  # run without its last token -> last token -> the target's token
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def nbytes(self) -> int:
+        return RUN_BYTES * len(self._runs)
+
+    def see(self, tokens: Iterable[int]) -> int:
+        """Enter the runs of tokens that occurred in a text; returns how many runs are new."""
+        new = 0
+        for token in tokens:
+            run = self._spelling.runs[token]
+            if len(run) > 1:
+                new += run not in self._runs
+                self._enter(run, token)
+        return new
+
+    def _enter(self, run: Run, token: int) -> None:
+        if run in self._runs:
+            return self._runs.move_to_end(run)
+        if len(self._runs) >= self._most:
+            self._leave(*self._runs.popitem(last=False))
+        self._runs[run] = token
+        self._longer.update(run[:length] for length in range(1, len(run)))
+        self._behind.setdefault(run[:-1], {})[run[-1]] = token
+
+    def _leave(self, run: Run, token: int) -> None:
+        for begun in (run[:length] for length in range(1, len(run))):
+            self._longer[begun] -= 1
+            if not self._longer[begun]:
+                del self._longer[begun]
+        ends = self._behind[run[:-1]]
+        del ends[run[-1]]
+        if not ends:
+            del self._behind[run[:-1]]
+
+    def token(self, run: Run) -> int | None:
+        """The target's token that this run equals; None if it equals none, or is not known to equal one."""
+        return self._spelling.same.get(run[0]) if len(run) == 1 else self._runs.get(run)
+
+    def grows(self, run: Run) -> bool:
+        """Whether a longer known run begins with this one."""
+        return self._longer[run] > 0
+
+    def closing(self, begun: Run) -> tuple[Tensor, Tensor]:
+        """The draft's tokens [N] that complete a run begun with ``begun``, where no longer run is possible, and the
+        target's tokens [N] that the completed runs equal."""
+        ends = self._behind.get(begun, {}) if begun else self._spelling.same
+        pairs = [(last, token) for last, token in ends.items() if not self.grows((*begun, last))]
+        lasts, tokens = zip(*pairs, strict=True) if pairs else ((), ())
+        return torch.tensor(lasts, dtype=torch.long), torch.tensor(tokens, dtype=torch.long)

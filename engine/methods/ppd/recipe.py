@@ -1,0 +1,75 @@
+"""Training of prompt tokens: the frozen target reads them after positions of a text.
+
+Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024); the
+loss is that of all probe rows (``probes``).
+
+Letters in shapes: S windows, T tokens of each, A places with prompt tokens after them, K, E, H, V as in the part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.core.seen import MOST_PROBES
+from engine.errors import UserError
+from engine.methods.shared.prompt_tokens_part import PromptTokens
+from engine.training.students.probes import ProbeStudent, added
+
+
+class PromptTokenStudent(ProbeStudent):
+    key = "ppd"
+    summary = "the prompt tokens of `ppd` and `lud`, read by the frozen target"
+    options = (
+        Option("places", "int", 3, "Tokens predicted beyond the target's own.", 1, 16),
+        Option(
+            "members", "int", 1, "Vectors of each prompt token, whose logits are averaged.", 1, 16
+        ),
+        ProbeStudent.asked_option("they"),
+    )
+    adam_rate = 1e-2
+
+    def start(self):
+        """Each vector starts as the mean embedding with a little noise, as large as a token's embedding."""
+        rows = self.settings["places"] * self.settings["members"]
+        if rows > MOST_PROBES:
+            raise UserError(
+                f"Places times members may be at most {MOST_PROBES}, not {rows}: so many rows would stand in a pass."
+            )
+        made = PromptTokens(
+            self.settings["places"], self.settings["members"], self.config.hidden_size
+        )
+        table = self.target.get_input_embeddings().weight.float().cpu()
+        noise = torch.randn_like(made.embeddings) * table.std()
+        made.embeddings.data.copy_(table.mean(0) + 0.5 * noise)
+        return made
+
+    def logits(self, part: PromptTokens, tokens: Tensor, asked: Sequence[int]) -> Tensor:
+        windows, length = tokens.shape
+        with torch.no_grad():
+            cache = self.target(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
+        count, device = len(part), tokens.device
+        places = torch.tensor(asked, device=device)
+        steps = torch.arange(count, device=device) // part.members + 1
+        rows = len(asked) * count
+        sees = torch.zeros(rows, length + rows, dtype=torch.bool, device=device)
+        before = torch.arange(length, device=device) <= places[:, None]
+        sees[:, :length] = before.repeat_interleave(count, 0)
+        within = torch.arange(count, device=device)
+        member, place = within % part.members, within // part.members
+        own = (member[:, None] == member) & (place[:, None] >= place)
+        sees[:, length:] = torch.block_diag(*[own] * len(asked)).bool()
+        found = self.target(
+            inputs_embeds=part.rows.repeat(len(asked), 1)[None].expand(windows, -1, -1),
+            attention_mask=added(sees, self.target.dtype).expand(windows, -1, -1, -1),
+            position_ids=(places[:, None] + steps).flatten()[None].expand(windows, -1),
+            past_key_values=cache,
+            use_cache=True,
+        ).logits
+        return part.logits(found.unflatten(1, (len(asked), count)))
+
+
+STUDENT = PromptTokenStudent

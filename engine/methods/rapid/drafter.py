@@ -1,0 +1,126 @@
+"""The draft model reads a short, retrieved prompt; the target reads the whole prompt.
+
+RAPID (Chen et al., Long-Context Inference with Retrieval-Augmented Speculative Decoding, ICML 2025): with a long
+prompt a draft model is hardly faster than the target, because both read the prompt's keys and values at every
+token. Here the draft model reads only the end of the prompt and the pieces related to that end. The target
+checks the draft with the whole prompt, so under any exact rule the text is the target's own. The lossy rule that
+moves p towards q (the transfer) is ``engine.methods.rapid.rule``.
+
+The paper retrieves with an embedding model and BM25; here only BM25 over token ids is used
+(``engine.methods.rapid.retrieved_prompt``). Even a draft model whose context is too short for the prompt can draft.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.core.drafter import Drafter
+from engine.core.exhibits import Gauge, Token, Words
+from engine.core.options import Option
+from engine.methods.chain.drafter import ChainDrafter
+from engine.methods.rapid.retrieved_prompt import ShortPrompt, shortened
+
+SHOWN = 6  # pieces
+WORDS = 10  # tokens of each
+
+
+class RapidDrafter(Drafter):
+    key = "rapid"
+    title = "Retrieved context, RAPID"
+    family = "retrieval"
+    summary = "A draft model reads only the pieces of a long prompt that matter for its end."
+    needs = ChainDrafter.needs
+    options = (
+        Option(
+            "length",
+            "int",
+            0,
+            "Most tokens drafted in a step (0: the fastest size for this machine, measured).",
+            0,
+            32,
+        ),
+        Option(
+            "retrieved",
+            "int",
+            128,
+            "Most tokens of the prompt that are retrieved for the draft model.",
+            0,
+            16_384,
+            label="Retrieved tokens",
+        ),
+        Option(
+            "ending",
+            "int",
+            64,
+            "Tokens at the prompt's end that the draft model always reads, and by which the rest is searched.",
+            1,
+            4096,
+            label="End of the prompt",
+        ),
+        Option(
+            "piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece length", advanced=True
+        ),
+        *(option for option in ChainDrafter.options if option.name == "stop_below"),
+    )
+    size_option, usual_size = "length", ChainDrafter.usual_size
+    trial = {"length": 2, "retrieved": 2, "ending": 2, "piece": 4}
+
+    def __init__(self, settings, own: ChainDrafter) -> None:
+        """own: the drafter that writes behind the short prompt."""
+        super().__init__(settings)
+        self._own = own
+
+    @classmethod
+    def build(cls, settings, models):
+        sizes = {name: settings[name] for name in ("length", "stop_below")}
+        return cls(settings, ChainDrafter.build(sizes, models))
+
+    @classmethod
+    def kinds(cls, sampling):
+        return ChainDrafter.kinds(sampling)
+
+    def begin(self, start):
+        super().begin(start)
+        chosen = (self.settings[name] for name in ("ending", "piece", "retrieved"))
+        self._short = shortened(start.prompt, *chosen)
+        self._length = len(start.prompt)
+        self.max_context = self._own.max_context + self._length - len(self._short.tokens)
+        self._own.begin(replace(start, prompt=self._short.tokens))
+        self._told = exhibits(self._short, start.prompt)
+
+    def propose(self, context, max_depth):
+        tree = self._own.propose([*self._short.tokens, *context[self._length :]], max_depth)
+        tree.exhibits += self._told
+        return tree
+
+    def observe(self, kept):
+        self._own.observe(kept)
+
+    def passes(self):
+        return self._own.passes()
+
+
+def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
+    """How much of the prompt the draft model reads, and how its pieces were chosen."""
+    read = Gauge(
+        title="How much of the prompt the draft model reads",
+        note="The target reads all of it."
+        if short.pieces
+        else "The prompt is so short that the draft model, too, reads all of it.",
+        value=len(short.tokens),
+        maximum=len(prompt),
+        unit="tokens",
+    )
+    kept = sum(piece.kept for piece in short.pieces)
+    best = sorted(short.pieces, key=lambda piece: (not piece.kept, -piece.score))[:SHOWN]
+    if not best:
+        return [read]
+    share = f"{kept} of {len(short.pieces)} pieces are read: those that score highest"
+    lines: list[str | list[str | Token]] = [f"{share} by BM25 against the prompt's end."]
+    for piece in best:
+        outcome = "read" if piece.kept else "left out"
+        begins = [Token(token) for token in prompt[piece.start : piece.end][:WORDS]]
+        lines.append(
+            [f"Score {piece.score:.1f}, {outcome}, from token {piece.start}: ", *begins, " …"]
+        )
+    return [read, Words(title="Pieces of the prompt", lines=lines)]

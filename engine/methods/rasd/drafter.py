@@ -1,0 +1,255 @@
+"""A draft model's tree, merged with continuations from a text that the user supplied.
+
+RASD (Quan et al., Retrieval-Augmented Speculative Decoding, ACL 2025): the end of the text is looked up
+in the text itself, as prompt lookup does, and in a datastore, as REST does (He et al., 2024). The
+continuations found make a second tree. The draft model's q prunes that tree, because a continuation that the
+draft model finds impossible is hardly ever the target's. Then both trees are merged: common prefixes become one
+path, and the rest of a continuation branches off where the two differ.
+
+The draft model's own tree is DySpec's (``engine.methods.dyspec.drafter``). The draft model reads the retrieved tree in
+one pass; that tree was not drawn from q, so its nodes are judged one-hot, after those that were drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from engine.core.drafter import Drafter
+from engine.core.exhibits import Table, Token, Words
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.methods.prompt_lookup.drafter import NgramIndex
+from engine.methods.rasd.retrieved_tree import Retrieved, frequent
+from engine.methods.shared.datastore_part import Datastore
+
+WIDER = 2
+"""The draft model reads this many times as many retrieved nodes as may stay."""
+
+SHOWN = 10  # retrieved nodes in the table
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """The continuations of the last ``matched`` tokens at the places where these occur, ``times`` in all.
+    source: "this text" or "datastore"."""
+
+    source: str
+    matched: int
+    times: int
+    continuations: Sequence[Sequence[int]]
+
+    @property
+    def place(self) -> str:
+        return self.source.removeprefix("this ")
+
+
+class RetrievalAugmentedDrafter(Drafter):
+    key = "rasd"
+    title = "Draft model and datastore, RASD"
+    family = "retrieval"
+    summary = "Merges a draft model's tree with what follows the same words in a text of yours."
+    needs = {"draft": "draft", "datastore": "datastore"}
+    mixed_siblings = True
+    options = (
+        Option(
+            "budget",
+            "int",
+            0,
+            "Most nodes of the draft model's own tree (0: the fastest size for this machine, measured).",
+            0,
+            32,
+            label="Nodes",
+        ),
+        Option(
+            "retrieved",
+            "int",
+            12,
+            "Most nodes retrieved from each source: from the text itself, and from the datastore.",
+            1,
+            16,
+            label="Retrieved nodes",
+        ),
+        Option(
+            "least_q",
+            "float",
+            0.02,
+            "A retrieved path is kept while the draft model's q of the whole path is at least this.",
+            0.0,
+            1.0,
+            label="Least q",
+        ),
+        Option(
+            "length", "int", 10, "Longest continuation that is retrieved.", 1, 32, label="Length"
+        ),
+        Option(
+            "this_text",
+            "bool",
+            True,
+            "Look into the text itself, too.",
+            label="This text",
+        ),
+        Option(
+            "longest_match",
+            "int",
+            16,
+            "Most tokens of the text's end that are looked up.",
+            1,
+            64,
+            label="Longest match",
+            advanced=True,
+        ),
+        Option(
+            "shortest_match",
+            "int",
+            2,
+            "Fewest tokens that count as a match.",
+            1,
+            16,
+            label="Shortest match",
+            advanced=True,
+        ),
+    )
+    size_option, usual_size = "budget", 8
+    trial = {"budget": 2, "retrieved": 3, "length": 3, "shortest_match": 1}
+
+    def __init__(self, settings, own: DySpecDrafter, datastore: Datastore) -> None:
+        """own: the drafter that grows the draft model's tree."""
+        super().__init__(settings)
+        self._own, self.index = own, datastore
+        self.max_context = own.max_context
+
+    @classmethod
+    def build(cls, settings, models):
+        given = {option.name: option.default for option in DySpecDrafter.options}
+        size = settings["budget"] or cls.usual_size
+        own = DySpecDrafter.build({**given, "budget": size}, models)
+        return cls(settings, own, models.part("datastore"))
+
+    @classmethod
+    def kinds(cls, sampling):
+        return DySpecDrafter.kinds(sampling) | {"one_hot"}
+
+    def begin(self, start):
+        super().begin(start)
+        self._own.begin(start)
+        shortest = min(self.settings["shortest_match"], self.settings["longest_match"])
+        self._text = NgramIndex(shortest, self.settings["longest_match"])
+
+    def propose(self, context, max_depth):
+        tree = self._own.propose(context, max_depth)
+        if not tree.children(ROOT):  # a constraint left the draft model nothing: there is no q
+            return tree
+        for lookup in self._lookups(context, min(self.settings["length"], max_depth)):
+            self._add(tree, lookup, context)
+        return tree
+
+    def observe(self, kept):
+        self._own.observe(kept)
+
+    def passes(self):
+        return self._own.passes()
+
+    def _lookups(self, context: Sequence[int], length: int) -> Iterator[Lookup]:
+        """Look up the end of the text in the text itself and in the datastore."""
+        most, least = self.settings["longest_match"], self.settings["shortest_match"]
+        if self.settings["this_text"]:
+            self._text.read(context)
+            match = self._text.latest(context)
+            if match is not None:
+                start, matched = match
+                yield Lookup("this text", matched, 1, [context[start : start + length]])
+        found = self.index.longest(context[-most:], most, least)
+        if found is not None:
+            followers = list(self.index.continuations(found, length))
+            yield Lookup("datastore", found.length, found.last - found.first, followers)
+
+    def _add(self, tree: DraftTree, lookup: Lookup, context: Sequence[int]) -> None:
+        """Weigh the continuations found, and graft the nodes that stay onto the tree."""
+        retrieved = frequent(lookup.continuations, WIDER * self.settings["retrieved"])
+        places, own = self._read(tree, retrieved), len(tree)
+        stay = retrieved.pruned(self.settings["least_q"], self.settings["retrieved"])
+        self._merge(tree, retrieved, stay, places, lookup.source)
+        in_both = {node for node in stay if places[node] < own}
+        tree.exhibits += told(lookup, context, retrieved, stay, in_both)
+
+    def _read(self, tree: DraftTree, retrieved: Retrieved) -> list[int]:
+        """Have the draft model read the retrieved nodes that have children, in one pass, and weigh all
+        retrieved nodes. Returns each node's place in the tree; nodes that are not in the tree get places behind
+        its end."""
+        places: list[int] = []
+        for token, parent in zip(retrieved.tokens, retrieved.parents, strict=True):
+            above = ROOT if parent == ROOT else places[parent]
+            known = tree.child(above, token) if above < len(tree) else None
+            places.append(len(tree) + len(places) if known is None else known)
+        laws: dict[int, Tensor] = {}
+        for node in (ROOT, *retrieved.inner):
+            place = ROOT if node == ROOT else places[node]
+            law = tree.shown_law(place) if place < len(tree) else None
+            if law is not None:
+                laws[node] = law
+        unread = [node for node in retrieved.inner if node not in laws]
+        if unread:
+            tokens = [retrieved.tokens[node] for node in unread]
+            above = [retrieved.parents[node] for node in unread]
+            parents = [ROOT if parent == ROOT else places[parent] for parent in above]
+            rows = self._own.reader.expand([places[node] for node in unread], tokens, parents)
+            laws |= dict(zip(unread, rows, strict=True))
+        retrieved.weigh(laws)
+        return places
+
+    def _merge(
+        self,
+        tree: DraftTree,
+        retrieved: Retrieved,
+        stay: Sequence[int],
+        places: Sequence[int],
+        source: str,
+    ) -> None:
+        """Graft the nodes that stay onto the tree, whose own nodes keep their numbers."""
+        own = len(tree)
+        merged = tree.graft(retrieved.branches(stay, source))
+        for place in merged:
+            if place < own:
+                tree.sources[place] += f" and {source}"
+        fresh = {places[node]: place for node, place in zip(stay, merged, strict=True)}
+        self._own.reader.renumber({node: node for node in range(own)} | fresh)
+
+
+def told(
+    lookup: Lookup,
+    context: Sequence[int],
+    retrieved: Retrieved,
+    stay: Sequence[int],
+    in_both: set[int],
+) -> list[Words | Table]:
+    """The match, and the outcome for the nodes that continue it."""
+    matched = [Token(token) for token in context[len(context) - lookup.matched :]]
+    times = "once" if lookup.times == 1 else f"{lookup.times:,} times"
+    often = "earlier" if lookup.source == "this text" else times
+    line = ["The end of the text, ", *matched, f", occurs {often} in the {lookup.place}."]
+    fates = {node: "in both trees" if node in in_both else "merged in" for node in stay}
+    rows = [
+        [
+            Token(retrieved.tokens[node]),
+            "the text" if parent == ROOT else Token(retrieved.tokens[parent]),
+            retrieved.times[node],
+            retrieved.q[node],
+            fates.get(node, "pruned"),
+        ]
+        for node, parent in enumerate(retrieved.parents[:SHOWN])
+    ]
+    pruned = len(retrieved) - len(stay)
+    return [
+        Words(title=f"Match in the {lookup.place}", lines=[line]),
+        Table(
+            title=f"Continuations in the {lookup.place}",
+            note=f"{len(retrieved)} nodes, read by the draft model in one pass; {len(in_both)} are in "
+            f"both trees, {len(stay) - len(in_both)} merged in, {pruned} pruned by q.",
+            columns=["Token", "After", "Times", "q of the path", "Outcome"],
+            rows=rows,
+        ),
+    ]

@@ -1,0 +1,125 @@
+"""The target reads the draft twice in one pass: once as usual, and once more behind a request to reflect on it.
+
+"Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). A reflective
+prompt and a second copy of the draft follow the drafted tokens as probe rows of the same pass. So the target gives
+two distributions at each place: its own, and that of a reader who has seen the draft. The rule
+``engine.methods.reflective.rule`` fuses them and accepts by the result, which is lossy.
+
+The paper's prompts are for chat models. The prompts here are short, and the last few tokens of the text are repeated
+before the second copy of the draft, so that a model not tuned for instructions knows where to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from engine.core.exhibits import Token, Words
+from engine.core.options import Option
+from engine.core.seen import MOST_PROBES, Probes
+from engine.core.tree import DraftTree
+from engine.methods.chain.drafter import ChainDrafter
+from engine.methods.shared.draft_model import DraftModelDrafter
+from engine.model.language_model import LanguageModel
+
+PROMPTS = {
+    "check": "\nLet me check this again. The correct text is: ",
+    "again": "\nOnce more: ",
+    "none": "",
+}
+
+
+class ReflectiveDrafter(DraftModelDrafter):
+    key = "reflective"
+    family = "chain"
+    title = "Reflective verification"
+    summary = (
+        "The target reads the draft once more behind a reflective prompt, in the same pass: lossy."
+    )
+    options = (
+        *ChainDrafter.options,
+        Option(
+            "prompt",
+            "choice",
+            "check",
+            "Words that ask the target to reflect on the draft.",
+            choices=tuple(PROMPTS),
+            label="Reflective prompt",
+        ),
+        Option(
+            "quoted",
+            "int",
+            4,
+            "Last tokens of the text that stand before the second copy of the draft.",
+            1,
+            16,
+            label="Quoted tokens",
+            advanced=True,
+        ),
+    )
+    size_option, usual_size = "length", ChainDrafter.usual_size
+    uses_target = True
+    default_verifier = default_greedy_verifier = "reflective"
+    reads_chains = True
+    trial = {"length": 2, "prompt": "again", "quoted": 2}
+
+    def __init__(self, settings, draft, vocabulary, target: LanguageModel) -> None:
+        super().__init__(settings, draft, vocabulary)
+        self.target = target
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.part("draft"), models.target.vocab_size, models.target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return ChainDrafter.kinds(sampling)
+
+    def begin(self, start):
+        super().begin(start)
+        self._prompt = _tokens_of(self.target, PROMPTS[self.settings["prompt"]])
+
+    def propose(self, context, max_depth):
+        tree = self._chain(context, min(self.settings["length"], max_depth), self._likely)
+        self._before = [*self._prompt, *context[-self.settings["quoted"] :]]
+        self._reflect(tree, self._before, len(context))
+        return tree
+
+    def _reflect(self, tree: DraftTree, before: Sequence[int], length: int) -> None:
+        """Put the prompt and the second copy behind the draft, if the pass and the context have room for them.
+
+        before: the tokens between the two copies, the last of which is the root's. length: of the text."""
+        rows = [*before, *tree.tokens]
+        room = self.target.max_context - length - len(tree)
+        if not len(tree) or len(rows) > min(room, MOST_PROBES):
+            return
+        read = torch.tensor(self.target.readable(rows), device=self.target.device)
+        first = len(tree)  # probes are numbered behind the nodes
+        parents = [first - 1, *range(first, first + len(rows) - 1)]
+        again = range(len(before) - 1, len(rows))
+        tree.probes = Probes.embedded(self.target.embed(read), parents, again)
+
+    def observe(self, kept):
+        super().observe(kept)
+        if len(kept.tree):
+            kept.tree.exhibits.append(_between(self._before, kept.probes is not None))
+
+
+def _between(before: Sequence[int], read: bool) -> Words:
+    """before: the tokens between the two copies. read: whether the pass had a second copy."""
+    note = "Read in the same pass, and forgotten after it."
+    if not read:
+        note = "This draft was not reflected on: a second copy has no room in the pass or behind the text."
+    return Words(
+        title="Between the draft and its second copy",
+        note=note,
+        lines=[[Token(token) for token in before]] if read else [],
+    )
+
+
+def _tokens_of(model: LanguageModel, text: str) -> list[int]:
+    """Token ids of a text that continues another; none if the model has no tokenizer."""
+    if model.tokenizer is None or not text:
+        return []
+    return model.tokenizer(text, add_special_tokens=False)["input_ids"]

@@ -1,0 +1,105 @@
+"""Accept by the target's distribution fused with the one that it gives after reflecting on the draft: lossy.
+
+"Think Before You Accept: Semantic Reflective Verification for Faster Speculative Decoding" (2025). The second
+distribution comes from probe rows of the same pass (``engine.methods.reflective.drafter``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from engine.core.exhibits import Table, Token
+from engine.core.options import Option
+from engine.core.rule import Case, Verdict, Verifier
+from engine.core.sampling import display_distribution
+from engine.rules.greedy import Greedy
+from engine.rules.rejection import Rejection
+from engine.rules.sentences import GREEDY, REJECTION
+
+_FUSED = " (A lossy rule: p here is fused with the reflection.)"
+
+
+class Reflective(Verifier):
+    """p becomes (1 - weight) p + weight r, where r is the target's distribution behind the reflective prompt and a
+    second copy of the draft. With this fused p, tokens are kept by rejection sampling, or by the greedy rule at
+    temperature 0. Where a pass has no second copy, p stays as it is.
+
+    Both p and r have temperature and truncation applied; at temperature 0 they are plain softmaxes. Tokens that
+    the constraint on the text forbids stay forbidden. Judgements show the fused p.
+    """
+
+    key = "reflective"
+    title = "Reflective verification (lossy)"
+    summary = (
+        "fuses p with what the target says after reflecting on the draft; lossy: the text differs from the "
+        "target's own"
+    )
+    options = (
+        Option(
+            "weight",
+            "float",
+            0.3,
+            "Share of the reflection in the fused distribution (0: p itself).",
+            0.0,
+            1.0,
+            label="weight of the reflection",
+        ),
+    )
+    exact_kinds = frozenset()
+    sentences = {
+        name: words + (_FUSED if "." in name else "")
+        for name, words in (GREEDY | REJECTION).items()
+    }
+
+    def judge(self, case: Case) -> Verdict:
+        probes = case.tree.probes
+        if probes is None or not probes.again or case.probes is None:
+            return self._judged(case)
+        p = _plain(case, case.logits)
+        r = _reflected(case, list(probes.again))
+        weight = self.settings["weight"]
+        fused = (1 - weight) * p + weight * r
+        fused = fused / fused.sum(-1, keepdim=True)
+        verdict = self._judged(
+            replace(case, p=_favourites(fused) if case.sampling.greedy else fused)
+        )
+        if verdict.judgements:
+            verdict.exhibits.append(_table(case, verdict, p, r, fused))
+        return verdict
+
+    @staticmethod
+    def _judged(case: Case) -> Verdict:
+        return (Greedy() if case.sampling.greedy else Rejection()).judge(case)
+
+
+def _plain(case: Case, logits: Tensor) -> Tensor:
+    return display_distribution(logits, case.sampling).to(case.p.device)
+
+
+def _reflected(case: Case, again: list[int]) -> Tensor:
+    """r [N, V]. The constraint is applied before truncation, so that allowed tokens always remain."""
+    forbidden = (case.logits == float("-inf")).to(case.probes.device)
+    return _plain(case, case.probes[again].masked_fill(forbidden, float("-inf")))
+
+
+def _favourites(fused: Tensor) -> Tensor:
+    """[N, V] -> [N, V], one-hot at each row's largest entry."""
+    return torch.zeros_like(fused).scatter_(-1, fused.argmax(-1, keepdim=True), 1.0)
+
+
+def _table(case: Case, verdict: Verdict, p: Tensor, r: Tensor, fused: Tensor) -> Table:
+    """One row per judged token."""
+    tree, rows = case.tree, []
+    for entry in verdict.judgements:
+        token, row = tree.tokens[entry.node], tree.parents[entry.node] + 1
+        shown = [float(law[row, token]) for law in (p, r, fused)]
+        rows.append([Token(token), *shown, tree.q[entry.node], verdict.status[entry.node]])
+    return Table(
+        title="p, the reflection, and both fused",
+        note="Lossy: a token may stay that the target would not have written itself.",
+        columns=["token", "p", "after reflecting", "fused", "q", "outcome"],
+        rows=rows,
+    )

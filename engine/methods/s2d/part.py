@@ -1,0 +1,45 @@
+"""Nested drafts: a draft model whose first layers are draft models as well (Sorted Speculative Decoding, 2024).
+
+The files are those of a causal language model; ``exits`` in its config names the layers after which its head may be
+applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import UserError
+from engine.methods.shared.draft_part import check_same_vocabulary, open_model
+from engine.model.language_model import LanguageModel
+from engine.model.layers import Layers, view_of
+from engine.parts.files import read_config
+from engine.parts.kinds import PartKind
+
+EXITS = "exits"
+MOST_EXITS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class NestedDraft:
+    """exits: ascending; the last is after all layers."""
+
+    model: LanguageModel
+    exits: tuple[int, ...]
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> NestedDraft:
+    name = Path(path).name
+    model = open_model(path, dtype, device)
+    check_same_vocabulary(target, model)
+    exits = read_config(Path(path)).get(EXITS)
+    whole = isinstance(exits, list) and all(type(one) is int for one in exits)
+    if not (whole and 2 <= len(exits) <= MOST_EXITS and sorted({*exits}) == exits):
+        raise UserError(f"The config of the draft {name} names no exits; it is no nested draft.")
+    if exits[0] < 1 or exits[-1] != model.layers:
+        raise UserError(f"The exits of the nested draft {name} are not those of its layers.")
+    view_of(model.model, Layers(stop=exits[0]))  # raises if its layers cannot be told apart
+    return NestedDraft(model, tuple(exits))
+
+
+KIND = PartKind("nested_draft", "nested draft", _load)

@@ -1,0 +1,88 @@
+"""The nested draft of S2D: one model whose first layers are also drafts, all trained together.
+
+Kavehzadeh et al., S2D (2024), after sorted fine-tuning: the loss is the sum over all sub-models, which share the
+layers, the final norm and the head. Here each of them is distilled from the target's distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import LlamaForCausalLM
+
+from engine.core.options import Option
+from engine.methods.s2d.part import EXITS
+from engine.training.distill import divergence_loss
+from engine.training.divergences import DIVERGENCES
+from engine.training.models import draft_config
+from engine.training.student import Lesson
+from engine.training.students.drafts import DraftStudent
+
+
+class SortedStudent(DraftStudent):
+    key = "s2d"
+    summary = "a nested draft with exits behind 1, 2 and 4 layers"
+    options = (
+        Option("layers", "int", 4, "Of the whole draft; exits behind 1, 2, 4, 8 of them.", 2, 8),
+        Option("divergence", "choice", "forward_kl", "The loss.", choices=(*DIVERGENCES,)),
+    )
+    muon_rate, adam_rate = 0.02, 3e-3
+
+    @classmethod
+    def of(cls, teacher, settings):
+        return cls(teacher.module, settings, teacher.tokenizer, None)
+
+    @property
+    def exits(self) -> tuple[int, ...]:
+        layers = self.settings["layers"]
+        return tuple(sorted({one for one in (1, 2, 4) if one < layers} | {layers}))
+
+    @property
+    def logit_sets(self) -> int:
+        return len(self.exits)
+
+    def first(self) -> nn.Module:
+        end, layers = self.tokenizer.eos_token_id, self.settings["layers"]
+        return LlamaForCausalLM(draft_config(self.config.vocab_size, end, layers))
+
+    def logits(self, part: nn.Module, tokens: Tensor) -> list[Tensor]:
+        """The logits of each exit, [S, T, V]."""
+        found = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
+        early = (found.hidden_states[one] for one in self.exits[:-1])
+        return [*(part.lm_head(part.model.norm(states)) for states in early), found.logits]
+
+    def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
+        keep = lesson.counted[:, 1:]
+        teacher, weights = lesson.logits[:, :-1][keep], lesson.tokens.new_ones(int(keep.sum()))
+        divergence = DIVERGENCES[self.settings["divergence"]]
+        return sum(
+            divergence_loss(logits[:, :-1][keep], teacher, weights.float(), divergence)
+            for logits in self.logits(part, lesson.tokens)
+        )
+
+    @torch.no_grad()
+    def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
+        known = list(lessons)
+        kept: list[list[Tensor]] = [[] for _ in self.exits]
+        for lesson in known:
+            keep = lesson.counted[:, 1:]
+            p = F.softmax(lesson.logits[:, :-1][keep], -1)
+            for rows, logits in zip(kept, self.logits(part, lesson.tokens), strict=True):
+                rows.append(torch.minimum(p, F.softmax(logits[:, :-1][keep], -1)).sum(-1))
+        shares = (round(float(torch.cat(rows).mean()), 4) for rows in kept)
+        of_exits = {str(one): share for one, share in zip(self.exits, shares, strict=True)}
+        return {**super().measured(part, known), "kept_by_exit": of_exits}
+
+    def report(self, found: Mapping) -> str:
+        shares = ", ".join(f"{one}: {share}" for one, share in found["kept_by_exit"].items())
+        return f"{super().report(found)}\nkept at temperature 1 by exit: {shares}"
+
+    def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
+        super().save(part, folder, {EXITS: list(self.exits), **about})
+
+
+STUDENT = SortedStudent

@@ -1,0 +1,183 @@
+"""Datastores: the tokens of a user's text, in which continuations are looked up.
+
+A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array, all positions
+of the text sorted by the tokens that begin there, is made when the folder is opened, which takes a second for
+millions of tokens. ``engine.parts.making_datastores`` makes a folder from a text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.format import open_memmap
+from pydivsufsort import divsufsort
+
+from engine.errors import UserError
+from engine.model.language_model import LanguageModel
+from engine.parts.files import json_object
+from engine.parts.kinds import PartKind
+from engine.parts.shelf import Shelf
+
+MOST_TOKENS = 4_000_000
+"""The most tokens of one datastore: 48 MB with its suffix array."""
+
+TOKENS, CONFIG = "tokens.npy", "config.json"
+KIND_OF_FILE = "datastore"
+SHOWN_PLACES = 64  # most occurrences of a match that are looked at
+
+
+class Found(NamedTuple):
+    """A run of tokens at the end of a text that the datastore also holds. first, last: its places in
+    the suffix array, the last one excluded. length: in tokens."""
+
+    first: int
+    last: int
+    length: int
+
+
+class Datastore:
+    """tokens: [T] int32. A lookup costs one binary search per token of the match, so its cost grows with
+    the logarithm of T."""
+
+    def __init__(self, tokens: np.ndarray) -> None:
+        self.tokens = np.ascontiguousarray(tokens, dtype=np.int32)
+        self._order = (
+            divsufsort(self.tokens.astype(np.uint32)).astype(np.int32)
+            if len(self.tokens)
+            else np.zeros(0, np.int32)
+        )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def nbytes(self) -> int:
+        return self.tokens.nbytes + self._order.nbytes
+
+    def find(self, run: Sequence[int]) -> Found | None:
+        """The match of this run; None if the datastore does not hold it."""
+        first, last = 0, len(self.tokens)
+        for depth, token in enumerate(run):
+            first, last = self._narrowed(first, last, depth, token)
+            if first == last:
+                return None
+        return Found(first, last, len(run)) if first < last else None
+
+    def longest(self, context: Sequence[int], most: int, least: int = 1) -> Found | None:
+        """The longest end of the context, of ``least`` to ``most`` tokens, that the datastore holds. Found by
+        halving, because a datastore that holds a run also holds all ends of that run."""
+        low, high, best = least, min(most, len(context)), None
+        while low <= high:
+            length = (low + high) // 2
+            found = self.find(context[len(context) - length :])
+            if found is None:
+                high = length - 1
+            else:
+                best, low = found, length + 1
+        return best
+
+    def continuations(self, found: Found, length: int) -> Iterator[list[int]]:
+        """The tokens that follow the match, up to ``length`` each, at evenly spread occurrences."""
+        step = -(-(found.last - found.first) // SHOWN_PLACES)
+        for place in range(found.first, found.last, step):
+            start = int(self._order[place]) + found.length
+            yield self.tokens[start : start + length].tolist()
+
+    def _narrowed(self, first: int, last: int, depth: int, token: int) -> tuple[int, int]:
+        """The range of those suffixes, among first to last, which begin alike, that have ``token`` at this depth."""
+        return self._bound(first, last, depth, token), self._bound(first, last, depth, token + 1)
+
+    def _bound(self, first: int, last: int, depth: int, token: int) -> int:
+        """The first suffix whose token at this depth is not below ``token``; the end of the text is
+        below every token."""
+        while first < last:
+            middle = (first + last) // 2
+            place = int(self._order[middle]) + depth
+            if place >= len(self.tokens) or self.tokens[place] < token:
+                first = middle + 1
+            else:
+                last = middle
+        return first
+
+
+def tokenizer_digest(tokenizer, tokens: np.ndarray) -> str:
+    """Sixteen hexadecimal digits over the tokenizer's meaning of each id in ``tokens``. A tokenizer that
+    has more tokens, but gives these the same meanings, has the same digest."""
+    used = np.unique(tokens).tolist()
+    meant = tokenizer.convert_ids_to_tokens(used)
+    return hashlib.sha256(json.dumps([used, meant]).encode()).hexdigest()[:16]
+
+
+def write_datastore(folder: str | Path, tokens: Sequence[int], tokenizer) -> None:
+    """Raises UserError for a text without tokens, or with too many."""
+    if not tokens:
+        raise UserError("The text for the datastore is empty.")
+    _refuse_large(len(tokens))
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    kind = np.uint16 if max(tokens) < 2**16 else np.uint32
+    saved = np.asarray(tokens, dtype=kind)
+    np.save(folder / TOKENS, saved, allow_pickle=False)
+    digest = tokenizer_digest(tokenizer, saved)
+    config = {"kind": KIND_OF_FILE, "tokens": len(tokens), "tokenizer": digest}
+    (folder / CONFIG).write_text(json.dumps(config, indent=1) + "\n", "utf-8")
+
+
+def _refuse_large(count: int) -> None:
+    if count > MOST_TOKENS:
+        raise UserError(
+            f"The text has {count:,} tokens; a datastore holds at most {MOST_TOKENS:,}."
+        )
+
+
+def _open(path: str) -> tuple[Datastore, str]:
+    """The datastore in a folder, and the digest of its tokenizer."""
+    name = Path(path).name
+    try:
+        config = json_object(Path(path) / CONFIG)
+        if config.get("kind") != KIND_OF_FILE:
+            raise ValueError
+        with np.errstate(over="raise"):
+            tokens = open_memmap(
+                Path(path) / TOKENS, mode="r"
+            )  # reads the header, and takes no zip
+        if tokens.ndim != 1 or tokens.dtype not in (np.uint16, np.uint32) or not len(tokens):
+            raise ValueError
+    except (OSError, ValueError, EOFError, ArithmeticError, MemoryError, RecursionError):
+        raise UserError(f"There is no datastore to open at {name}.") from None
+    _refuse_large(len(tokens))
+    if int(tokens.max()) >= 2**31:
+        raise UserError(f"There is no datastore to open at {name}.")
+    return Datastore(np.asarray(tokens)), str(config.get("tokenizer"))
+
+
+open_datastore: Shelf[tuple[Datastore, str]] = Shelf(_open, 4)
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> Datastore:
+    datastore, made_with = open_datastore(path)
+    if made_with != _digest(target.tokenizer, datastore):
+        raise UserError(
+            f"The datastore {Path(path).name} was made with another tokenizer than that of {target.name}."
+        )
+    largest = int(datastore.tokens.max())
+    if largest >= target.vocab_size:
+        raise UserError(
+            f"The datastore {Path(path).name} holds the token {largest}, which {target.name} cannot write."
+        )
+    return datastore
+
+
+def _digest(tokenizer, datastore: Datastore) -> str | None:
+    """None if the datastore holds tokens that the tokenizer lacks."""
+    if int(datastore.tokens.max()) >= len(tokenizer):
+        return None
+    return tokenizer_digest(tokenizer, datastore.tokens)
+
+
+KIND = PartKind("datastore", "datastore", _load)

@@ -1,0 +1,49 @@
+"""Denoisers: block-diffusion drafters that read the target's hidden states."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from engine.errors import UserError
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.model.language_model import LanguageModel
+from engine.model.opening import load_denoiser
+from engine.parts.kinds import PartKind
+
+
+@lru_cache(maxsize=4)
+def open_denoiser(path: str, dtype, device: str) -> DFlashModel:
+    """A denoiser, opened once per process."""
+    try:
+        return load_denoiser(path, dtype, device)
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+        TypeError,
+        RuntimeError,
+        AttributeError,
+        SafetensorError,
+    ) as error:
+        raise UserError(f"There is no diffusion drafter to open at {Path(path).name}.") from error
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> DFlashModel:
+    denoiser = open_denoiser(path, target.dtype, device)  # it computes on the target's states
+    config = denoiser.config
+    fits = config.hidden_size == target.hidden_size
+    if not fits or max(config.target_layer_ids) >= target.layers:
+        raise UserError(
+            f"This diffusion drafter was trained on another target than {target.name}: "
+            "its hidden size or layers do not fit."
+        )
+    if not 0 <= config.mask_token_id < target.embeddings:
+        raise UserError(
+            f"This diffusion drafter masks with the token {config.mask_token_id}, which "
+            f"{target.name} does not have."
+        )
+    return denoiser
+
+
+KIND = PartKind("denoiser", "diffusion drafter", _load)

@@ -1,0 +1,251 @@
+"""The block-diffusion drafter: one denoising pass over a block of masks, conditioned on the target's hidden states.
+
+The shape is that of the published DFlash checkpoints ("DFlash: Block Diffusion for Flash Speculative Decoding", 2026):
+tensor names, `config.json` and the meaning of `target_layer_ids` are theirs, so that a published drafter loads as well.
+Embedding and LM head are borrowed from the target and are not part of the model.
+
+A block has B rows: row 0 is the root (the last committed token, at position L), rows 1 .. B-1 are mask tokens at
+L+1 .. L+B-1. After the final norm and the target's LM head, row i gives the distribution of the token at position L+i.
+The target's features of the tokens at 0 .. L-1 are keys and values in every layer, so they are computed once, cached
+and appended to: the prefix is never read again.
+
+Letters in shapes: H hidden size, n feature layers, T context rows, B block rows, D head size, S sequences, A blocks.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.parts.files import json_object, stored_tensors, write_tensors
+
+MOST_LAYERS = 64
+KeyValue = tuple[Tensor, Tensor]  # k, v: each [Hkv, T, D], normed and rotated already
+
+
+@dataclass
+class DFlashConfig:
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    block_size: int
+    target_layer_ids: tuple[
+        int, ...
+    ]  # features are hidden_states[i + 1]: the outputs of these target layers
+    mask_token_id: int
+    num_target_layers: int = 0
+    max_position_embeddings: int = 1024
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+
+    @classmethod
+    def from_json(cls, path: Path | str) -> DFlashConfig:
+        """Raises ValueError, KeyError, TypeError or AttributeError for a config of another kind."""
+        raw = json_object(Path(path))
+        special = raw.get("dflash_config") or {}
+        rope = raw.get("rope_parameters") or {}
+        found = {
+            **raw,
+            **special,
+            "rope_theta": raw.get("rope_theta") or rope.get("rope_theta", 10000.0),
+        }
+        found.setdefault("head_dim", raw["hidden_size"] // raw["num_attention_heads"])
+        found["target_layer_ids"] = tuple(found["target_layer_ids"])
+        return cls(**{name: found[name] for name in cls.__dataclass_fields__ if name in found})
+
+    def to_json(self) -> str:
+        fields = {
+            n: getattr(self, n)
+            for n in self.__dataclass_fields__
+            if n not in ("target_layer_ids", "mask_token_id")
+        }
+        special = {
+            "target_layer_ids": list(self.target_layer_ids),
+            "mask_token_id": self.mask_token_id,
+        }
+        head = {"architectures": ["DFlashDraftModel"], "model_type": "dflash", "dtype": "float32"}
+        return json.dumps({**head, **fields, "dflash_config": special}, indent=2) + "\n"
+
+
+def rotary(
+    positions: Tensor, head_dim: int, theta: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """cos and sin, each positions.shape + [D]; the halves of a head rotate together, as in Llama."""
+    inverse = theta ** (
+        -torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32) / head_dim
+    )
+    angles = positions.float()[..., None] * inverse
+    angles = torch.cat([angles, angles], dim=-1)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """x [..., heads, rows, D]; cos, sin [..., rows, D]."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos.unsqueeze(-3) + torch.cat([-second, first], dim=-1) * sin.unsqueeze(-3)
+
+
+class DFlashAttention(nn.Module):
+    def __init__(self, config: DFlashConfig):
+        super().__init__()
+        self.head_dim = config.head_dim
+        queries, keys = (
+            config.num_attention_heads * self.head_dim,
+            config.num_key_value_heads * self.head_dim,
+        )
+        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
+        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
+        self.q_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
+        self.k_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """[..., rows, heads * D] -> [..., heads, rows, D]"""
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
+
+    def queries(self, rows: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """rows [..., R, H] -> [..., Hq, R, D]"""
+        return rotate(self.q_norm(self._heads(self.q_proj(rows))), cos, sin)
+
+    def keys_values(self, rows: Tensor, cos: Tensor, sin: Tensor) -> KeyValue:
+        """rows [..., R, H] -> k, v [..., Hkv, R, D]"""
+        keys = rotate(self.k_norm(self._heads(self.k_proj(rows))), cos, sin)
+        return keys, self._heads(self.v_proj(rows))
+
+    def forward(
+        self, rows: Tensor, cos: Tensor, sin: Tensor, context: KeyValue, mask: Tensor | None = None
+    ) -> Tensor:
+        """rows [..., R, H] see the context and all rows, or those that the bool mask [..., 1, R, T + R] allows."""
+        queries = self.queries(rows, cos, sin)
+        keys, values = (
+            torch.cat(pair, dim=-2)
+            for pair in zip(context, self.keys_values(rows, cos, sin), strict=True)
+        )
+        batched = queries.ndim == 4
+        if not batched:
+            queries, keys, values = queries[None], keys[None], values[None]
+        out = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
+        out = out if batched else out[0]
+        return self.o_proj(out.transpose(-2, -3).flatten(-2))
+
+
+class DFlashMLP(nn.Module):
+    def __init__(self, config: DFlashConfig):
+        super().__init__()
+        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class DFlashLayer(nn.Module):
+    def __init__(self, config: DFlashConfig):
+        super().__init__()
+        self.self_attn = DFlashAttention(config)
+        self.mlp = DFlashMLP(config)
+        self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def forward(
+        self, rows: Tensor, cos: Tensor, sin: Tensor, context: KeyValue, mask: Tensor | None = None
+    ) -> Tensor:
+        rows = rows + self.self_attn(self.input_layernorm(rows), cos, sin, context, mask)
+        return rows + self.mlp(self.post_attention_layernorm(rows))
+
+
+class DFlashModel(nn.Module):
+    make_context = None
+    """Makes the contexts of sequences (``engine.methods.shared.block_context``); set by ``engine.model.opening``."""
+
+    def __init__(self, config: DFlashConfig):
+        super().__init__()
+        self.config = config
+        self.fc = nn.Linear(
+            len(config.target_layer_ids) * config.hidden_size, config.hidden_size, bias=False
+        )
+        self.hidden_norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.layers = nn.ModuleList(DFlashLayer(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    @classmethod
+    def from_pretrained(
+        cls, path: Path | str, dtype: torch.dtype = torch.float32, device: str = "cpu"
+    ) -> DFlashModel:
+        """Allocates nothing of the config's sizes before the weights are known to have them. Raises UserError if the
+        weights do not fit into memory, and what ``from_json``, safetensors and torch raise for wrong files."""
+        config = DFlashConfig.from_json(Path(path) / "config.json")
+        if config.num_hidden_layers > MOST_LAYERS:
+            raise ValueError(f"{config.num_hidden_layers} layers are too many")
+        with torch.device("meta"):
+            model = cls(config)
+        model.load_state_dict(stored_tensors(Path(path) / "model.safetensors"), assign=True)
+        return model.to(device=device, dtype=dtype).eval()
+
+    def save_pretrained(self, path: Path | str, dtype: torch.dtype = torch.bfloat16) -> None:
+        """Tensors in `dtype` (half the bytes by default); they load as float32."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_tensors(
+            folder / "model.safetensors",
+            {name: tensor.detach().to(dtype) for name, tensor in self.state_dict().items()},
+        )
+        (folder / "config.json").write_text(self.config.to_json())
+
+    def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin at these positions of the text."""
+        return rotary(
+            positions, self.config.head_dim, self.config.rope_theta, self.norm.weight.dtype
+        )
+
+    def project(self, features: Tensor) -> Tensor:
+        """Target hidden states of the feature layers side by side [..., T, n*H] -> context rows [..., T, H]."""
+        return self.hidden_norm(self.fc(features))
+
+    def context_kv(self, projected: Tensor, positions: Tensor) -> list[KeyValue]:
+        """Context rows [T, H] at positions [T] -> for each layer (k, v), each [Hkv, T, D], ready to be cached."""
+        cos, sin = self.turn(positions)
+        return [layer.self_attn.keys_values(projected, cos, sin) for layer in self.layers]
+
+    def forward_block(
+        self, block_embeddings: Tensor, positions: Tensor, context: list[KeyValue]
+    ) -> Tensor:
+        """Block rows [B, H] at positions [B], over cached context -> hidden [B, H] after the final norm."""
+        cos, sin = self.turn(positions)
+        rows = block_embeddings
+        for layer, keys_values in zip(self.layers, context, strict=True):
+            rows = layer(rows, cos, sin, keys_values)
+        return self.norm(rows)
+
+    def forward(self, features: Tensor, block_embeddings: Tensor, anchors: Tensor) -> Tensor:
+        """Training: many blocks of many sequences at once, equal to `forward_block` on each.
+
+        features [S, T, n*H]; block_embeddings [S, A, B, H]; anchors int [S, A]: the position of each block's root,
+        whose block sees the features before it and its own rows. -> hidden [S, A, B, H]
+        """
+        sequences, blocks, width, _ = block_embeddings.shape
+        projected = self.project(features)
+        length = projected.shape[1]
+        places = torch.arange(length, device=anchors.device).expand(sequences, -1)
+        context = self.context_kv(projected, places)
+        own = torch.arange(blocks, device=anchors.device).repeat_interleave(width)
+        before = places[:, None, :] < anchors[:, own, None]  # [S, A*B, T]
+        same = (own[:, None] == own[None, :]).expand(sequences, -1, -1)  # [S, A*B, A*B]
+        mask = torch.cat([before, same], dim=-1)[:, None]
+        positions = (anchors[..., None] + torch.arange(width, device=anchors.device)).flatten(1)
+        cos, sin = self.turn(positions)
+        rows = block_embeddings.flatten(1, 2)
+        for layer, keys_values in zip(self.layers, context, strict=True):
+            rows = layer(rows, cos, sin, keys_values, mask)
+        return self.norm(rows).unflatten(1, (blocks, width))

@@ -1,0 +1,235 @@
+"""The EAGLE cell: from the target's feature at a position and the token after it, it predicts the next feature.
+
+EAGLE (Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", 2024) and EAGLE-2
+(2024) read the state that feeds the target's head. EAGLE-3 ("EAGLE-3: Scaling up Inference Acceleration of
+Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and reads
+its own states from there on. One class serves both; names of tensors are those of vLLM's ``speculators``.
+
+Row i of a text is the pair of feature i and token i + 1. From it the cell makes the *state* that stands in for
+feature i + 1: a head turns that state into the law of token i + 2, and the state is half of the next pair.
+
+Letters in shapes: H hidden size, Ht the target's, R rows, D head size, V the target's vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers.activations import ACT2FN
+
+from engine.methods.shared.dflash_model import rotate
+from engine.methods.shared.eagle_config import FUSED_LAYERS, EagleConfig
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the
+caller decides what the rows see besides themselves."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Which of the optional tensors a checkpoint has."""
+
+    fc_bias: bool = False
+    attention_bias: bool = False
+    output_bias: bool = False
+    head_norms: bool = False
+    input_norm: bool = False
+    norm: bool = False
+    own_head: bool = False
+    own_embeddings: bool = False
+    own_vocabulary: bool = False
+    readout: bool = False
+
+
+class EagleAttention(nn.Module):
+    def __init__(self, config: EagleConfig, pieces: Pieces, width: int) -> None:
+        """width: of the input rows."""
+        super().__init__()
+        self.head_dim = config.head_dim
+        queries = config.num_attention_heads * config.head_dim
+        keys = config.num_key_value_heads * config.head_dim
+        self.q_proj = nn.Linear(width, queries, bias=pieces.attention_bias)
+        self.k_proj = nn.Linear(width, keys, bias=pieces.attention_bias)
+        self.v_proj = nn.Linear(width, keys, bias=pieces.attention_bias)
+        self.o_proj = nn.Linear(queries, config.hidden_size, bias=pieces.output_bias)
+        if pieces.head_norms:
+            self.q_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps)
+            self.k_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps)
+        else:
+            self.q_norm = self.k_norm = nn.Identity()
+
+    def forward(self, rows: Tensor, turn: tuple[Tensor, Tensor], attend) -> Tensor:
+        """rows [.., R, width] -> [.., R, H]"""
+        queries = rotate(self.q_norm(self._heads(self.q_proj(rows))), *turn)
+        keys = rotate(self.k_norm(self._heads(self.k_proj(rows))), *turn)
+        found = attend(queries, keys, self._heads(self.v_proj(rows)))
+        return self.o_proj(found.transpose(-2, -3).flatten(-2))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """[.., R, heads * D] -> [.., heads, R, D]"""
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
+
+
+class EagleMLP(nn.Module):
+    def __init__(self, config: EagleConfig) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+        self.act = ACT2FN[config.hidden_act]
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.down_proj(self.act(self.gate_proj(rows)) * self.up_proj(rows))
+
+
+class EagleLayer(nn.Module):
+    """A Llama layer. The first one has no input norm (EAGLE-1), or attends on state and embedding side by
+    side, each with a norm of its own (EAGLE-3)."""
+
+    def __init__(self, config: EagleConfig, pieces: Pieces, index: int) -> None:
+        super().__init__()
+        first = index == 0
+        self.fused, self.bare = first and config.fused, first and not config.fused
+        self.norm_before_residual = config.norm_before_residual
+        width = config.hidden_size * (2 if self.fused else 1)
+        self.self_attn = EagleAttention(config, pieces, width)
+        self.mlp = EagleMLP(config)
+        if not self.bare:
+            self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        if self.fused:
+            self.hidden_norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def forward(self, rows: Tensor, embedded: Tensor, turn, attend) -> Tensor:
+        """rows, embedded [.., R, H] -> [.., R, H]"""
+        if self.fused:
+            normed = self.hidden_norm(rows)
+            given = torch.cat([self.input_layernorm(embedded), normed], -1)
+            rows = normed if self.norm_before_residual else rows
+        else:
+            given = rows if self.bare else self.input_layernorm(rows)
+        rows = rows + self.self_attn(given, turn, attend)
+        return rows + self.mlp(self.post_attention_layernorm(rows))
+
+
+class FeatureSampler(nn.Module):
+    """FSPAD (Gui et al., "Boosting Lossless Speculative Decoding via Feature Sampling and Partial Alignment
+    Distillation", 2024): in a wider space, the written token, of which a feature knew only the law, gates what is read
+    of that feature."""
+
+    def __init__(self, width: int, wide: int) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(width, wide, bias=False)
+        self.up_proj = nn.Linear(width, wide, bias=False)
+        self.down_proj = nn.Linear(wide, width, bias=False)
+
+    def forward(self, features: Tensor, embedded: Tensor) -> Tensor:
+        """[.., R, H] each -> [.., R, H]"""
+        return features + self.down_proj(F.silu(self.gate_proj(embedded)) * self.up_proj(features))
+
+
+class EagleCell(nn.Module):
+    """Only the weights; an ``EagleContext`` holds the text read so far.
+
+    Embeddings and head are borrowed from the target if the checkpoint has none.
+    """
+
+    make_context = None
+    """Makes the contexts of texts (``engine.methods.shared.eagle_context``) if there is a faster way than the
+    module's; set by ``engine.model.opening``."""
+
+    def __init__(self, config: EagleConfig, pieces: Pieces | None = None) -> None:
+        super().__init__()
+        pieces = pieces or Pieces(norm=config.fused, own_head=config.fused)
+        self.config, self.pieces = config, pieces
+        hidden, eps = config.hidden_size, config.rms_norm_eps
+        self.embed_tokens = (
+            nn.Embedding(config.vocab_size, hidden) if pieces.own_embeddings else None
+        )
+        fused = FUSED_LAYERS * config.target_hidden_size
+        self.input_norm = nn.RMSNorm(fused, eps=eps) if pieces.input_norm else None
+        self.fc = nn.Linear(fused if config.fused else 2 * hidden, hidden, bias=pieces.fc_bias)
+        self.norm = nn.RMSNorm(hidden, eps=eps) if pieces.norm else None
+        wide = config.sampling_size
+        self.feature_sampler = FeatureSampler(hidden, wide) if wide else None
+        self.readout = nn.Linear(hidden, hidden, bias=False) if pieces.readout else None
+        size = config.draft_vocab_size
+        self.lm_head = nn.Linear(hidden, size, bias=False) if pieces.own_head else None
+        self.layers = nn.ModuleList(
+            EagleLayer(config, pieces, index) for index in range(config.num_hidden_layers)
+        )
+        if pieces.own_vocabulary:
+            self.register_buffer("d2t", torch.zeros(size, dtype=torch.long))
+            self.register_buffer("t2d", torch.zeros(config.vocab_size, dtype=torch.bool))
+        frequencies, self._factor = config.inverse_frequencies()
+        self.register_buffer("_frequencies", torch.tensor(frequencies), persistent=False)
+
+    @property
+    def target_tokens(self) -> Tensor | None:
+        """int64 [draft vocabulary]: the target's token for each of the draft's; None if they are the
+        same."""
+        if not self.pieces.own_vocabulary:
+            return None
+        return self.d2t + torch.arange(len(self.d2t), device=self.d2t.device)
+
+    def turn(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin, each places.shape + [D]; the halves of a head rotate together, as in Llama."""
+        angles = places[..., None].float() * self._frequencies.float()
+        angles = torch.cat([angles, angles], -1)
+        dtype = self.fc.weight.dtype
+        return (angles.cos() * self._factor).to(dtype), (angles.sin() * self._factor).to(dtype)
+
+    def fuse(self, features: Tensor) -> Tensor:
+        """The target's features [.., n*Ht] -> states [.., H], as the cell would have given them."""
+        if not self.config.fused:
+            return features
+        return self.fc(features if self.input_norm is None else self.input_norm(features))
+
+    def forward(
+        self, states: Tensor, embedded: Tensor, turn: tuple[Tensor, Tensor], attend: Attend
+    ) -> Tensor:
+        """Pairs of a state and the embedding of the token after it, each [.., R, H] -> the states
+        [.., R, H] at those tokens."""
+        if self.feature_sampler is not None:
+            states = self.feature_sampler(states, embedded)
+        rows = states if self.config.fused else self.fc(torch.cat([embedded, states], -1))
+        for index, layer in enumerate(self.layers):
+            rows = layer(rows, embedded, turn, partial(attend, index))
+        return rows
+
+    def embed(self, tokens: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
+        """[R] -> [R, H]. borrowed: the target's embeddings."""
+        return borrowed(tokens) if self.embed_tokens is None else self.embed_tokens(tokens)
+
+    def logits(self, states: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
+        """[.., H] -> logits over the draft's own vocabulary, or the target's. borrowed: the target's head.
+
+        With a readout of its own (FSPAD's partial alignment), a state need not be both the next feature and the
+        head's input.
+        """
+        if self.readout is not None:
+            states = states + self.readout(states)
+        normed = states if self.norm is None else self.norm(states)
+        return borrowed(normed) if self.lm_head is None else self.lm_head(normed)
+
+    def named(self, drafted: Tensor) -> Tensor:
+        """Tokens of the draft's own vocabulary -> the target's tokens."""
+        tokens = self.target_tokens
+        return drafted if tokens is None else tokens[drafted]
+
+    def spread(self, logits: Tensor, size: int) -> Tensor:
+        """logits over the draft's vocabulary [.., v] -> over the target's [.., size], -inf for tokens that
+        the draft does not know."""
+        tokens = self.target_tokens
+        if tokens is None and logits.shape[-1] == size:
+            return logits
+        if tokens is None:
+            tokens, logits = torch.arange(size, device=logits.device), logits[..., :size]
+            tokens = tokens[: logits.shape[-1]]
+        wide = logits.new_full((*logits.shape[:-1], size), float("-inf"))
+        return wide.index_copy(-1, tokens, logits)

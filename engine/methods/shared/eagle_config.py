@@ -1,0 +1,201 @@
+"""Shapes of an EAGLE cell, read from the config.json of any published layout.
+
+Layouts: ``eagle`` (EAGLE-1 and 2), ``eagle3`` (the authors' EAGLE-3) and ``speculators`` (vLLM's, with
+``speculators_model_type: eagle3``). Everything that a config leaves open, such as biases and norms, follows from
+the tensors (``engine.methods.eagle.eagle_layout``), because configs are often copies of the target's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from transformers import LlamaConfig
+from transformers.activations import ACT2FN
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+Layout = Literal["eagle", "eagle3", "speculators"]
+UNSTEADY = ("dynamic", "longrope")
+"""Kinds of rotary angles that depend on the length of the text; with them, keys made earlier would be wrong."""
+FUSED_LAYERS = 3
+"""The target's layers that an EAGLE-3 cell fuses."""
+SAMPLING = "feature_sampling_size"
+"""The entry of config.json for the width in which features are sampled (FSPAD)."""
+MOST_NUMBER = 1 << 24
+MOST = {"num_attention_heads": 1024, "head_dim": 4096, "num_hidden_layers": 64}
+"""Largest sizes in a configuration, and ``MOST_NUMBER`` for all others: nothing is made for a larger one."""
+
+
+@dataclass(frozen=True)
+class EagleConfig:
+    """hidden_size H: of the cell. target_hidden_size: of the features. vocab_size: the target's.
+    feature_layers: indices into the target's hidden_states, or () for the usual ones. rope: the
+    config's entries on rotary positions. sampling_size: width in which FSPAD samples features; 0: they are read as
+    they are. norm_before_residual: whether the first layer of an EAGLE-3 cell adds
+    to its normed input. Raises ValueError or TypeError for values that are not numbers."""
+
+    layout: Layout
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    num_hidden_layers: int = 1
+    target_hidden_size: int = 0
+    draft_vocab_size: int = 0
+    rms_norm_eps: float = 1e-6
+    hidden_act: str = "silu"
+    max_position_embeddings: int = 2048
+    norm_before_residual: bool = False
+    feature_layers: tuple[int, ...] = ()
+    rope: Mapping[str, object] = field(default_factory=dict)
+    sampling_size: int = 0
+
+    @property
+    def fused(self) -> bool:
+        """Whether it reads three layers of the target, as EAGLE-3 does, and not only the last state."""
+        return self.layout != "eagle"
+
+    def layers_of(self, target_layers: int) -> tuple[int, ...]:
+        """The indices of the hidden_states that it reads, for a target of L layers: the last one, after
+        the final norm, or for EAGLE-3 usually those that enter layers 2, L / 2 and L - 3."""
+        if not self.fused:
+            return (target_layers,)
+        return self.feature_layers or (2, target_layers // 2, target_layers - 3)
+
+    def inverse_frequencies(self) -> tuple[list[float], float]:
+        """Those of the rotary positions, [head_dim / 2], and the factor on cos and sin. Raises ValueError for positions
+        that a cell cannot have."""
+        llama = LlamaConfig(
+            hidden_size=self.hidden_size,
+            num_attention_heads=self.num_attention_heads,
+            head_dim=self.head_dim,
+            max_position_embeddings=self.max_position_embeddings,
+            rope_parameters={"rope_theta": 10000.0, **self.rope},
+        )
+        kind = llama.rope_parameters["rope_type"]
+        if kind in UNSTEADY:
+            raise ValueError(f"its rotary positions are {kind}, which depend on the text's length")
+        if kind == "default":
+            base, size = float(llama.rope_parameters["rope_theta"]), self.head_dim
+            return [base ** (-place / size) for place in range(0, size, 2)], 1.0
+        if kind not in ROPE_INIT_FUNCTIONS:
+            raise ValueError(f"its rotary positions are of the unknown kind {kind!r}")
+        try:
+            with torch.device("cpu"):  # the cell may be made on meta, which has no numbers
+                frequencies, factor = ROPE_INIT_FUNCTIONS[kind](llama)
+        except (KeyError, TypeError, ArithmeticError) as error:
+            raise ValueError(f"its rotary positions of the kind {kind} are incomplete") from error
+        if 2 * len(frequencies) != self.head_dim:
+            raise ValueError("its rotary positions turn a part of each head only")
+        return frequencies.tolist(), float(factor)
+
+    @classmethod
+    def read(cls, raw: dict, layout: Layout) -> EagleConfig:
+        """From the JSON object of a config of this layout. Raises KeyError, TypeError or ValueError."""
+        inner = raw["transformer_layer_config"] if layout == "speculators" else raw
+        heads, hidden = inner["num_attention_heads"], inner["hidden_size"]
+        found = cls(
+            layout=layout,
+            vocab_size=inner["vocab_size"],
+            hidden_size=hidden,
+            intermediate_size=inner["intermediate_size"],
+            num_attention_heads=heads,
+            num_key_value_heads=inner.get("num_key_value_heads") or heads,
+            head_dim=inner.get("head_dim") or hidden // max(1, heads),
+            num_hidden_layers=1 if layout == "eagle3" else inner.get("num_hidden_layers", 1),
+            target_hidden_size=raw.get("target_hidden_size") or hidden,
+            draft_vocab_size=raw.get("draft_vocab_size") or inner["vocab_size"],
+            rms_norm_eps=float(inner.get("rms_norm_eps", 1e-6)),
+            hidden_act=inner.get("hidden_act", "silu"),
+            max_position_embeddings=inner.get("max_position_embeddings", 2048),
+            norm_before_residual=bool(raw.get("norm_before_residual", False)),
+            feature_layers=_feature_layers(raw),
+            rope=_rope(inner),
+            sampling_size=raw.get(SAMPLING) or 0,
+        )
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Raises ValueError for a size that no cell has."""
+        sizes = (
+            *("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads"),
+            *("num_key_value_heads", "head_dim", "num_hidden_layers", "target_hidden_size"),
+            *("draft_vocab_size", "max_position_embeddings"),
+        )
+        for name in sizes:
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 0 < value <= MOST.get(name, MOST_NUMBER):
+                raise ValueError(f"{name} is {value!r}")
+        wide = self.sampling_size
+        if not isinstance(wide, int) or not 0 <= wide <= MOST_NUMBER or (wide and self.fused):
+            raise ValueError(f"{SAMPLING} is {wide!r}")
+        if self.num_attention_heads % self.num_key_value_heads or self.head_dim % 2:
+            raise ValueError("its heads do not divide")
+        if self.fused and len(self.feature_layers) not in (0, FUSED_LAYERS):
+            raise ValueError(
+                f"it names {len(self.feature_layers)} feature layers, and a cell fuses {FUSED_LAYERS}"
+            )
+        if self.hidden_act not in ACT2FN:
+            raise ValueError(f"hidden_act is {self.hidden_act!r}")
+        if not 0 < self.rms_norm_eps < 1:
+            raise ValueError(f"rms_norm_eps is {self.rms_norm_eps}")
+
+    def write(self) -> dict:
+        """The JSON object of a config of its layout."""
+        inner = {
+            "model_type": "llama",
+            **{name: getattr(self, name) for name in _PLAIN},
+            "rope_parameters": dict(self.rope),
+            "rope_theta": self.rope.get("rope_theta", 10000.0),
+            "attention_bias": False,
+            "tie_word_embeddings": False,
+        }
+        outer = {"norm_before_residual": self.norm_before_residual} if self.fused else {}
+        if self.fused:
+            outer |= {"draft_vocab_size": self.draft_vocab_size}
+        if self.sampling_size:
+            outer[SAMPLING] = self.sampling_size
+        if self.feature_layers:
+            outer["eagle_aux_hidden_state_layer_ids"] = list(self.feature_layers)
+        if self.layout == "speculators":
+            head = {"architectures": ["Eagle3DraftModel"], "speculators_model_type": "eagle3"}
+            return {**head, **outer, "transformer_layer_config": inner}
+        name = "LlamaForCausalLMEagle3" if self.fused else "LlamaForCausalLMEagle"
+        return {"architectures": [name], **inner, **outer, "dtype": "float32"}
+
+
+_PLAIN = (
+    *("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads"),
+    *("num_key_value_heads", "head_dim", "num_hidden_layers", "rms_norm_eps", "hidden_act"),
+    "max_position_embeddings",
+)
+
+
+def _feature_layers(raw: dict) -> tuple[int, ...]:
+    """vLLM's numbers count hidden_states. SGLang's are in ``eagle_config`` and count the layers whose outputs
+    are read: SGLang's [1, 46, 90] are hidden_states 2, 47 and 91, the usual ones for 94 layers."""
+    given, shift = raw.get("eagle_aux_hidden_state_layer_ids"), 0
+    if not given:
+        given = (raw.get("eagle_config") or {}).get("eagle_aux_hidden_state_layer_ids")
+        shift = 1
+    found = tuple(given or ())
+    if not all(isinstance(layer, int) and 0 <= layer < 1024 for layer in found):
+        raise ValueError(f"its feature layers are {list(found)}")
+    return tuple(layer + shift for layer in found)
+
+
+def _rope(inner: dict) -> dict:
+    """The rotary entries of a config of transformers 5 (``rope_parameters``) or of an older one."""
+    given = {**(inner.get("rope_scaling") or {}), **(inner.get("rope_parameters") or {})}
+    if "type" in given:
+        given.setdefault("rope_type", given.pop("type"))
+    theta = given.get("rope_theta") or inner.get("rope_theta") or 10000.0
+    if not isinstance(theta, int | float) or not 0 < theta < math.inf:
+        raise ValueError(f"rope_theta is {theta!r}")
+    return {"rope_type": "default", **given, "rope_theta": float(theta)}

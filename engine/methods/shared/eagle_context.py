@@ -1,0 +1,151 @@
+"""Keys and values of one text in an EAGLE cell, and the rows of a draft tree after them.
+
+A row is a pair: the feature at a place and the token after it. Pairs with the target's own features are
+committed and stay; drafted pairs follow them until the next pairs overwrite them. No step copies
+anything of the text.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.core.expected import Expected
+from engine.core.seen import ReadChain
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.model.cache import CAPACITY, KVCache
+from engine.model.language_model import LanguageModel
+
+MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
+
+
+@dataclass(frozen=True)
+class Read:
+    """Rows that the cell has read: their states [R, H], and logits [R, v] in the cell's own vocabulary after them."""
+
+    states: Tensor
+    logits: Tensor
+
+
+class EagleContext(ABC):
+    """One instance serves one text. Shapes: R rows of this pass, S drafted rows before them, H hidden size."""
+
+    length: int = 0
+    """Number of committed pairs."""
+
+    def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
+        self._cell, self._target = cell, target
+
+    @abstractmethod
+    def read(self, states: Tensor, embedded: Tensor) -> Read:
+        """Commit pairs that follow the committed ones, states and embeddings [R, H]; drafted rows are
+        forgotten. Returns the row of the last pair."""
+
+    @abstractmethod
+    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
+        """Read drafted pairs [R, H], all at one depth of the tree, 0 for the first after the text. seen: bool
+        [R, S + R], the drafted rows that each row sees besides all committed ones; None: all of them."""
+
+    @property
+    def blocks(self) -> Sequence[int]:
+        """Numbers of levels for which ``read_ahead`` and ``grow_ahead`` take less time than as many passes."""
+        return ()
+
+    def expect(self, coming: Expected) -> None:
+        """Prepare, before a text is timed, for reading ahead in a text of this size."""
+
+    def read_ahead(self, states: Tensor, embedded: Tensor, count: int) -> ReadChain:
+        """Like ``read``, and then draft a chain, in which each row is the likeliest token after the row before. Returns
+        ``count`` rows, of which the first is that of the last pair, with their states [count, H] as features."""
+        return self._followed(self.read(states, embedded), 0, count)
+
+    def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
+        """The same from a drafted pair on, a state [H] and an embedding [1, H], if the drafted rows are one chain."""
+        return self._followed(self.grow(state[None], embedded, depth, None), depth + 1, count)
+
+    @abstractmethod
+    def forget(self, drafted: int) -> None:
+        """Keep only the first ``drafted`` drafted rows."""
+
+    def _followed(self, row: Read, depth: int, count: int) -> ReadChain:
+        """This row, and those that follow it, the first of them at this depth."""
+        rows, tokens = [row], []
+        for place in range(count):
+            tokens.append(self._cell.named(rows[-1].logits.argmax(-1)))
+            if place + 1 < count:
+                embedded = self._cell.embed(tokens[-1], self._target.embed)
+                rows.append(self.grow(rows[-1].states, embedded, depth + place, None))
+        states, logits = (
+            torch.cat(parts)
+            for parts in zip(*((one.states, one.logits) for one in rows), strict=True)
+        )
+        return ReadChain(logits, torch.cat(tokens).tolist(), states)
+
+
+def context_of(cell: EagleCell, target: LanguageModel) -> EagleContext:
+    """A fresh context of the kind that ``engine.model.opening`` picked for this cell, else a plain one. target: lends its
+    embeddings and its head."""
+    return (cell.make_context or ModuleContext)(cell, target)
+
+
+class ModuleContext(EagleContext):
+    """Makes passes through the module, in plain torch."""
+
+    def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
+        super().__init__(cell, target)
+        self._cache = KVCache.empty(cell.config.num_hidden_layers, CAPACITY)
+        self._drafted = 0
+
+    @torch.no_grad()
+    def read(self, states: Tensor, embedded: Tensor) -> Read:
+        last = states[-1:]
+        for start in range(0, len(states), MOST_ROWS):
+            part = slice(start, start + MOST_ROWS)
+            rows = len(states[part])
+            self._drafted = 0
+            mask = None
+            if rows > 1:
+                mask = torch.ones(rows, self.length + rows, dtype=torch.bool, device=states.device)
+                mask = mask.tril(self.length)
+            places = torch.arange(self.length, self.length + rows, device=states.device)
+            last = self._through(states[part], embedded[part], places, mask)[-1:]
+            self.length += rows
+        return self._with_logits(last)
+
+    @torch.no_grad()
+    def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
+        mask = None
+        if seen is not None:
+            rows, columns = seen.shape
+            mask = torch.ones(rows, self.length + columns, dtype=torch.bool, device=states.device)
+            mask[:, self.length :] = seen
+        place = torch.full((len(states),), self.length + depth, device=states.device)
+        found = self._through(states, embedded, place, mask)
+        self._drafted += len(states)
+        return self._with_logits(found)
+
+    def forget(self, drafted: int) -> None:
+        self._drafted = drafted
+
+    def _with_logits(self, states: Tensor) -> Read:
+        return Read(states, self._cell.logits(states, self._target.head))
+
+    def _through(
+        self, states: Tensor, embedded: Tensor, places: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        begin = self.length + self._drafted
+        self._cache.reserve(begin + len(states))
+        self._cache.length = begin
+
+        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            keys, values = self._cache.layers[layer].update(keys[None], values[None])
+            return F.scaled_dot_product_attention(
+                queries[None], keys, values, attn_mask=mask, enable_gqa=True
+            )[0]
+
+        return self._cell(states, embedded, self._cell.turn(places), attend)

@@ -1,0 +1,164 @@
+"""The exhibits of an EAGLE draft: its levels, its re-ranking, and how close its features stayed to the true ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from engine.core.drafter import Kept
+from engine.core.exhibits import Curve, Later, Series, Table, Token
+from engine.core.tree import ROOT
+from engine.methods.shared.eagle_tree import Candidates
+
+MOST_ROWS = 6  # of a table; nobody reads a longer one
+BINS = 5  # of confidence
+
+
+def shown_tree(found: Candidates, kept: Sequence[int]) -> list[Later]:
+    """kept: places of the candidates in the tree."""
+    if not len(found):
+        return []
+    return [Later(lambda: _levels(found, kept)), Later(lambda: _ranking(found, kept))]
+
+
+def _levels(found: Candidates, kept: Sequence[int]) -> Table:
+    rows = []
+    for depth in range(1, found.depths[-1] + 1):
+        level = [place for place, one in enumerate(found.depths) if one == depth]
+        stay = [place for place in kept if found.depths[place] == depth]
+        best = max(level, key=lambda place: (found.joint[place], -place))
+        least = min((found.joint[place] for place in stay), default=None)
+        asked = len({found.parents[place] for place in level})
+        rows.append(
+            [
+                depth,
+                asked,
+                len(level),
+                Token(found.tokens[best]),
+                found.joint[best],
+                len(stay),
+                least,
+            ]
+        )
+    columns = ["level", "grown from", "candidates", "most confident", "its joint confidence"]
+    return Table(
+        title="Joint confidence by level",
+        columns=[*columns, "kept", "lowest kept"],
+        rows=rows,
+        note="The confidence of a path is the product of the draft's probabilities along it.",
+    )
+
+
+def _ranking(found: Candidates, kept: Sequence[int]) -> Table:
+    stays = set(kept)
+    rows = [
+        [
+            Token(found.tokens[place]),
+            found.depths[place],
+            found.own[place],
+            found.joint[place],
+            "yes" if place in stays else "no",
+        ]
+        for place in found.best(MOST_ROWS)
+    ]
+    return Table(
+        title="Re-ranking",
+        columns=["token", "level", "confidence", "joint", "kept"],
+        rows=rows,
+        note=f"{len(kept)} of {len(found)} candidates are kept: the most confident of all levels.",
+    )
+
+
+def shown_path(
+    kept: Kept, places: Sequence[int], drafted: Mapping[int, Tensor], true: Tensor
+) -> Curve:
+    """The draft along the kept path: for each token, how near its drafted state came to the true one, how sure
+    the draft was of the token, and how likely the target finds it.
+
+    places: the candidates of the path, the text's last token (ROOT) first. drafted: states [H] by place.
+    true: the true states, [len(places), H].
+    """
+    near: list[float | None] = [None] * len(places)
+    found = [row for row, place in enumerate(places) if drafted.get(place) is not None]
+    if found:
+        drawn = [_numbers(drafted[places[row]]) for row in found]
+        for row, cosine in zip(found, _cosines(drawn, _numbers(true)[found]), strict=True):
+            near[row] = cosine
+    tree = kept.tree
+    sure = [None, *(tree.q[node] for node in kept.path)]
+    likely = [None, *_likely(kept)]
+    return Curve(
+        title="Drafted features along the kept path",
+        x=list(range(len(places))),
+        series=[
+            Series("cosine to the true feature", near),
+            Series("the draft's confidence", sure),
+            Series("the target's p", likely),
+        ],
+        x_label="tokens kept",
+        note="0 is the last token of the text: its feature, too, is drafted until the target has read the token.",
+    )
+
+
+def _numbers(tensor: Tensor) -> np.ndarray:
+    """For NumPy, whose small operations cost less than torch's."""
+    return tensor.detach().float().cpu().numpy()
+
+
+def _cosines(one: Sequence[np.ndarray], other: np.ndarray) -> list[float]:
+    """R vectors [H] and [R, H] -> a cosine for each."""
+    one = np.array(one)
+    products = [np.einsum("rh,rh->r", *pair) for pair in ((one, other), (one, one), (other, other))]
+    return (products[0] / np.sqrt(np.maximum(products[1] * products[2], 1e-16))).tolist()
+
+
+def _likely(kept: Kept) -> list[float | None]:
+    """p of each kept node, from the plain softmax."""
+    if kept.logits is None or not kept.path:
+        return [None] * len(kept.path)
+    tree = kept.tree
+    rows = _numbers(kept.logits)[[tree.parents[node] + 1 for node in kept.path]]
+    weights = np.exp(rows - rows.max(-1, keepdims=True))
+    tokens = [tree.tokens[node] for node in kept.path]
+    return (weights[range(len(tokens)), tokens] / weights.sum(-1)).tolist()
+
+
+class Outcomes:
+    """How often drafted tokens were kept in a text, by the draft's confidence in them."""
+
+    def __init__(self) -> None:
+        self._sure, self._kept, self._count = [0.0] * BINS, [0] * BINS, [0] * BINS
+
+    def count(self, kept: Kept) -> None:
+        """Count the children of the root and of the kept nodes: each of them could have been kept."""
+        tree, path = kept.tree, set(kept.path)
+        for parent in (ROOT, *kept.path):
+            for child in tree.children(parent):
+                own = tree.q[child] or 0.0
+                place = min(int(own * BINS), BINS - 1)
+                self._sure[place] += own
+                self._kept[place] += child in path
+                self._count[place] += 1
+
+    def shown(self) -> list[Later]:
+        """Of the outcomes so far."""
+        if not any(self._count):
+            return []
+        so_far = tuple(map(tuple, (self._sure, self._kept, self._count)))
+        return [Later(lambda: _outcomes(*so_far))]
+
+
+def _outcomes(sure: Sequence[float], kept: Sequence[int], counts: Sequence[int]) -> Curve:
+    filled = [place for place in range(BINS) if counts[place]]
+    mean = [sure[place] / counts[place] for place in filled]
+    share = [kept[place] / counts[place] for place in filled]
+    return Curve(
+        title="Confidence and outcome so far",
+        x=mean,
+        series=[Series("share kept", share), Series("confidence", mean)],
+        x_label="the draft's confidence in a token",
+        y_label="share kept",
+        note=f"Of {sum(counts)} drafted tokens whose parent was kept.",
+    )

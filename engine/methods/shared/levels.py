@@ -1,0 +1,111 @@
+"""Trees that a draft model grows level by level: it reads a whole level in one pass."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.draft_model import DraftModelDrafter
+
+SOURCE = "draft model"
+
+SHAPES = (
+    *("2", "3", "4", "2-1", "2-2", "4-1", "4-2"),
+    *("2-2-1", "2-2-2", "3-1-1", "3-2-1", "3-2-2", "4-2-1"),
+    *("2-1-1-1", "2-2-1-1", "2-2-2-1", "2-2-2-2", "3-1-1-1", "4-1-1-1", "4-2-1-1"),
+    *("2-1-1-1-1", "2-2-1-1-1", "2-2-2-2-2", "3-2-1-1-1", "4-2-1-1-1"),
+)
+"""Children of each node, level by level."""
+
+
+def shape_option(usual: str, help_text: str) -> Option:
+    """Branching factors, one per level."""
+    return Option(
+        "branching", "choice", usual, help_text, choices=SHAPES, label="Branching factors"
+    )
+
+
+class LevelDrafter(DraftModelDrafter):
+    """A drafter that grows its tree level by level.
+
+    The numbers of levels and of children never depend on a token that was drawn under the same
+    parent, unless a subclass says why that is exact.
+    """
+
+    family = "tree"
+
+    @property
+    @abstractmethod
+    def levels(self) -> int:
+        """Levels of a full tree."""
+
+    @abstractmethod
+    def grow(self, tree: DraftTree, parents: Sequence[int], q: Tensor, level: int) -> list[int]:
+        """Draw the children of a level; returns the nodes that the next level grows from.
+
+        q: [len(parents), V], the draft's distribution after each parent. level: 0 below the root.
+        """
+
+    def show(self, tree: DraftTree) -> None:
+        """Add exhibits to a finished tree."""
+
+    def propose(self, context, max_depth):
+        tree, parents = DraftTree(), [ROOT]
+        q = self._reader.read(context)[None]
+        levels = min(self.levels, max_depth)
+        for level in range(levels):
+            parents = self.grow(tree, parents, q, level)
+            if level == levels - 1 or not parents:
+                break
+            q = self._read(tree, parents)
+        self.show(tree)
+        return tree
+
+    def _read(self, tree: DraftTree, nodes: Sequence[int]) -> Tensor:
+        tokens = [tree.tokens[node] for node in nodes]
+        return self._reader.expand(nodes, tokens, [tree.parents[node] for node in nodes])
+
+
+class ShapedDrafter(LevelDrafter):
+    """A tree in which every node of a level has the same number of children."""
+
+    @property
+    def levels(self) -> int:
+        return len(self.branching)
+
+    @property
+    def branching(self) -> list[int]:
+        return [int(count) for count in self.settings["branching"].split("-")]
+
+    def grow(self, tree, parents, q, level):
+        count = self.branching[level]
+        tokens = self.draws(q, count)
+        for row, parent in enumerate(parents):
+            self.place(tree, parent, q[row], tokens[row])
+        return [child for parent in parents for child in tree.children(parent)]
+
+    @abstractmethod
+    def draws(self, q: Tensor, count: int) -> list[list[int]]:
+        """Up to ``count`` different tokens for each row of q [R, V], in the order drawn."""
+
+    @abstractmethod
+    def place(self, tree: DraftTree, parent: int, q: Tensor, tokens: Sequence[int]) -> None:
+        """Put these tokens into the tree. q: [V]."""
+
+
+def favourites(q: Tensor, count: int) -> list[list[int]]:
+    """The ``count`` likeliest tokens of each row of q [R, V], the likeliest first."""
+    best = q.topk(min(count, q.shape[-1]))
+    rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return [[t for t, v in zip(*row, strict=True) if v > 0] for row in rows]
+
+
+def without(q: Tensor, tokens: Sequence[int]) -> Tensor:
+    """q [V] without these tokens, renormalised where anything is left, in float64."""
+    left = q.double().clone()
+    left[torch.as_tensor(tokens, dtype=torch.long)] = 0
+    mass = left.sum()
+    return left / mass if mass > 0 else left

@@ -1,0 +1,218 @@
+"""A visitor's own copy of a draft model, which learns from the tokens that the target refused.
+
+Liu et al., Online Speculative Decoding (2024): where a draft fails, its context and the target's distribution are kept,
+and now and then the draft is distilled on them. The copy starts from the draft that all visitors share, and holds only
+the weights that learn. It is made on the first update, kept in the visitor's memory, and deleted when that memory is
+emptied.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from engine.core.memory import Store
+from engine.errors import UserError
+from engine.model.language_model import LanguageModel
+from engine.model.structure import structure_of
+
+MOST_WEIGHTS = 4 << 20  # bytes of a copy; in a larger draft only the upper layers learn
+MOST_TOKENS = 8192  # in the texts that have failures; the oldest text is dropped first
+LIKELIEST = 16  # tokens kept from each of the target's distributions
+WINDOW = 128  # tokens read in order to learn from the failures among them
+WINDOWS = 2  # per update: one from the newest text, the others from any text
+MOST_POINTS = 64  # in the history
+POINT = 16  # judged tokens per point; doubled each time the history is full
+
+
+@dataclass
+class Passage:
+    """A text and the places where its drafts failed. places: the number of tokens before each refused one. ids, p: the
+    target's likeliest tokens there and their probabilities, [LIKELIEST] each."""
+
+    tokens: list[int]
+    places: list[int] = field(default_factory=list)
+    ids: list[Tensor] = field(default_factory=list)
+    p: list[Tensor] = field(default_factory=list)
+
+    def add(self, place: int, law: Tensor) -> None:
+        """law: [V], the target's distribution."""
+        best = law.topk(min(LIKELIEST, len(law)))
+        self.places.append(place)
+        self.ids.append(best.indices.to("cpu", torch.int32))
+        self.p.append(best.values.float().cpu())
+
+    @property
+    def nbytes(self) -> int:
+        law = self.ids[0].nbytes + self.p[0].nbytes if self.places else 0
+        return 8 * len(self.tokens) + (8 + law) * len(self.places)
+
+    def window(self, last: int) -> tuple[list[int], list[int], Tensor, Tensor]:
+        """Up to WINDOW tokens before failure number ``last``: the tokens, the places among them whose next token was
+        refused, and the ids and p of the target's distributions there, [n, k] each."""
+        end = self.places[last]
+        start = max(0, end - WINDOW)
+        first = next(n for n, place in enumerate(self.places) if place > start)
+        chosen = slice(first, last + 1)
+        inside = [place - 1 - start for place in self.places[chosen]]
+        return (
+            self.tokens[start:end],
+            inside,
+            torch.stack(self.ids[chosen]).long(),
+            torch.stack(self.p[chosen]),
+        )
+
+
+@dataclass
+class History:
+    """Shares of judged tokens that were kept, oldest first, one for every ``width`` judged tokens."""
+
+    width: int = POINT
+    points: list[float] = field(default_factory=list)
+    _kept: int = 0
+    _judged: int = 0
+
+    def see(self, kept: int, judged: int) -> None:
+        self._kept += kept
+        self._judged += judged
+        if self._judged >= self.width:
+            self.points.append(self._kept / self._judged)
+            self._kept = self._judged = 0
+        if len(self.points) > MOST_POINTS:
+            pairs = zip(self.points[::2], self.points[1::2], strict=False)
+            self.points = [(one + other) / 2 for one, other in pairs]
+            self.width *= 2
+
+
+class PrivateDraft(Store):
+    """The private draft of one visitor. model: the learned copy, or the shared draft before anything was learned.
+    version: updates so far. waiting: failures since the last update."""
+
+    def __init__(self, shared: LanguageModel, rate: float) -> None:
+        """rate: how far an update may move a weight, as a share of its size."""
+        self.model, self._shared, self._rate = shared, shared, rate
+        self.version = self.failures = self.waiting = 0
+        self.history = History()
+        self._passages: deque[Passage] = deque()
+        self._learner: Learner | None = None
+        self._random = torch.Generator().manual_seed(0)
+
+    @property
+    def nbytes(self) -> int:
+        learned = 0 if self._learner is None else self._learner.nbytes
+        return learned + sum(passage.nbytes for passage in tuple(self._passages))
+
+    def begin(self, tokens: Sequence[int]) -> Passage:
+        """Start a new text, to which failures will be added."""
+        passage = Passage(list(tokens))
+        self._passages.append(passage)
+        self._forget()
+        return passage
+
+    def _forget(self) -> None:
+        while len(self._passages) > 1 and self._tokens > MOST_TOKENS:
+            self._passages.popleft()
+
+    @property
+    def _tokens(self) -> int:
+        return sum(len(passage.tokens) for passage in self._passages)
+
+    def failed(self, passage: Passage, place: int, law: Tensor) -> None:
+        passage.add(place, law)
+        self.failures += 1
+        self.waiting += 1
+
+    def update(self) -> None:
+        """One step of gradient descent on the failures in a few windows. Does nothing if there are none, or if the
+        step would not be finite."""
+        self.waiting = 0
+        chosen = list(self._chosen())
+        if not chosen:
+            return
+        if self._learner is None:
+            self._learner = Learner(self._shared, self._rate)
+            self.model = self._learner.model
+        self.version += self._learner.learn(chosen)
+        self._forget()
+
+    def _chosen(self) -> Iterator[tuple]:
+        known = [passage for passage in self._passages if passage.places]
+        for place in range(WINDOWS if known else 0):
+            passage = known[-1] if not place else known[self._any(len(known))]
+            newest = len(passage.places) - 1
+            yield passage.window(newest if not place else self._any(newest + 1))
+
+    def _any(self, count: int) -> int:
+        return int(torch.randint(count, (1,), generator=self._random))
+
+
+class Learner:
+    """A copy of a draft with its own weights, as far as they fit. model: the draft with these weights."""
+
+    def __init__(self, shared: LanguageModel, rate: float) -> None:
+        try:
+            self._module = structure_of(shared.model)
+            self._own = own_weights(self._module)
+            self.model = shared.uncompiled(structure_of(self._module))
+        except TypeError as error:
+            raise UserError(f"{shared.name} cannot be copied, so it cannot learn.") from error
+        use_plain_attention(self._module)
+        self._optimizer = torch.optim.Adafactor(self._own, lr=rate, weight_decay=0.0)
+
+    @property
+    def nbytes(self) -> int:
+        states = list(self._optimizer.state.values())
+        kept = [one for state in states for one in list(state.values()) if isinstance(one, Tensor)]
+        return sum(each.nbytes for each in (*self._own, *kept))
+
+    @torch.enable_grad()
+    def learn(self, windows: Sequence[tuple]) -> bool:
+        """One step on the cross-entropy with the target's distributions at all places of these windows, see
+        ``Passage.window``. Tokens that the draft's head lacks are ignored. Returns whether a step was taken: none is if
+        the gradient is not finite."""
+        for weight in self._own:
+            weight.requires_grad_(True)
+        places = sum(len(window[1]) for window in windows)
+        for tokens, inside, ids, p in windows:
+            device = self._own[0].device
+            given = torch.tensor([self.model.readable(tokens)], device=device)
+            logits = self._module(input_ids=given, use_cache=False).logits[0, inside]
+            known = ids < logits.shape[-1]
+            ids, p = (ids * known).to(device), (p * known).to(device)
+            log_q = logits.float().log_softmax(-1).gather(-1, ids)
+            (-(p * log_q).sum() / places).backward()
+        finite = bool(nn.utils.clip_grad_norm_(self._own, 1.0).isfinite())
+        if finite:
+            self._optimizer.step()
+        for weight in self._own:
+            weight.grad = None
+            weight.requires_grad_(False)
+        return finite
+
+
+def own_weights(module: nn.Module, most: int = MOST_WEIGHTS) -> list[nn.Parameter]:
+    """Replace the module's weights by copies, from the top downwards, as far as they fit into ``most`` bytes. A weight
+    that is used in several places stays one weight."""
+    own: dict[int, nn.Parameter] = {}
+    for weight in reversed(list(module.parameters())):
+        if weight.nbytes <= most:
+            most -= weight.nbytes
+            own[id(weight)] = nn.Parameter(weight.detach().clone(), requires_grad=False)
+    for part in module.modules():
+        for name, weight in part._parameters.items():
+            if weight is not None and id(weight) in own:
+                part._parameters[name] = own[id(weight)]
+    return list(own.values())
+
+
+def use_plain_attention(module: nn.Module) -> None:
+    """Set the attention of transformers, which needs none of the engine's masks and has gradients."""
+    for name in ("sdpa", "eager"):
+        try:
+            return module.set_attn_implementation(name)
+        except (ValueError, ImportError):
+            continue

@@ -1,0 +1,80 @@
+"""The common base of drafters with probe rows in the target's pass, which are evaluated after it.
+
+Such a drafter has a part that makes the rows. Of the part it uses ``places``, how many coming tokens the rows
+predict; ``len``, how many rows stand behind a node; ``probes(nodes, size)``, the rows behind some nodes of a tree of
+``size`` nodes; ``rows_behind(index, asked)``, which rows stand behind the index-th of ``asked`` nodes; ``logits``,
+rows -> places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.drafter import Drafter
+from engine.core.sampling import display_distribution
+from engine.core.seen import MOST_PROBES
+from engine.core.tree import ROOT, DraftTree
+from engine.model.language_model import LanguageModel
+
+
+class ProbingDrafter(Drafter):
+    """The probes behind the last kept node predict the tokens after the next one. The next token itself is the
+    target's own, from the same pass."""
+
+    uses_target = True
+
+    def __init__(self, settings, target: LanguageModel, part) -> None:
+        super().__init__(settings)
+        self.target, self.part = target, part
+
+    @classmethod
+    def build(cls, settings, models):
+        (role,) = cls.needs
+        return cls(settings, models.target, models.part(role))
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._marginals: Tensor | None = None  # [K, V] of the next draft's places, on the host
+        self._asked: dict[int, list[int]] = {}  # node with probes -> which of them are its own
+        self._committed = len(start.prompt)
+
+    def observe(self, kept):
+        rows = self._asked.get(kept.path[-1] if kept.path else ROOT)
+        self._marginals = None
+        self._committed = kept.position + len(kept.tokens)
+        if kept.probes is not None and rows:
+            logits = self.part.logits(kept.probes[rows])
+            self._marginals = display_distribution(logits, self.sampling).cpu()
+
+    def _laws(self, context: Sequence[int]) -> Tensor:
+        """[k, V], the laws of the next k places, as far as they were predicted. Forced tokens, which stand at the
+        end of the context, take up the first of the predicted places."""
+        if self._marginals is None:
+            return torch.zeros(0, self.target.vocab_size)
+        return self._marginals[len(context) - self._committed :]
+
+    def _ask_behind(self, tree: DraftTree, nodes: Sequence[int], context: Sequence[int]) -> None:
+        """Put probes behind these nodes, which may include ROOT, as far as they fit into the pass and into the
+        target's context. Earlier nodes take precedence."""
+        deepest = self.target.max_context - len(context) - self.part.places
+        fitting = [node for node in nodes if len(tree.path(node)) <= deepest]
+        fitting = fitting[: MOST_PROBES // len(self.part)]
+        count = len(fitting)
+        self._asked = {
+            node: list(self.part.rows_behind(index, count)) for index, node in enumerate(fitting)
+        }
+        if fitting:
+            tree.probes = self.part.probes(fitting, len(tree))
+
+
+def sure_tokens(marginals: Tensor) -> list[tuple[int, float]]:
+    """The likeliest token of each place of [K, V], and its probability."""
+    best = marginals.max(-1)
+    return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))

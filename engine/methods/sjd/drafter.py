@@ -1,0 +1,100 @@
+"""Speculative Jacobi decoding: the tokens of Jacobi's window are drawn instead of picked.
+
+Teng et al., "Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative Jacobi Decoding"
+(2024). A token of the window was drawn from the law that the target gave its place in the previous pass, behind the
+guesses of that pass; the current pass gives the place a better law. The token is kept with the chance p_new / p_old;
+otherwise the place is drawn from the residual of p_new. This is rejection sampling with the target's own previous
+laws as q.
+
+The places after a refusal are drawn anew from the latest laws. If a token stayed while its place got a new law, it
+would be judged by a law that it was not drawn from, and the output would not follow the target's law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.core.exhibits import Table, Token
+from engine.core.sampling import display_distribution
+from engine.core.tree import DraftTree
+from engine.methods.jacobi.drafter import SHOWN, JacobiDrafter, Place
+
+
+@dataclass
+class DrawnPlace(Place):
+    """law: [V], of the next draw. change: distance in total variation between the last two laws; None before there
+    are two."""
+
+    law: Tensor | None = None
+    change: float | None = None
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the target has not yet given this place a law."""
+        return self.source == "first guess"
+
+    def take(self, law: Tensor) -> None:
+        if self.law is not None:
+            self.change = 0.5 * float((law - self.law).abs().sum())
+        self.law, self.source = law, "target's last law"
+
+
+class SpeculativeJacobiDrafter(JacobiDrafter):
+    key = "sjd"
+    title = "Speculative Jacobi"
+    summary = "Draws a window of tokens from the target's own laws of the pass before."
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def _new_place(self, root):
+        return DrawnPlace(law=self._first_law(root))
+
+    def _draw(self, tree: DraftTree, parent: int, place: DrawnPlace) -> int:
+        """Draw the place anew. At temperature 0 the likeliest token is taken, as in ``jacobi``."""
+        picked = self.sampling.greedy and not place.fresh
+        token = int(place.law.argmax()) if picked else self.chance.draw(place.law)
+        place.guesses.append(token)
+        kind = "one_hot" if self.sampling.greedy else "iid"
+        return tree.draw(parent, token, kind, place.law, place.source)
+
+    def _mend(self, logits: Tensor) -> None:
+        laws = display_distribution(logits, self.sampling).cpu()
+        if len(laws) > len(self._window):
+            self._window.append(DrawnPlace())
+        for place, law in zip(self._window, laws, strict=False):
+            place.take(law)
+
+    def _first_law(self, root: int) -> Tensor:
+        """[V], a law over the prompt's tokens, over all tokens, or on the last token alone."""
+        law = torch.zeros(self._vocabulary)
+        match self.settings["fill"]:
+            case "prompt":
+                law.index_add_(0, torch.tensor(self._prompt), torch.ones(len(self._prompt)))
+            case "vocabulary":
+                law += 1
+            case _:
+                law[root] = 1
+        return law / law.sum()
+
+    def _table(self) -> Table:
+        """The window, and by how much each place's law still changed in the last pass."""
+        rows = []
+        for position, place in enumerate(self._window, start=self._first):
+            latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]
+            empty = [None] * (SHOWN - len(latest))
+            rows.append([position, *latest, *empty, place.change])
+        changes = [place.change for place in self._window if place.change is not None]
+        mean = f"{sum(changes) / len(changes):.2f}" if changes else "not known yet"
+        before = [f"{passes} before" for passes in range(1, SHOWN)]
+        return Table(
+            title="Window of draws",
+            note=f"Change of the laws in the last pass, as total variation: {mean} in the mean; at 0 the window has "
+            "come to rest.",
+            columns=["Position", "Draw", *before, "Change of its law"],
+            rows=rows,
+        )

@@ -1,0 +1,188 @@
+"""A chain from a draft model, at every step of the length with the greatest expected goodput.
+
+Liu et al., Optimizing Speculative Decoding for Serving Large Language Models Using Goodput (2024), SmartSpec.
+Where texts share passes of the target, each text chooses its own length: the one with the most tokens for its share of
+the round, if the others draft the length that is best for all. So a text whose drafts are kept drafts more than others
+do. The length is fixed before the first token is drawn and never depends on the drafted tokens, so the drafter stays
+exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from engine.core.drafter import Kept
+from engine.core.exhibits import Curve, Exhibit, Gauge, Later, Series
+from engine.core.load import Acceptance
+from engine.core.options import Option
+from engine.core.tree import DraftTree
+from engine.methods.shared.draft_model import DraftModelDrafter
+from engine.methods.smartspec.goodput import (
+    Round,
+    best_length,
+    expected_tokens,
+    goodputs,
+    goodputs_alike,
+    worth_a_try,
+)
+from engine.methods.smartspec.retries import Retries
+from engine.methods.smartspec.round_costs import Costs, FixedCosts, MeasuredCosts
+from engine.model.language_model import LanguageModel
+
+FIRST = 3  # tokens drafted where it is not known whether they will be kept
+LONG = 7  # tokens drafted by texts with shared passes to see what drafts cost
+ALONE, SHARED = (FIRST,) * 3, (LONG, LONG, LONG, 0, 0)
+"""Tokens drafted in the first steps where their cost is not known yet: of a text that is alone or shares its passes."""
+UNTIMED = 2  # first steps whose times do not count: a pass of a new shape takes longer
+_COSTS: WeakKeyDictionary[LanguageModel, MeasuredCosts] = WeakKeyDictionary()
+"""By draft model: the costs that all texts with shared passes have in common. They hold times, and nothing of the texts.
+A text that is alone learns its own, so no slow start of another run decides over it."""
+LOADS = (1, 4, 16)  # texts, of the curve that shows where drafting stops paying
+
+
+class SmartSpecDrafter(DraftModelDrafter):
+    key = "smartspec"
+    title = "SmartSpec"
+    family = "chain"
+    summary = "Chooses at every step how many tokens to draft, or none, by their cost and by how many are kept."
+    options = (
+        Option("length", "int", 8, "Most tokens drafted in a step.", 1, 32),
+        Option(
+            "load",
+            "int",
+            0,
+            "Choose as if this many texts like this one shared each pass of the target (0: as many as there are).",
+            0,
+            64,
+            label="Texts in a pass",
+        ),
+        Option(
+            "row_cost",
+            "float",
+            0.0,
+            "Cost of a drafted token, in passes of the target over one token (0: as measured).",
+            0.0,
+            2.0,
+            label="Cost of a drafted token",
+            advanced=True,
+        ),
+    )
+    reads_chains = True
+    trial = {"length": 3, "row_cost": 0.2}
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        super().begin(start)
+        price, asked = self.settings["row_cost"], self.settings["load"]
+        self._costs = FixedCosts(price) if price else self._measured(start.load.shared)
+        shared = asked > 1 or start.load.shared
+        self._opening = () if self._costs.known else SHARED if shared else ALONE
+        self._doubtful = not price and not start.load.shared
+        self._acceptance = Acceptance.as_of(start.load.chances)
+        self._coming = Round.after(start.load, asked, self.settings["length"])
+        self._steps, self._cheap = 0, True
+        self._retries = Retries()
+        self._joint_retries = self._costs.retries if start.load.shared else Retries()
+
+    def propose(self, context, max_depth):
+        most = min(self.settings["length"], max_depth)
+        length = self._length(most)
+        tree = self._chain(context, length) if length else DraftTree()
+        tree.exhibits += self._exhibits(most, length)
+        return tree
+
+    def _measured(self, shared: bool) -> MeasuredCosts:
+        return _COSTS.setdefault(self.draft, MeasuredCosts()) if shared else MeasuredCosts()
+
+    def _length(self, most: int) -> int:
+        if self._steps < len(self._opening):
+            return min(self._opening[self._steps], most)
+        chance = self._acceptance.chance
+        best = best_length(goodputs(chance, most, self._costs, self._coming))
+        if best:
+            return best
+        if self._retries.due and self._cheap:
+            # a few times of one text may all have been slow ones; many texts correct each other
+            if self._doubtful or best_length(goodputs(1.0, most, self._costs, self._coming)):
+                return min(1, most)
+            self._retries.put_off()  # one text's drafts would not pay even if all were kept
+        if self._joint_retries.due:
+            if worth_a_try(most, self._costs, self._coming):
+                return min(FIRST, most)
+            self._joint_retries.put_off()
+        return 0
+
+    def observe(self, kept: Kept):
+        length, accepted = len(kept.tree), len(kept.path)
+        if length:
+            super().observe(kept)
+        self._acceptance.see(accepted, min(accepted + 1, length))
+        self._retries.passed(bool(length))
+        if self._steps >= UNTIMED or (self._steps and (kept.load.shared or not self._opening)):
+            self._costs.see(kept.milliseconds, length, kept.load)
+        self._coming = Round.after(kept.load, self.settings["load"], self.settings["length"])
+        # a draft of this text alone would make the pass longer for all
+        self._cheap = kept.load.drafted or not kept.load.shared
+        self._steps += 1
+
+    def _exhibits(self, most: int, length: int) -> list[Exhibit | Later]:
+        if self._steps < len(self._opening):
+            return []
+        now = Moment(most, length, self._acceptance.chance, self._costs.snapshot(), self._coming)
+        return [Later(now.by_length), Later(now.by_load), Later(now.acceptance)]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The numbers by which a length was chosen."""
+
+    most: int
+    chosen: int
+    chance: float
+    costs: Costs
+    coming: Round
+
+    def by_length(self) -> Curve:
+        found = goodputs(self.chance, self.most, self.costs, self.coming)
+        gain = found[self.chosen] / found[0]
+        return Curve(
+            title="Expected goodput by draft length",
+            note=f"Chosen: length {self.chosen}, with {gain:.2f} times the goodput of no draft."
+            if self.chosen
+            else "Chosen: no draft. No length is expected to pay.",
+            x=range(self.most + 1),
+            series=[Series("this text", found)],
+            x_label="tokens drafted",
+            y_label=f"tokens in {self.costs.unit}",
+            mark=self.chosen,
+        )
+
+    def by_load(self) -> Curve:
+        """The expected goodput by the number of texts like this one in each pass."""
+        tokens = expected_tokens(self.chance, self.most)
+        own = self.coming.context / self.coming.texts
+        each = [goodputs_alike(tokens, self.costs, Round(n, n * own)) for n in LOADS]
+        lengths = [best_length(found) for found in each]
+        crossing = next((n for n, length in zip(LOADS, lengths, strict=True) if not length), None)
+        return Curve(
+            title="Expected goodput by load",
+            note=f"The first load of texts like this one at which drafting does not pay: {crossing}."
+            if crossing
+            else f"Drafting still pays at a load of {LOADS[-1]} texts like this one.",
+            x=LOADS,
+            series=[
+                Series("with the best length", [max(found) for found in each]),
+                Series("without drafts", [found[0] for found in each]),
+            ],
+            x_label="texts in a pass",
+            y_label=f"tokens in {self.costs.unit}",
+            mark=crossing,
+        )
+
+    def acceptance(self) -> Gauge:
+        note = "Share of this text's judged tokens that were kept; older steps count less."
+        return Gauge(title="Drafted tokens kept", note=note, value=self.chance)

@@ -1,0 +1,115 @@
+"""The time of a round: of its pass, by rows and by the tokens before them, and of its drafts, by their lengths."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from threading import Lock
+
+from engine.core.load import Load
+from engine.methods.smartspec.line import Line
+from engine.methods.smartspec.retries import Retries
+
+ROW = 0.05  # guessed cost of a row, in passes over one row
+DRAFT = 0.2  # guessed cost of a drafted token, in the same unit
+KILO = 1000.0  # the context is counted in thousands of tokens
+
+
+@dataclass(eq=False)
+class KnownCosts:
+    """Milliseconds of a round, which may be of several texts at a time. unit: the unit of time. version: how often the
+    costs have changed."""
+
+    reading: Line = field(default_factory=lambda: Line((ROW, 0.0)))
+    drafting: Line = field(default_factory=lambda: Line((1.0,)))
+    rest: float = 0.0
+    version: int = 0
+    unit = "a millisecond"
+
+    def draft(self, length: float) -> float:
+        """Cost of drafting ``length`` tokens."""
+        if not length:
+            return 0.0
+        if not self.drafting.sights:
+            return length * DRAFT * self.reading.weights[0]
+        return self.drafting.hoped(length)
+
+    def verify(self, rows: int, context: float) -> float:
+        """Cost of a pass over ``rows`` rows of all texts."""
+        return self.reading.hoped(rows, context / KILO)
+
+
+@dataclass(eq=False)
+class MeasuredCosts(KnownCosts):
+    """Costs that are fitted to the steps so far."""
+
+    retries: Retries = field(default_factory=Retries)
+    _last: tuple[float, int] = (0.0, 0)
+    _sizes: set[int] = field(default_factory=set)
+    _known_as: KnownCosts | None = None  # the last snapshot
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def known(self) -> bool:
+        """Whether a step with a draft was timed."""
+        return bool(self.reading.sights and self.drafting.sights)
+
+    def see(self, times, length: int, load: Load) -> None:
+        """times: of one text's step, by stage, including the text's share of the pass. Every text of a
+        pass reports the pass; only the first report counts, for the times and for when to try again."""
+        draft, verify = times.get("draft", 0.0), times.get("verify", 0.0)
+        other = sum(times.values()) - draft - verify
+        with self._lock:
+            if self._last != (verify, load.rows):
+                self._last = verify, load.rows
+                self.retries.passed(load.drafted)
+                self.reading.age()
+                self.drafting.age()
+                self._see_pass(verify * load.texts, load)
+            if length:
+                self.drafting.see(draft, length, weight=1 / load.texts)
+            self.version += 1
+            self.rest = self.rest + 0.1 * (other - self.rest) if self.rest else other
+
+    def _see_pass(self, milliseconds: float, load: Load) -> None:
+        if load.shared and load.rows not in self._sizes:
+            self._sizes.add(
+                load.rows
+            )  # the first joined pass of a size takes longer, and does not count
+        else:
+            self.reading.see(milliseconds, load.rows, load.context / KILO)
+
+    def snapshot(self) -> KnownCosts:
+        """The costs as they are now, unaffected by later steps."""
+        if self._known_as is None or self._known_as.version != self.version:
+            lines = copy(self.reading), copy(self.drafting)
+            self._known_as = KnownCosts(*lines, self.rest, self.version)
+        return self._known_as
+
+
+@dataclass(eq=False)
+class FixedCosts:
+    """Given costs, not measured ones: each row of a pass beyond the first costs ``token`` passes over one row,
+    including its draft."""
+
+    token: float
+    rest = 0.0
+    retries = Retries()
+    known = True
+    version = 0
+    unit = "a pass over one row"
+
+    def see(self, times, length: int, load: Load) -> None:
+        """There is nothing to learn."""
+
+    def snapshot(self) -> FixedCosts:
+        return self
+
+    def draft(self, length: float) -> float:
+        return 0.0
+
+    def verify(self, rows: int, context: float) -> float:
+        return 1 + self.token * (rows - 1)
+
+
+Costs = KnownCosts | FixedCosts

@@ -1,0 +1,123 @@
+"""Acceptance heads: they predict from the draft's hidden state how likely a drafted token is to be kept.
+
+Huang et al., SpecDec++: Boosting Speculative Decoding via Adaptive Candidate Lengths (2024). Residual blocks
+x + SiLU(linear(x)) on the draft's state after its final norm, then two numbers: rejected and kept.
+
+The layout of the published checkpoints: ``model.{block}.linear.{weight,bias}`` and, after the D blocks,
+``model.{D}.{weight,bias}`` of shape [2, H]. A head belongs to a draft as well as to a target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.errors import UserError
+from engine.parts.digest import digest_of
+from engine.parts.files import load_published, read_config, read_tensors, write_part
+from engine.parts.kinds import PartKind
+
+NOUN = "acceptance head"
+DRAFT = "draftscope_draft"
+"""The entry of the config that holds the digest of the draft whose states the head reads."""
+WEIGHT = "rejected_weight"
+PUBLISHED_WEIGHT = 6.0
+_BLOCK = re.compile(r"model\.(\d{1,2})\.linear\.(weight|bias)")
+
+
+class AcceptanceHead(nn.Module):
+    """rejected_weight: how many times a rejected token counted in the loss. draft_digest: None if the config names no
+    draft."""
+
+    def __init__(self, layers: int, width: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.out = nn.Linear(width, 2)
+        self.rejected_weight = PUBLISHED_WEIGHT
+        self.draft_digest: str | None = None
+
+    @property
+    def width(self) -> int:
+        return self.out.in_features
+
+    def forward(self, states: Tensor) -> Tensor:
+        """states [..., H] of the draft at drafted tokens -> log-odds [...] of being kept"""
+        for block in self.blocks:
+            states = states + F.silu(block(states))
+        refused, kept = self.out(states).unbind(-1)
+        return kept - refused
+
+    def chance(self, state: Tensor) -> float:
+        """The chance that a token is kept, from its state [H]. Computed by NumPy on the host, which takes a third of
+        torch's time for products as small as these."""
+        (*blocks, out), row = self._arrays, state.float().cpu().numpy()
+        for weight, bias in blocks:
+            added = weight @ row + bias
+            row = row + added / (1 + np.exp(-added))
+        weight, bias = out
+        refused, kept = weight @ row + bias
+        return float(1 / (1 + np.exp(refused - kept)))
+
+    @cached_property
+    def _arrays(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Weights and biases of the blocks and of the last layer, read when the head is first asked for a chance."""
+        layers = (*self.blocks, self.out)
+        pairs = ((layer.weight.detach(), layer.bias.detach()) for layer in layers)
+        return [tuple(each.float().cpu().numpy() for each in pair) for pair in pairs]
+
+    def names(self) -> dict[str, str]:
+        """Published name of each weight -> its name in this module."""
+        kinds, last = ("weight", "bias"), len(self.blocks)
+        found = {
+            f"model.{block}.linear.{kind}": f"blocks.{block}.{kind}"
+            for block in range(last)
+            for kind in kinds
+        }
+        return found | {f"model.{last}.{kind}": f"out.{kind}" for kind in kinds}
+
+    def save(self, folder: Path, about: Mapping) -> None:
+        """about: further fields of the config."""
+        weights = self.state_dict()
+        own = {"hidden_size": self.width, "num_layers": len(self.blocks)}
+        tensors = {name: weights[inner] for name, inner in self.names().items()}
+        write_part(folder, tensors, {**own, WEIGHT: self.rejected_weight, **about})
+
+
+def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None) -> None:
+    """Raises UserError if the head reads the states of a draft other than this one."""
+    found = None if folder is None or not Path(folder).is_dir() else digest_of(folder)
+    named = head.draft_digest
+    if head.width != width or (named is not None and found is not None and named != found):
+        raise UserError(f"The acceptance head was trained for another draft than {name}.")
+
+
+def _load(path: str, target, dtype, device: str) -> AcceptanceHead:
+    folder = Path(path)
+    tensors = read_tensors(folder, NOUN)
+    config = read_config(folder)
+    blocks = {int(found[1]) for name in tensors if (found := _BLOCK.fullmatch(name))}
+    try:
+        last = tensors.get(f"model.{len(blocks)}.weight")
+        if last is None or last.ndim != 2:
+            raise ValueError("its last layer is missing")
+        with torch.device("meta"):
+            head = AcceptanceHead(len(blocks), last.shape[1])
+        load_published(head, head.names(), tensors)
+        head.rejected_weight = float(config.get(WEIGHT, PUBLISHED_WEIGHT))
+        if not 0 < head.rejected_weight < 1e6:
+            raise ValueError(f"its {WEIGHT} is not a positive number")
+    except (ValueError, TypeError) as error:
+        raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
+    named = config.get(DRAFT)
+    head.draft_digest = named if isinstance(named, str) else None
+    return head.to(device).eval().requires_grad_(False)
+
+
+KIND = PartKind("acceptance_head", NOUN, _load)

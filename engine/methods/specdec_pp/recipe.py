@@ -1,0 +1,173 @@
+"""SpecDec++'s acceptance head: how likely the draft's own tokens are to be kept at temperature 1, from its hidden
+states.
+
+The paper's recipe. After every token of a text the draft draws its own token, whose label is the chance min(1, p/q)
+with which the target would keep it. The draft then reads a text mixed from these tokens and a share of the original
+ones, so that prefixes look like those of a run; only the draft's own tokens count. Rejected tokens are rare and count
+several times (weighted binary cross-entropy). Not in the paper: in a share of the texts the draft takes its favourite
+tokens, and the label says whether they are the target's favourites too, as in greedy decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.core.options import Option
+from engine.core.sampling import pick
+from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
+from engine.methods.specdec_pp.part import DRAFT, AcceptanceHead
+from engine.parts.digest import digest_of
+from engine.training.student import Lesson, Student
+
+THRESHOLD, LONGEST = 0.7, 16  # of the drafts that measure the accepted length
+
+
+class Graded(NamedTuple):
+    """Tokens of a mixed text: the head's log-odds of being kept, the true chance, and which tokens count. [S, T]."""
+
+    odds: Tensor
+    chance: Tensor
+    counts: Tensor
+
+
+class AcceptanceStudent(Student):
+    key = "specdec_pp"
+    summary = "an acceptance head on the draft's last state"
+    options = (
+        Option("layers", "int", 3, "Residual blocks.", 0, 8),
+        Option(
+            "rejected_weight",
+            "float",
+            6.0,
+            "Weight of a refused token; a kept one weighs 1.",
+            0.1,
+            100,
+        ),
+        Option("mixing", "float", 0.15, "Share of the text's own tokens.", 0.0, 0.9),
+        Option(
+            "greedy",
+            "float",
+            0.5,
+            "Share of the texts in which the draft takes its favourites, which are kept if they are the target's.",
+            0.0,
+            1.0,
+        ),
+    )
+    muon_rate = 0.005
+
+    def __init__(self, target, settings, draft: PreTrainedModel, draft_digest: str | None) -> None:
+        super().__init__(target, settings)
+        self.draft, self.draft_digest = draft, draft_digest
+
+    @classmethod
+    def of(cls, teacher, settings):
+        return cls(teacher.module, settings, teacher.draft, digest_of(teacher.draft_folder))
+
+    @property
+    def logit_sets(self) -> int:
+        return 3  # the draft's, read twice, and q
+
+    @property
+    def feature_layers(self):
+        return (self.config.num_hidden_layers,)
+
+    def start(self) -> AcceptanceHead:
+        width = self.draft.config.get_text_config(decoder=True).hidden_size
+        head = AcceptanceHead(self.settings["layers"], width)
+        head.rejected_weight = self.settings["rejected_weight"]
+        head.draft_digest = self.draft_digest
+        return head
+
+    def loss(self, part: AcceptanceHead, lesson: Lesson) -> Tensor:
+        odds, chance, counts = self.graded(part, lesson, self._of_favourites(lesson.index))
+        weight = self.settings["rejected_weight"]
+        refused = weight * (1 - chance) * counts
+        kept = chance * counts
+        total = refused * F.softplus(odds) + kept * F.softplus(-odds)
+        return total.sum() / (refused.sum() + kept.sum()).clamp(min=1e-6)
+
+    def graded(self, part: AcceptanceHead, lesson: Lesson, favourites: bool = False) -> Graded:
+        """favourites: of a text in which the draft takes its favourites."""
+        mixed, chance, counts = self._mixed(lesson, favourites)
+        return Graded(part(self._read(mixed)[1]), chance, counts)
+
+    @torch.no_grad()
+    def _mixed(self, lesson: Lesson, favourites: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """The text that the draft reads, and for each token its chance of being kept and whether it counts. [S, T]. The
+        first token is not drafted."""
+        noise = torch.Generator().manual_seed(lesson.index)
+        q, _ = self._read(lesson.tokens)
+        q, p = q[:, :-1].float().softmax(-1), lesson.logits[:, :-1].float().softmax(-1)
+        size = min(p.shape[-1], q.shape[-1])  # the same vocabulary, padded to different sizes
+        uniform = torch.rand(q.shape[:-1], generator=noise, dtype=torch.float64).to(q.device)
+        if favourites:
+            drawn = q[..., :size].argmax(-1, keepdim=True)
+            ratio = (p[..., :size].argmax(-1, keepdim=True) == drawn).float()
+        else:
+            drawn = pick(q[..., :size], uniform)[..., None]
+            ratio = p.gather(-1, drawn) / q.gather(-1, drawn).clamp(min=1e-12)
+        own = torch.rand(drawn.shape[:-1], generator=noise).to(q.device) < self.settings["mixing"]
+        following = torch.where(own, lesson.tokens[:, 1:], drawn[..., 0])
+        chance = F.pad(ratio[..., 0].clamp(max=1.0), (1, 0))
+        counts = F.pad(lesson.counted[:, 1:] & ~own, (1, 0))
+        return torch.cat([lesson.tokens[:, :1], following], -1), chance, counts
+
+    def _of_favourites(self, index: int) -> bool:
+        """Whether a lesson is about greedy decoding; the share of such lessons is spread evenly over all of them."""
+        share = self.settings["greedy"]
+        return int((index + 1) * share) > int(index * share)
+
+    @torch.no_grad()
+    def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """logits [S, T, V], last hidden states [S, T, H] of the draft."""
+        found = self.draft(input_ids=tokens, use_cache=False, output_hidden_states=True)
+        return found.logits, found.hidden_states[-1]
+
+    def accepted(self, part: AcceptanceHead, lesson: Lesson) -> Tensor:
+        """Greedy chains that end as the drafter's do; as long as they are right, the draft reads the text itself."""
+        logits, states = self._read(lesson.tokens)
+        following = F.pad(lesson.tokens[:, 1:], (0, 1), value=-1)
+        right = logits.argmax(-1) == following
+        chance = F.pad(part(states).sigmoid()[:, 1:], (0, 1))  # of the token after this one
+        count, alive = torch.zeros_like(lesson.tokens), torch.ones_like(right)
+        all_kept = torch.ones_like(chance)
+        for place in range(LONGEST):
+            alive = alive & _later(right, place)
+            count += alive
+            all_kept = all_kept * _later(chance, place)
+            alive = alive & (1 - all_kept <= THRESHOLD)
+        return count
+
+    def measured(self, part: AcceptanceHead, lessons: Iterable[Lesson]) -> dict:
+        """For the tokens drawn on these texts: how many fall into each tenth of the predicted chances, and which share
+        of them is kept."""
+        curve, mean = CalibrationCurve(), []
+        for lesson in lessons:
+            odds, chance, counts = self.graded(part, lesson)
+            places = counts.bool()
+            predicted, true = odds.sigmoid()[places].tolist(), chance[places].tolist()
+            curve.see(zip(predicted, true, strict=True))
+            mean += true
+        return {
+            "kept_at_temperature_1": round(sum(mean) / max(1, len(mean)), 4),
+            "calibration": [None if one is None else round(one, 3) for one in curve.shares()],
+            "calibration_counts": curve.counts,
+        }
+
+    def save(self, part: AcceptanceHead, folder: Path, about: Mapping) -> None:
+        part.save(folder, {DRAFT: self.draft_digest, **about})
+
+
+def _later(rows: Tensor, places: int) -> Tensor:
+    """rows [S, T] moved forward by ``places``; False or 0 beyond the end."""
+    return F.pad(rows[:, places:], (0, min(places, rows.shape[1])))
+
+
+STUDENT = AcceptanceStudent

@@ -1,0 +1,134 @@
+"""A small model writes a whole reasoning step; a large one grades the step, and rewrites it if the grade is low.
+
+Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025). A step is a line
+of a worked sum, or a sentence. It is drafted as one chain, which the large model reads in one pass. The rule
+``engine.methods.specreason.rule`` keeps the whole step or nothing. After a refusal nothing is drafted until the large
+model has ended its own step.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from engine.core.exhibits import Gauge
+from engine.core.options import Option
+from engine.core.seen import Probes
+from engine.core.tree import DraftTree
+from engine.errors import UserError
+from engine.methods.shared.draft_model import DraftModelDrafter
+from engine.methods.shared.reasoning import ENDINGS, Steps
+from engine.model.language_model import LanguageModel
+
+QUESTION = "\nGrade the last step from 0 to 9: "
+GRADES = "0123456789"
+
+
+class SpecReasonDrafter(DraftModelDrafter):
+    """The token that ends a drawn step stays in the step, so no drawn token is dropped. Under an exact rule, which
+    may keep a part of the step, the drafter is therefore exact."""
+
+    key = "specreason"
+    title = "Steps by a small model, SpecReason"
+    family = "chain"
+    summary = "A small model writes whole reasoning steps, which a large one grades and may rewrite: lossy."
+    options = (
+        Option(
+            "ending",
+            "choice",
+            "sentence",
+            "Where a step ends: at a line break, or at a full stop, too.",
+            choices=tuple(ENDINGS),
+            label="A step ends with a",
+        ),
+        Option("length", "int", 40, "Most tokens of a step.", 1, 64, label="Longest step"),
+        Option(
+            "score",
+            "choice",
+            "likelihood",
+            "How a step is graded: by its likelihood, or by asking the large model for a digit, as in the paper.",
+            choices=("likelihood", "question"),
+            label="Graded by",
+        ),
+    )
+    uses_target = True
+    default_verifier = default_greedy_verifier = "specreason"
+    reads_chains = True
+    trial = {"length": 2}
+
+    def __init__(self, settings, draft, vocabulary, target: LanguageModel) -> None:
+        super().__init__(settings, draft, vocabulary)
+        self.target = target
+
+    @classmethod
+    def build(cls, settings, models):
+        target = models.target
+        if settings["score"] == "question" and asked(target) is None:
+            raise UserError(
+                f"{target.name} has no single token for each digit, so it cannot be asked for a grade."
+            )
+        return cls(settings, models.part("draft"), target.vocab_size, target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        super().begin(start)
+        target = self.target
+        self._steps = Steps(target.tokenizer, self.settings["ending"], target.end_tokens)
+        self._rewritten: list[int] | None = None  # of the step that the large model is writing
+        self._written = {"small": 0, "large": 0}
+        asks = self.settings["score"] == "question"
+        self._question = asked(self.target) if asks else None
+
+    def propose(self, context, max_depth):
+        if self._rewritten is not None:
+            return DraftTree()
+        length = min(self.settings["length"], max_depth)
+        tree = self._chain(context, length, lambda tree: not self._steps.ended(tree.tokens))
+        self._ask(tree, len(context))
+        return tree
+
+    def _ask(self, tree: DraftTree, length: int) -> None:
+        """Put the question behind the step, where the context has room for it. length: of the text."""
+        if self._question is None:
+            return
+        rows, choices = self._question
+        first = len(tree)
+        if length + first + len(rows) <= self.target.max_context:
+            read = torch.tensor(self.target.readable(rows), device=self.target.device)
+            parents = range(first - 1, first + len(rows) - 1)
+            tree.probes = Probes.embedded(self.target.embed(read), parents, choices=choices)
+
+    def observe(self, kept):
+        super().observe(kept)
+        small = len(kept.path) + (kept.final == "none")
+        self._written["small"] += small
+        self._written["large"] += len(kept.tokens) - small
+        if len(kept.tree) and not small:
+            self._rewritten = []
+        if self._rewritten is not None:
+            self._rewritten += kept.tokens
+            long = len(self._rewritten) >= self.settings["length"]
+            if long or self._steps.ended(self._rewritten):
+                self._rewritten = None
+        kept.tree.exhibits.append(share_written(self._written))
+
+
+def asked(model: LanguageModel) -> tuple[list[int], list[int]] | None:
+    """The tokens of the question, and those of its answers; None if a grade is not a single token."""
+    if model.tokenizer is None:
+        return None
+    question = model.tokenizer(QUESTION, add_special_tokens=False)["input_ids"]
+    answers = [model.tokenizer(one, add_special_tokens=False)["input_ids"] for one in GRADES]
+    single = all(len(one) == 1 for one in answers) and len({one[0] for one in answers}) == 10
+    return (question, [one[0] for one in answers]) if single else None
+
+
+def share_written(written: dict[str, int]) -> Gauge:
+    """written: tokens by "small" and "large"."""
+    return Gauge(
+        title="Share of the text written by the small model",
+        note="Lossy: what it wrote need not be what the large model would have written.",
+        value=written["small"] / max(1, sum(written.values())),
+    )

@@ -1,0 +1,134 @@
+"""Keep a reasoning step as a whole when its grade is high enough: lossy.
+
+Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025).
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from engine.core.exhibits import Gauge, Table, Token
+from engine.core.options import Option
+from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
+from engine.core.tree import ROOT, DraftTree
+from engine.rules.near_enough import allowed_nodes, law_shown
+
+BEST = 9
+
+
+class StepGrade(Verifier):
+    """The first branch of the tree is one step. If its grade, from 0 to 9, reaches the threshold, the step is kept
+    and the small model goes on, so there is no final token. Otherwise the whole step is dropped and the large model
+    goes on. Forced tokens, for which the constraint leaves no choice, stand before the step and are always kept.
+
+    If the pass asked the large model for a digit (``engine.methods.specreason.drafter``), the grade is the mean of the
+    digits, weighted by their probabilities, as in the authors' code. Otherwise it is nine times the geometric mean
+    of the probabilities that the large model gives the step's tokens. A step with a token that the constraint on
+    the text forbids has the grade 0.
+
+    Judgements show p of every token of the step (at temperature 0 the plain softmax); accept is 1 or 0 for all of
+    them, and no coin is tossed.
+    """
+
+    key = "specreason"
+    title = "Graded steps (lossy)"
+    summary = "keeps a whole reasoning step if the target grades it high enough; lossy: the target would have written others"
+    options = (
+        Option(
+            "threshold",
+            "float",
+            7.0,
+            "Least grade, of 9, with which a step is kept (0: every step).",
+            0.0,
+            float(BEST),
+            label="least grade",
+        ),
+    )
+    exact_kinds = frozenset()
+    sentences = {
+        "step.kept": "{token} has p = {p}; its step as a whole was graded high enough and stays. (A lossy rule: the "
+        "target might have written another one.)",
+        "step.refused": "{token} has p = {p}; its step as a whole was graded too low, and the target writes it again.",
+        "recovered": "The step was refused, and the target began it again with {final}.",
+        "bonus": "The target wrote its own token here: {final}.",
+    }
+
+    def judge(self, case: Case) -> Verdict:
+        tree = case.tree
+        forced, step = _parted(tree)
+        p, best = law_shown(case), self.settings["threshold"]
+        found = [float(p[tree.parents[node] + 1, tree.tokens[node]]) for node in step]
+        grade = self._grade(case, step, found)
+        kept = bool(step) and grade >= best
+        judgements = [Judgement(node, "step", 1.0, None, 1.0, None) for node in forced] + [
+            Judgement(node, "step", one, None, float(kept), None)
+            for node, one in zip(step[: None if kept else 1], found, strict=False)
+        ]
+        accepted = [*forced, *step] if kept else forced
+        place = forced[-1] if forced else ROOT
+        return Verdict(
+            accepted=accepted,
+            status=statuses(len(tree), accepted, judgements),
+            judgements=judgements,
+            final_token=case.chance.draw(case.p[place + 1], case.position + len(forced)),
+            final="none" if kept else "recovered" if step else "bonus",
+            walk=[ROOT, *accepted],
+            exhibits=[self._shown(grade, _asked(case)), _table(tree, step, found, kept)]
+            if step
+            else [],
+        )
+
+    def _grade(self, case: Case, step: list[int], found: list[float]) -> float:
+        if not step or not all(allowed_nodes(case)[node] for node in step):
+            return 0.0
+        if _asked(case):
+            return mean_digit(case.probes[-1], case.tree.probes.choices)
+        logs = [math.log(one) if one > 0 else -math.inf for one in found]
+        return BEST * math.exp(sum(logs) / len(logs))
+
+    def _shown(self, grade: float, by_answer: bool) -> Gauge:
+        threshold = self.settings["threshold"]
+        how = "By the large model's answer." if by_answer else "By the likelihood of the step."
+        stays = grade >= threshold
+        return Gauge(
+            title="Grade of the step",
+            note=f"{how} High enough: it stays."
+            if stays
+            else f"{how} Too low: the large model writes it.",
+            value=grade,
+            maximum=BEST,
+            mark=threshold,
+        )
+
+
+def _asked(case: Case) -> bool:
+    """Whether the pass asked the large model for a digit."""
+    probes = case.tree.probes
+    return probes is not None and bool(probes.choices) and case.probes is not None
+
+
+def mean_digit(logits: Tensor, choices) -> float:
+    """logits [V] where an answer is expected; choices: the tokens of 0, 1 ... 9."""
+    shares = logits[list(choices)].double().softmax(-1).tolist()
+    return sum(digit * share for digit, share in enumerate(shares))
+
+
+def _parted(tree: DraftTree) -> tuple[list[int], list[int]]:
+    """The first branch: its forced tokens, and the step behind them."""
+    branch, place = [], ROOT
+    while children := tree.children(place):
+        place = children[0]
+        branch.append(place)
+    return branch[: tree.forced], branch[tree.forced :]
+
+
+def _table(tree: DraftTree, step: list[int], found: list[float], kept: bool) -> Table:
+    rows = [[Token(tree.tokens[node]), one] for node, one in zip(step, found, strict=True)]
+    return Table(
+        title="The step that the small model wrote",
+        note="Lossy: it stays as a whole." if kept else "It was thrown away as a whole.",
+        columns=["token", "large model's p"],
+        rows=rows,
+    )

@@ -1,0 +1,150 @@
+"""The small model thinks, and hands over to the large one where its words say that it needs help.
+
+Yang et al., "Speculative Thinking: Enhancing Small-Model Reasoning with Large Model Guidance at Inference Time"
+(2025). At the beginning of each step the small model looks some tokens ahead. Where these hold a cue, they are thrown
+away and the large model writes instead: a few tokens where the small one affirms or reflects, more where it wants to
+verify or has reflected too often. All other tokens are the small model's, unchecked.
+
+Left out: the sentence that the authors put into the text before they help a model that reflects too often.
+"""
+
+from __future__ import annotations
+
+from engine.core.exhibits import Words
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.draft_model import DraftModelDrafter
+from engine.methods.shared.reasoning import COLUMN_CUES, CUES, ENDINGS, Steps, cue_in
+from engine.methods.specreason.drafter import share_written
+
+KINDS = {"words": (CUES,), "columns": (COLUMN_CUES,), "both": (CUES, COLUMN_CUES)}
+SHOWN = 6  # hand-overs
+
+
+class SpeculativeThinkingDrafter(DraftModelDrafter):
+    """Proposes one unchecked token while the small model thinks, and otherwise nothing (``engine.core.switching``)."""
+
+    key = "speculative_thinking"
+    title = "Speculative Thinking"
+    family = "chain"
+    summary = "A small model thinks, unchecked, and hands over to a large one at cues in its words: lossy."
+    options = (
+        Option(
+            "cues",
+            "choice",
+            "both",
+            "Words that hand over: the authors', those of worked sums in columns, or both.",
+            choices=tuple(KINDS),
+            label="Cues",
+        ),
+        Option(
+            "ending",
+            "choice",
+            "sentence",
+            "Where a step ends: at a line break, or at a full stop, too.",
+            choices=tuple(ENDINGS),
+            label="A step ends with a",
+        ),
+        Option("ahead", "int", 12, "Tokens that are searched for a cue at the beginning of a step.", 1, 64),
+        Option("taken", "int", 20, "Tokens that the large model writes after a cue.", 1, 256),
+        Option(
+            "verifying",
+            "int",
+            40,
+            "Tokens that it writes where the small model wants to verify, or reflects too often.",
+            1,
+            512,
+        ),
+        Option(
+            "patience",
+            "int",
+            15,
+            "Reflections after which the large model takes over for longer.",
+            1,
+            100,
+            advanced=True,
+        ),
+    )  # fmt: skip
+    loop = "switching"
+    reads_chains = True
+    trial = {"ahead": 2, "taken": 2, "verifying": 3}
+
+    def __init__(self, settings, draft, vocabulary, tokenizer, end_tokens) -> None:
+        super().__init__(settings, draft, vocabulary)
+        self.tokenizer, self.end_tokens = tokenizer, end_tokens
+
+    @classmethod
+    def build(cls, settings, models):
+        target = models.target
+        draft, ends = models.part("draft"), target.end_tokens
+        return cls(settings, draft, target.vocab_size, target.tokenizer, ends)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"unseen"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._steps = Steps(self.tokenizer, self.settings["ending"], self.end_tokens)
+        self._step: list[int] = []  # tokens of the step so far
+        self._large = 0  # tokens that the large model still has to write
+        self._ready = DraftTree()  # tokens looked ahead
+        self._used = 0  # how many of them were proposed
+        self._reflections = 0
+        self._written = {"small": 0, "large": 0}
+        self._handed: list[list] = []
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        if not self._large and not self._step:
+            self._look_ahead(context)
+        if self._large:
+            return tree
+        if self._used == len(self._ready):
+            self._see(context, 1)
+        node = self._used
+        (drawn,) = self._ready.draws[node - 1]
+        law = None if drawn.law is None else self._ready.laws[drawn.law]
+        tree.draw(ROOT, self._ready.tokens[node], drawn.kind, law, "draft model")
+        self._used += 1
+        return tree
+
+    def _see(self, context, count: int) -> None:
+        self._ready = self._chain(
+            context, count, lambda tree: not self._steps.ended([*self._step, *tree.tokens])
+        )
+        self._used = 0
+        self._reader.keep([])  # these rows are read again once the text has come so far
+
+    def _look_ahead(self, context) -> None:
+        """Decide at the beginning of a step which model writes it."""
+        self._see(context, min(self.settings["ahead"], self.max_context - len(context)))
+        found = None
+        for kinds in KINDS[self.settings["cues"]]:
+            found = found or cue_in(self._steps.text(self._ready.tokens), kinds)
+        if found is None:
+            return
+        kind, cue = found
+        self._reflections += kind == "reflection"
+        often = self._reflections >= self.settings["patience"]
+        self._reflections = 0 if often else self._reflections
+        longer = often or kind == "verification"
+        self._large = self.settings["verifying" if longer else "taken"]
+        self._ready, self._used = DraftTree(), 0
+        said = "reflected too often" if often else kind
+        self._handed.append([f"From token {len(context)}: {said}, by the cue “{cue}”."])
+
+    def observe(self, kept):
+        small = kept.logits is None
+        self._written["small" if small else "large"] += len(kept.tokens)
+        if not small:
+            self._large -= 1
+        self._step += kept.tokens
+        if self._steps.ended(self._step):
+            self._step = []
+            self._ready, self._used = DraftTree(), 0
+        kept.tree.exhibits.append(share_written(self._written))
+        if self._handed:
+            kept.tree.exhibits.append(
+                Words(title="Hand-overs to the large model", lines=self._handed[-SHOWN:])
+            )

@@ -1,0 +1,110 @@
+"""Copy where the text repeats itself; elsewhere let a draft model write ahead.
+
+The hybrid form of SuffixDecoding (Oliaro et al., NeurIPS 2025): at every step the score of the suffix tree, which is the
+expected number of its tokens that are kept, is compared with a threshold. At or above it the tree is drafted; below it
+another drafter drafts. That is the chain of a small draft model here, and EAGLE-3 in the paper. The draft model
+reads copied tokens when it drafts again.
+"""
+
+from __future__ import annotations
+
+from engine.core.drafter import Drafter
+from engine.core.exhibits import Gauge
+from engine.core.options import Option, resolve
+from engine.methods.chain.drafter import ChainDrafter
+from engine.methods.suffix.drafter import EARLIER_TEXTS, Branches, SuffixDrafter, drafted
+
+
+class SuffixHybridDrafter(Drafter):
+    key = "suffix_hybrid"
+    title = "Suffix decoding and draft model"
+    family = "retrieval"
+    summary = "Copies where the text repeats itself; elsewhere a draft model writes ahead."
+    needs = ChainDrafter.needs
+    learns = True
+    reads_chains = True
+    options = (
+        ChainDrafter.options[0],
+        Option(
+            "threshold",
+            "float",
+            10.0,
+            "Copied tokens are drafted where at least this many of them are expected to be kept.",
+            0.0,
+            64.0,
+            label="Threshold",
+        ),
+        Option("copied", "int", 12, "Most tokens copied in a step.", 1, 64, label="Copied tokens"),
+        Option(
+            "factor",
+            "float",
+            2.0,
+            "Most copied tokens for each token that matches.",
+            0.0,
+            8.0,
+            label="Trust",
+            advanced=True,
+        ),
+        EARLIER_TEXTS,
+    )
+    size_option, usual_size = ChainDrafter.size_option, ChainDrafter.usual_size
+    trial = {"length": 2, "threshold": 1.0}
+
+    def __init__(self, settings, copies: SuffixDrafter, model: ChainDrafter) -> None:
+        super().__init__(settings)
+        self._copies, self._model = copies, model
+        self._copied = False  # in the running step
+        self.max_context = model.max_context
+
+    @classmethod
+    def build(cls, settings, models):
+        copying = {name: settings[name] for name in ("factor", "earlier_texts")}
+        copying |= {"budget": settings["copied"], "offset": 0}
+        drafting = {"length": settings["length"]}
+        made = (
+            part.build(resolve(part.key, part.options, given), models)
+            for part, given in ((SuffixDrafter, copying), (ChainDrafter, drafting))
+        )
+        return cls(settings, *made)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return SuffixDrafter.kinds(sampling) | ChainDrafter.kinds(sampling)
+
+    def begin(self, start):
+        super().begin(start)
+        self._copies.begin(start)
+        self._model.begin(start)
+
+    def propose(self, context, max_depth):
+        best = self._copies.best(context, max_depth)
+        self._copied = best is not None and best.score >= self.settings["threshold"]
+        tree = drafted(best) if self._copied else self._model.propose(context, max_depth)
+        tree.exhibits.append(self._shown(best))
+        return tree
+
+    def observe(self, kept):
+        self._copies.observe(kept)
+        if not self._copied:
+            self._model.observe(kept)
+
+    def passes(self):
+        return self._model.passes()
+
+    def close(self):
+        self._copies.close()
+
+    def _shown(self, best: Branches | None) -> Gauge:
+        if best is None:
+            note = "The end of the text stands nowhere before, so the draft model drafts."
+        else:
+            who = "they are drafted" if self._copied else "the draft model drafts"
+            note = f"The last {best.match.length} tokens match; from the mark on, copies are drafted. Here {who}."
+        return Gauge(
+            title="Copied tokens expected to be kept",
+            value=0.0 if best is None else best.score,
+            maximum=float(max(self.settings["copied"], self.settings["threshold"])),
+            mark=self.settings["threshold"],
+            unit="tokens",
+            note=note,
+        )

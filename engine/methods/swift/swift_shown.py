@@ -1,0 +1,26 @@
+"""The exhibits of a SWIFT step: the layers that draft, and how well they do."""
+
+from __future__ import annotations
+
+from engine.core.exhibits import Exhibit, Gauge, Layer, Layers
+from engine.model.layers import ATTENTION, MLP
+
+
+def shown(layers: int, skipped: frozenset, matchness: float, tried: int) -> list[Exhibit]:
+    """layers: of the target. skipped: pairs of a layer and a sublayer. tried: skip sets so far."""
+    return [
+        Layers(
+            title="Layers that draft", layers=[_layer(layer, skipped) for layer in range(layers)]
+        ),
+        Gauge(
+            title="Matchness of the best skip set",
+            value=matchness,
+            note=f"Skip sets tried: {tried}.",
+        ),
+    ]
+
+
+def _layer(layer: int, skipped: frozenset) -> Layer:
+    missing = [part for part in (ATTENTION, MLP) if (layer, part) in skipped]
+    label = f"without {missing[0]}" if len(missing) == 1 else ""
+    return Layer("skipped" if len(missing) == 2 else "run", label=label)

@@ -1,0 +1,164 @@
+"""Reuse the candidates that the target considered but did not write.
+
+Token Recycling (Luo et al., Turning Trash into Treasure: Accelerating Inference of Large Language
+Models with Token Recycling, 2024): every pass of the target gives, after each token it reads, the k
+most probable next tokens. They are written into that token's row of an adjacency matrix, whether the
+token was kept or refused. The next draft is read off the matrix: breadth first from the root, through
+a tree of fixed shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.drafter import tree_size
+from engine.core.exhibits import Gauge, Table, Token
+from engine.core.memory import Store
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.fixed_shape import Shape, cheapest_shape
+from engine.methods.shared.remembering import RememberingDrafter
+
+MOST_BYTES = 2_000_000
+"""The size of one matrix. If the vocabulary is too large for it, there are fewer rows, and the row filled
+first is reused."""
+
+LEAST_ROWS = 256
+"""More rows than one pass can fill."""
+
+LEVEL = 0.6
+"""The cost of one more level, where the cost of rank r is log2(r + 1)."""
+
+
+class TokenRecyclingDrafter(RememberingDrafter):
+    key = "token_recycling"
+    title = "Token recycling"
+    family = "retrieval"
+    summary = "Drafts from the next tokens that the target considered when it last read each token."
+    options = (
+        tree_size(80),
+        Option("depth", "int", 6, "Longest branch.", 1, 16, label="Depth", advanced=True),
+        Option(
+            "successors",
+            "int",
+            8,
+            "Candidates kept for each token.",
+            1,
+            16,
+            label="Candidates",
+            advanced=True,
+        ),
+    )
+    size_option, usual_size = "budget", 16
+    trial = {"budget": 3, "depth": 2, "successors": 2}
+
+    def begin(self, start):
+        super().begin(start)
+        width = min(self.settings["successors"], self._vocabulary)
+        key = (self.key, self._target, self._vocabulary, width)
+        self._successors = start.memory.store(key, lambda: SuccessorMatrix(self._vocabulary, width))
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        depth = min(self.settings["depth"], max_depth)
+        shape = static_shape(self.settings["budget"], self._successors.width, depth)
+        node_of, rows = {ROOT: ROOT}, {ROOT: self._successors.row(context[-1])}
+        for place, (parent, rank) in enumerate(shape):
+            row = rows.get(parent, ())
+            if rank < len(row):
+                source = f"successor {rank + 1}"
+                node_of[place] = tree.draw(node_of[parent], row[rank], source=source)
+                rows[place] = self._successors.row(row[rank])
+        return tree
+
+    def observe(self, kept):
+        tokens = [kept.root, *kept.tree.tokens]
+        walked = [kept.root, *(kept.tree.tokens[node] for node in kept.path)]
+        kept.tree.exhibits += self._exhibits(walked)
+        self._successors.write(tokens, kept.logits)
+
+    def _exhibits(self, walked: Sequence[int]) -> list[Table | Gauge]:
+        """The rows that the walk used, as they were when the tree was drafted."""
+        matrix = self._successors
+        rows = []
+        for token in walked:
+            known = [Token(successor) for successor in matrix.row(token)]
+            rows.append([Token(token), *known, *[None] * (matrix.width - len(known))])
+        columns = ["After", *(f"{rank + 1}." for rank in range(matrix.width))]
+        note = "Every pass of the target replaces the rows of all tokens that it reads."
+        total = f"{matrix.nbytes / 1000:,.0f} kB of at most {MOST_BYTES // 1000:,} kB"
+        filled = f"{matrix.filled:,} of {matrix.vocabulary:,} tokens have successors"
+        return [
+            Table(title="Successors along the kept path", note=note, columns=columns, rows=rows),
+            Gauge(
+                title="Matrix filled",
+                note=f"{filled}; the matrix takes {total}.",
+                value=matrix.filled * matrix.row_bytes / 1000,
+                maximum=matrix.rows * matrix.row_bytes / 1000,
+                unit="kB",
+            ),
+        ]
+
+
+class SuccessorMatrix(Store):
+    """Token -> its most probable successors, best first, as of the last pass that read the token."""
+
+    def __init__(self, vocabulary: int, width: int, most_bytes: int = MOST_BYTES) -> None:
+        """width: successors per token. most_bytes: bounds the rows, of which there are at least
+        LEAST_ROWS."""
+        kind = torch.int16 if vocabulary <= torch.iinfo(torch.int16).max else torch.int32
+        index = torch.int32
+        self.vocabulary, self.width = vocabulary, width
+        self.row_bytes = width * kind.itemsize
+        spare = most_bytes - vocabulary * index.itemsize
+        self.rows = min(vocabulary, max(LEAST_ROWS, spare // (self.row_bytes + index.itemsize)))
+        self.filled = 0
+        self._successors = torch.zeros(self.rows, width, dtype=kind)
+        self._row_of = torch.full((vocabulary,), -1, dtype=index)
+        self._token_of = torch.full((self.rows,), -1, dtype=index)
+        self._oldest = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._successors.nbytes + self._row_of.nbytes + self._token_of.nbytes
+
+    def row(self, token: int) -> list[int]:
+        """The successors of a token; empty where the target has not read the token yet."""
+        place = int(self._row_of[token])
+        return [] if place < 0 else self._successors[place].tolist()
+
+    def write(self, tokens: Sequence[int], logits: Tensor) -> None:
+        """logits [R, V] after each of these tokens. For a token that occurs twice the last row counts;
+        the paper leaves the choice to the order in which a GPU happens to write."""
+        last = {token: row for row, token in enumerate(tokens)}
+        best = logits[list(last.values())].topk(self.width).indices
+        places = [self._place(token) for token in last]
+        self._successors[places] = best.to(self._successors)
+
+    def _place(self, token: int) -> int:
+        """The token's row, or a free one, or the one that was given out longest ago."""
+        place = int(self._row_of[token])
+        if place < 0:
+            place = self._oldest
+            self._oldest = (place + 1) % self.rows
+            former = int(self._token_of[place])
+            if former >= 0:
+                self._row_of[former] = -1
+            self.filled = min(self.filled + 1, self.rows)
+            self._row_of[token], self._token_of[place] = place, token
+        return place
+
+
+def static_shape(budget: int, width: int, depth: int) -> Shape:
+    """Places of a tree in breadth-first order, each (index of its parent's place or -1, rank).
+
+    The paper's tree has 80 nodes on six levels and gives earlier candidates more children. Here a
+    place costs LEVEL + log2(rank + 1) more than its parent, and the cheapest ``budget`` places are
+    taken: 8, 21, 25, 19, 6 and 1 of 80 on the six levels, where the paper has 8, 21, 25, 15, 8 and 3.
+    """
+    level = tuple(LEVEL + math.log2(rank + 1) for rank in range(width))
+    return cheapest_shape((level,) * depth, budget)

@@ -1,0 +1,111 @@
+"""A chain from a draft whose head keeps only the tokens that the target writes most often.
+
+Goel et al., VocabTrim: Vocabulary Pruning for Efficient Speculative Decoding in LLMs (2025). In a small draft the
+head reads more bytes per token than any other part. Tokens that the head lacks have q = 0: they are never drafted,
+and where the target writes one of them the draft is refused, so the text stays the target's.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.core.exhibits import Gauge, Table, Token
+from engine.core.options import Option
+from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
+from engine.methods.vocabtrim.part import Vocabulary
+from engine.model.cut_head import head_bytes, with_head
+from engine.model.language_model import LanguageModel
+
+SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
+"""The shares of the head that can be kept; each is a separate model to be compiled."""
+
+
+class VocabTrimDrafter(DraftModelDrafter):
+    key = "vocabtrim"
+    title = "VocabTrim"
+    family = "chain"
+    summary = "A draft model whose head keeps only the target's most frequent tokens writes ahead."
+    options = (
+        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
+        Option(
+            "kept",
+            "float",
+            0.25,
+            "The share of the vocabulary that the draft's head keeps, the most frequent tokens first. It is rounded "
+            "to 1/64, 1/32, 1/16, 1/8, 1/4, 1/2, 3/4 or 1.",
+            0.01,
+            1.0,
+            label="Share of the head",
+        ),
+        stop_option(
+            0.25,
+            "Draft no further when the chance that everything so far is kept falls below this, by q",
+        ),
+    )
+    needs = {"draft": "draft", "vocabulary": "vocabulary"}
+    trial = {"length": 2, "kept": 0.75}
+
+    def __init__(self, settings, draft: LanguageModel, vocabulary: int, whole_bytes: int) -> None:
+        """draft: has the cut head. whole_bytes: of the head before the cut."""
+        super().__init__(settings, draft, vocabulary)
+        self.bytes = head_bytes(draft), whole_bytes
+
+    @classmethod
+    def build(cls, settings, models):
+        whole: LanguageModel = models.part("draft")
+        share = rounded(settings["kept"])
+        tokens = kept_tokens(models.part("vocabulary"), share, whole.vocab_size)
+        made = cls(settings, with_head(whole, tokens), models.target.vocab_size, head_bytes(whole))
+        made.head_tokens = tokens
+        made._has = torch.zeros(models.target.vocab_size, dtype=torch.bool)
+        made._has[tokens] = True
+        return made
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        super().begin(start)
+        self.missing = self.written = 0  # the target's tokens: those not in the head, and all
+
+    def propose(self, context, max_depth):
+        return self._chain(context, min(self.settings["length"], max_depth), self._likely)
+
+    def observe(self, kept):
+        super().observe(kept)
+        lacking = [token for token in kept.tokens if not self._has[token]]
+        self.missing += len(lacking)
+        self.written += len(kept.tokens)
+        kept.tree.exhibits += [self._saved(), self._lacking(lacking)]
+
+    def _saved(self) -> Gauge:
+        cut, whole = self.bytes
+        return Gauge(
+            title="Bytes of the draft's head",
+            note=f"{len(self.head_tokens):,} of {self.vocabulary:,} tokens; "
+            f"{1 - cut / whole:.0%} less to read for every drafted token.",
+            value=cut / 1000,
+            maximum=whole / 1000,
+            unit="kB",
+        )
+
+    def _lacking(self, tokens: list[int]) -> Table:
+        return Table(
+            title="Written by the target, but missing from the draft's head",
+            note=f"{self.missing} of {self.written} tokens so far; none of them could be drafted.",
+            columns=["token"],
+            rows=[[Token(token)] for token in tokens],
+        )
+
+
+def rounded(share: float) -> float:
+    """The nearest of ``SHARES``."""
+    return min(SHARES, key=lambda one: abs(one - share))
+
+
+def kept_tokens(vocabulary: Vocabulary, share: float, rows: int) -> Tensor:
+    """[K], the most frequent tokens that a head of ``rows`` rows knows; K is this share of them, at least 1."""
+    known = vocabulary.tokens[vocabulary.tokens < rows]
+    return known[: max(1, round(share * min(rows, len(known))))]

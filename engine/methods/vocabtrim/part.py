@@ -1,0 +1,72 @@
+"""A target's tokens by how often it writes them, so that the head of a draft can be cut to the most frequent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from engine.errors import UserError
+from engine.parts.digest import FIELD
+from engine.parts.files import json_object
+from engine.parts.kinds import PartKind
+
+FILE = "config.json"
+MOST_COUNT = 1 << 40  # the counts of a whole vocabulary can then be added up in int64
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """tokens: [V], most frequent first, and among those that never came the lower id first. counts: [V], in
+    the same order."""
+
+    tokens: Tensor
+    counts: Tensor
+
+    @classmethod
+    def counted(cls, counts: Tensor) -> Vocabulary:
+        """counts: [V], how often each token was written."""
+        order = counts.sort(descending=True, stable=True)
+        return cls(order.indices, order.values)
+
+    def coverage(self, kept: int) -> float:
+        """The share of the counted text that consists of the first ``kept`` tokens."""
+        return float(self.counts[:kept].sum() / self.counts.sum().clamp(min=1))
+
+    def save(self, folder: Path, target_digest: str | None) -> None:
+        """Only tokens that came are written to the file."""
+        came = int((self.counts > 0).sum())
+        content = {
+            FIELD: target_digest,
+            "tokens": self.tokens[:came].tolist(),
+            "counts": self.counts[:came].tolist(),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILE).write_text(json.dumps(content) + "\n", "utf-8")
+
+
+def _load(path: str, target, dtype, device: str) -> Vocabulary:
+    name = Path(path).name
+    try:
+        content = json_object(Path(path) / FILE)
+        given, counts = content["tokens"], content["counts"]
+        numbers = [*given, *counts]
+        if not all(type(number) is int and 0 <= number <= MOST_COUNT for number in numbers):
+            raise ValueError("a token or a count is no whole number, or too large")
+        if not given or len(given) != len(counts) or len(set(given)) != len(given):
+            raise ValueError("tokens and counts do not belong together")
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"There is no list of frequent tokens to open at {name}.") from None
+    if max(given) >= target.vocab_size:
+        raise UserError(
+            f"The list of frequent tokens in {name} does not fit the vocabulary of {target.name}."
+        )
+    found = torch.zeros(target.vocab_size, dtype=torch.int64)
+    found[torch.tensor(given)] = torch.tensor(counts)
+    return Vocabulary.counted(found)
+
+
+KIND = PartKind("vocabulary", "list of frequent tokens", _load)

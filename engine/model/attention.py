@@ -1,0 +1,60 @@
+"""Tree attention for any transformers model, entered through AttentionInterface.
+
+The session decides which rows may see which (``RowMask``); the model passes this mask through
+unchanged, and this function adds the layer's own settings: its window, soft cap and sinks.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import AttentionInterface
+
+from engine.model.row_mask import RowMask
+
+NAME = "draftscope"
+
+
+def tree_attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    row_mask: RowMask | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_: object,
+) -> tuple[Tensor, None]:
+    """query [1,H,R,D], key and value [1,Hkv,T,D] (cache and rows) -> ([1,R,H,D], None)."""
+    mask = row_mask.within(sliding_window)
+    if softcap is None and s_aux is None:
+        grouped = key.shape[1] != query.shape[1]
+        out = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, scale=scaling, enable_gqa=grouped
+        )
+    else:
+        out = _explicit(query, key, value, mask, scaling, softcap, s_aux)
+    return out.transpose(1, 2).contiguous(), None
+
+
+def _explicit(query, key, value, mask, scaling, softcap, sinks) -> Tensor:
+    """The same with soft-capped scores and attention sinks, which SDPA does not support."""
+    groups = query.shape[1] // key.shape[1]
+    key = key.repeat_interleave(groups, dim=1)
+    value = value.repeat_interleave(groups, dim=1)
+    scores = query @ key.transpose(-1, -2) * (scaling or query.shape[-1] ** -0.5)
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    if sinks is not None:
+        column = sinks.view(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
+        weights = torch.cat([scores, column], -1).float().softmax(-1)[..., :-1]
+    else:
+        weights = scores.float().softmax(-1)
+    return weights.to(value.dtype) @ value
+
+
+AttentionInterface.register(NAME, tree_attention)

@@ -1,0 +1,154 @@
+"""The rules of a checkpoint for generation, as a constraint: forced first and last tokens, forbidden words and
+repetitions, no ends that come too early.
+
+The rules are transformers' own, named in ``generation_config.json``. Whatever else that file holds and would change the
+text of ``generate`` (beams, penalties, guidance) is not applied; ``unapplied`` names it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from transformers import (
+    ForcedBOSTokenLogitsProcessor,
+    ForcedEOSTokenLogitsProcessor,
+    GenerationConfig,
+    LogitsProcessorList,
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    NoBadWordsLogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
+    SuppressTokensAtBeginLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+)
+
+from engine.core.constraint import Constraint, Joined
+from engine.core.sampling import CUTS
+from engine.core.text import TextRequest
+from engine.errors import UserError
+from engine.model.generation import own_stop_strings
+from engine.model.language_model import LanguageModel
+
+NOTHING_LEFT = (
+    "The text cannot go on: the rules of the target's checkpoint (such as suppress_tokens or bad_words_ids) forbid "
+    "every token that may come next."
+)
+_RULES = {
+    "no_repeat_ngram_size", "bad_words_ids", "min_length", "min_new_tokens", "forced_bos_token_id",
+    "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens",
+}  # fmt: skip
+_APPLIED = {*_RULES, "eos_token_id", "stop_strings"}
+_OF_SAMPLING = {"do_sample", "temperature", "top_k", "top_p", *CUTS}
+"""Applied where a run samples as the model says (``own_sampling``); other runs name a sampling of their own."""
+_NO_CHANGE = {
+    "bos_token_id", "pad_token_id", "decoder_start_token_id", "max_length", "max_new_tokens", "use_cache",
+    "cache_config", "max_cache_len", "prefill_chunk_size", "compile_config", "disable_compile", "low_memory",
+    "continuous_batching_config", "output_attentions", "output_hidden_states", "output_logits", "output_scores",
+    "return_dict_in_generate", "transformers_version", "renormalize_logits", "is_assistant", "num_assistant_tokens",
+    "num_assistant_tokens_schedule", "assistant_confidence_threshold", "assistant_early_exit", "assistant_lookbehind",
+    "target_lookbehind", "prompt_lookup_num_tokens", "max_matching_ngram_size", "speculation_type", "use_mtp",
+    "early_stopping", "length_penalty", "num_beam_groups", "diversity_penalty",
+}  # fmt: skip
+"""Lengths, which every run names; speed; the form of the answer; and what counts with beams alone, which are named."""
+_NEUTRAL = {
+    "repetition_penalty": 1, "encoder_repetition_penalty": 1, "guidance_scale": 1, "num_beams": 1,
+    "num_return_sequences": 1,
+}  # fmt: skip
+_SAME_NUMBERS = {"static", "dynamic", "offloaded", "offloaded_static", "hybrid", "sliding_window"}
+"""Kinds of cache that keep keys and values as they are."""
+
+
+def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
+    """The request with the rules of the target's checkpoint, beneath a constraint of its own if it has one. Such a
+    constraint decides where the text ends: rules about its length are left out."""
+    asked = request.constraint
+    rules = _processors(target, len(request.prompt), request.max_new_tokens, asked is None)
+    if not rules:
+        return request
+    own = CheckpointRules(rules, request.prompt, target.vocab_size)
+    both = (own,) if asked is None else (asked, own)
+    return replace(request, constraint=Joined(both, NOTHING_LEFT))
+
+
+def unapplied(config: GenerationConfig, cuts: bool = True) -> list[str]:
+    """Settings of a checkpoint that would change the text of ``generate`` and that the engine leaves out:
+    "name = value". cuts: whether a run that samples as the model says makes all cuts (``engine.core.sampling.CUTS``)."""
+    known = vars(GenerationConfig()).keys() - _APPLIED - _OF_SAMPLING - _NO_CHANGE
+    if not cuts:
+        known |= {name for name in CUTS if getattr(config, name, None) not in CUTS[name]}
+    given = {name: getattr(config, name, None) for name in sorted(known) if name[0] != "_"}
+    if given.get("cache_implementation") in _SAME_NUMBERS:
+        del given["cache_implementation"]
+    if config.stop_strings and not own_stop_strings(config):
+        given["stop_strings"] = config.stop_strings
+    return [
+        f"{name} = {value}"
+        for name, value in given.items()
+        if value and value != _NEUTRAL.get(name)
+    ]
+
+
+def check_rules(target: LanguageModel) -> None:
+    """Raises UserError, before any text is written, for rules that cannot be followed with this vocabulary."""
+    prompt, new = [0] * 4, 8
+    try:
+        own = CheckpointRules(_processors(target, len(prompt), new), prompt, target.vocab_size)
+        rules = Joined((own,), NOTHING_LEFT)
+        for count in range(new):
+            rules.allowed([0] * count)
+    except UserError:
+        raise
+    except Exception as error:  # each rule raises kinds of its own
+        raise UserError(
+            f"The generation_config.json of {target.name} has rules that cannot be followed."
+        ) from error
+
+
+class CheckpointRules(Constraint):
+    """One instance holds the state of one text."""
+
+    def __init__(self, rules: LogitsProcessorList, prompt: Sequence[int], vocabulary: int) -> None:
+        """vocabulary: width of the target's logits."""
+        self._rules = rules
+        self._text = list(prompt)
+        self._scores = torch.zeros(1, vocabulary)
+        self.committed = 0
+
+    def allowed(self, continuation: Sequence[int]) -> Tensor | None:
+        text = torch.tensor([[*self._text, *continuation]])
+        kept = self._rules(text, self._scores.clone())[0] > float("-inf")
+        return None if bool(kept.all()) else kept
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        self._text += tokens
+        self.committed += len(tokens)
+
+
+def _processors(
+    target: LanguageModel, prompt: int, new: int, lengths: bool = True
+) -> LogitsProcessorList:
+    """prompt: number of its tokens. new: the most tokens that are written. lengths: with the rules about the length of
+    the text."""
+    config, ends = target.model.generation_config, sorted(target.end_tokens)
+    found = LogitsProcessorList()
+    if config is None:
+        return found
+    if config.no_repeat_ngram_size:
+        found.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
+    if config.bad_words_ids:
+        found.append(NoBadWordsLogitsProcessor(config.bad_words_ids, ends or None))
+    if lengths and config.min_length and ends:
+        found.append(MinLengthLogitsProcessor(config.min_length, ends))
+    if lengths and config.min_new_tokens and ends:
+        found.append(MinNewTokensLengthLogitsProcessor(prompt, config.min_new_tokens, ends))
+    if lengths and config.forced_bos_token_id is not None:
+        found.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
+    if lengths and config.forced_eos_token_id is not None:
+        found.append(ForcedEOSTokenLogitsProcessor(prompt + new, config.forced_eos_token_id))
+    if config.suppress_tokens:
+        found.append(SuppressTokensLogitsProcessor(config.suppress_tokens))
+    if config.begin_suppress_tokens:
+        begin = prompt + (prompt == 1 and config.forced_bos_token_id is not None)
+        found.append(SuppressTokensAtBeginLogitsProcessor(config.begin_suppress_tokens, begin))
+    return found

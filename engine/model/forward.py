@@ -1,0 +1,74 @@
+"""A pass through the transformers module, with the engine's mask and cache."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def forward(
+    module: nn.Module,
+    tokens: Tensor,
+    positions: Tensor,
+    mask,
+    cache,
+    features: tuple[int, ...],
+    last: int | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """tokens, their positions in the text [B, R] -> logits [B, last, V], features [B, R, n*H] or None.
+
+    tokens: ids [B, R], or vectors [B, R, H] in place of their embeddings.
+    mask: a RowMask, or an object that ``engine.model.attention`` can use as one. last: how many of the last
+    rows get logits (at least one does); None: all.
+    """
+    # transformers passes a 4-D mask through unchanged; the real mask is row_mask
+    empty = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device)
+    given = {"attention_mask": empty, "row_mask": mask}
+    return _called(module, tokens, positions, cache, features, last, given)
+
+
+def forward_with_mask(
+    module: nn.Module,
+    tokens: Tensor,
+    positions: Tensor,
+    added: Tensor | None,
+    cache,
+    features: tuple[int, ...],
+    last: int | None,
+) -> tuple[Tensor, Tensor | None]:
+    """The same for a module with attention of its own. added: numbers added to the scores, [1, 1, R, T];
+    None lets the module mask by itself. Modules that ignore ``last`` return logits of all rows."""
+    given = {"attention_mask": added}
+    return _called(module, tokens, positions, cache, features, last, given)
+
+
+def _called(
+    module: nn.Module,
+    tokens: Tensor,
+    positions: Tensor,
+    cache,
+    features: tuple[int, ...],
+    last: int | None,
+    given: dict,
+) -> tuple[Tensor, Tensor | None]:
+    rows = {"inputs_embeds" if tokens.is_floating_point() else "input_ids": tokens}
+    output = module(
+        **rows,
+        **given,
+        position_ids=positions,
+        past_key_values=cache,
+        use_cache=True,
+        output_hidden_states=bool(features),
+        logits_to_keep=0 if last is None else max(last, 1),  # 0 means all in transformers
+    )
+    if not features:
+        return output.logits, None
+    return output.logits, torch.cat([output.hidden_states[i] for i in features], -1)
+
+
+def of_layers(features: Tensor | None, read: Sequence[int], wanted: Sequence[int]) -> Tensor | None:
+    """features [..., n*H] of the layers ``read`` -> those of ``wanted``, a subset; None if that is empty."""
+    if not wanted or tuple(read) == tuple(wanted):
+        return features if wanted else None
+    parts = features.chunk(len(read), -1)
+    return torch.cat([parts[list(read).index(layer)] for layer in wanted], -1)

@@ -1,0 +1,68 @@
+"""A checkpoint's own sampling settings, and the tokens that end its texts."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from transformers import GenerationConfig, PreTrainedModel
+
+from engine.core.ending import StopStrings
+from engine.core.sampling import CUTS
+from engine.errors import UserError
+
+
+class Ends(NamedTuple):
+    """Ids that end a text, and the source that names them: generation config | config | tokenizer | nobody.
+
+    If the generation config names none, ``generate`` of transformers goes on. Here the tokenizer's
+    end of text still ends a text, because a reader expects it; for a comparison, pass these ids to
+    ``generate`` (``eos_token_id=sorted(tokens)``).
+    """
+
+    tokens: frozenset[int]
+    named_by: str
+
+
+def ends_of(model: PreTrainedModel, tokenizer) -> Ends:
+    """Where texts of this model end."""
+    places = {
+        "generation config": getattr(model.generation_config, "eos_token_id", None),
+        "config": getattr(model.config.get_text_config(), "eos_token_id", None),
+        "tokenizer": getattr(tokenizer, "eos_token_id", None),
+    }
+    for named_by, ends in places.items():
+        found = _ids(ends)
+        if found:
+            return Ends(found, named_by)
+    return Ends(frozenset(), "nobody")
+
+
+def _ids(ends: object) -> frozenset[int]:
+    given = ends if isinstance(ends, Iterable) else [ends]
+    return frozenset(one for one in given if isinstance(one, int) and one >= 0)
+
+
+def own_sampling(model: PreTrainedModel) -> dict:
+    """temperature, top_k, top_p and further cuts of the model's generation config, as fields of ``Sampling``; greedy if it
+    does not sample. Raises UserError for a setting that is no number."""
+    config = model.generation_config
+    if not getattr(config, "do_sample", None):
+        return {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "cuts": ()}
+    usual = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}  # the defaults of transformers
+    given = {name: getattr(config, name, None) for name in (*usual, *CUTS)}
+    for name, value in given.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise UserError(f"The model's generation config has a {name} that is no number.")
+    found = {name: usual[name] if given[name] is None else given[name] for name in usual}
+    cuts = [(name, given[name]) for name in CUTS if given[name] not in (None, *CUTS[name])]
+    return {**found, "cuts": tuple(cuts)}
+
+
+def own_stop_strings(config: GenerationConfig | None) -> tuple[str, ...]:
+    """The stop strings of a generation config; none if the engine cannot look for them."""
+    given = getattr(config, "stop_strings", None) or ()
+    found = (given,) if isinstance(given, str) else tuple(given)
+    try:
+        StopStrings(None, found)
+    except UserError:
+        return ()
+    return found

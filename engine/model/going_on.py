@@ -1,0 +1,45 @@
+"""Whether a model's pass may stop at a layer and go on from there: checked once against whole passes.
+
+Some architectures carry more than one hidden state from layer to layer, and rows that were stopped at a
+layer would then get other logits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import torch
+
+from engine.model.layers import Layers
+
+if TYPE_CHECKING:
+    from engine.model.language_model import LanguageModel
+
+PROMPT, ROWS, PARENTS = (1, 2, 0, 3, 1), (2, 1, 0, 3), (-1, 0, 0, 1)
+
+_KNOWN: WeakKeyDictionary[LanguageModel, dict[int, bool]] = WeakKeyDictionary()
+
+
+def goes_on(model: LanguageModel, layer: int) -> bool:
+    """Whether a small tree whose rows are stopped at this layer gets the logits of a whole pass."""
+    known = _KNOWN.setdefault(model, {})
+    if layer not in known:
+        known[layer] = _compared(model, layer)
+    return known[layer]
+
+
+def _compared(model: LanguageModel, layer: int) -> bool:
+    rows = [min(token, model.vocab_size - 1) for token in ROWS]
+    session = model.session(len(PROMPT) + len(ROWS))
+    session.prefill([min(token, model.vocab_size - 1) for token in PROMPT])
+    expected, _ = session.feed(rows, PARENTS)
+    expected = expected.clone()  # the next pass overwrites buffers on a device
+    session.drop()
+    below = Layers(stop=layer)
+    parts = [session.states(rows[:2], PARENTS[:2], below)]
+    parts.append(session.states(rows[2:], PARENTS[2:], below))
+    found = session.proceed(torch.cat(parts), Layers(first=layer), head=True)
+    allowed = 0.02 if found.dtype in (torch.bfloat16, torch.float16) else 1e-3
+    near = allowed * (expected.abs() + expected.std())
+    return bool(((found - expected).abs() <= near).all())  # NaN is never near

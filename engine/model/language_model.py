@@ -1,0 +1,149 @@
+"""Any Hugging Face causal language model.
+
+Target and draft are the same thing here: a model, and sessions that feed it rows, look at the
+logits, and keep some of the rows for good.
+"""
+
+import inspect
+from collections.abc import Iterable, Sequence
+
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from engine.core.expected import UNKNOWN, Expected
+from engine.errors import UserError
+from engine.model import attention
+from engine.model.cache import KVCache
+from engine.model.generation import ends_of
+from engine.model.layers import final_norm
+from engine.model.picture import picture_of
+from engine.model.positions import hand_over
+from engine.model.session import Session
+from engine.model.states import mixers_of
+
+DEFAULT_CONTEXT = 2048  # if a configuration names none
+
+
+class LanguageModel:
+    """Weights and tokenizer. Sessions share the model; it holds no data of any session.
+
+    This class makes passes through the transformers module. Packages with faster passes subclass it,
+    and ``engine.model.opening`` picks the class.
+    """
+
+    attention = attention.NAME
+    """The attention function that the module is given."""
+
+    asynchronous = False
+    """Whether the host must wait for a device before it can look at a number."""
+
+    torch_threads: int | None = None
+    """Threads of torch while steps are taken; None: as many as torch has."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.tokenizer = tokenizer
+        self.name = name
+        config = model.config.get_text_config(decoder=True)
+        refuse_unreadable(model, name)
+        hand_over(model)
+        model.set_attn_implementation(self.attention)
+        self.device, self.dtype = model.device, model.dtype  # transformers looks them up each time
+        self.parameters = sum(p.numel() for p in model.parameters())
+        self.layers = config.num_hidden_layers
+        self.cache_layers = max(self.layers, len(DynamicCache(config=model.config).layers))
+        self.hidden_size = config.hidden_size
+        self.vocab_size = model.get_output_embeddings().weight.shape[0]
+        self.embeddings = model.get_input_embeddings().weight.shape[0]
+        self.picture = picture_of(model.config, self.vocab_size)
+        self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT
+        self.end_tokens, self.ends_named_by = ends_of(model, tokenizer)
+
+    def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
+        """A fresh sequence. features: indices into hidden_states to return with each feed."""
+        return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
+
+    def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
+        """Prepare, before a text is timed, for the pass over its prompt and for passes over up to ``nodes`` nodes."""
+
+    def expect_chains(self, features: Sequence[int] = (), coming: Expected = UNKNOWN) -> None:
+        """Prepare for a session with these features that reads chains of likeliest tokens (``Session.read_ahead``)."""
+
+    def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
+        """Prepare faster passes for a drafter that reads rows through the layers between these cuts, and for trees of
+        about ``nodes`` nodes that go on from there."""
+
+    def prepare_exits(self, exits: Iterable[int]) -> None:
+        """Prepare faster passes for a drafter that reads rows up to one of these layers, and a whole pass after it."""
+
+    def reopened(self, module: PreTrainedModel) -> "LanguageModel":
+        """Another module of the same architecture, read in the same way."""
+        made = self._again(module)
+        made.max_context = self.max_context
+        return made
+
+    def _again(self, module: PreTrainedModel) -> "LanguageModel":
+        return type(self)(module, self.tokenizer, self.name)
+
+    def uncompiled(self, module: PreTrainedModel) -> "LanguageModel":
+        """Another module of the same architecture, read through its own passes, because its weights may change."""
+        made = LanguageModel(module, self.tokenizer, self.name)
+        made.max_context = self.max_context
+        return made
+
+    def kv_bytes(self, columns: int) -> int:
+        """Bytes of the keys and values of a text of ``columns`` tokens."""
+        config = self.model.config.get_text_config()
+        heads = config.num_attention_heads
+        width = getattr(config, "head_dim", None) or self.hidden_size // heads
+        shared = getattr(config, "num_key_value_heads", None) or heads
+        return 2 * self.layers * shared * width * columns * self.dtype.itemsize
+
+    def readable(self, tokens: Sequence[int]) -> Sequence[int]:
+        """The tokens, with token 0 in place of any that the model has no embedding for: padding ids
+        that another model with the same tokenizer has, and may write."""
+        known = self.embeddings
+        if max(tokens, default=0) < known:
+            return tokens
+        return [token if token < known else 0 for token in tokens]
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """[T] -> [T, H]"""
+        return self.model.get_input_embeddings()(tokens)
+
+    def norm(self, hidden: Tensor) -> Tensor:
+        """[T, H] after any layer -> [T, H] after the final norm"""
+        return final_norm(self.model)(hidden)
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """[T, H] -> logits [T, V]"""
+        return self.model.get_output_embeddings()(hidden)
+
+
+def takes_attention(model: PreTrainedModel) -> bool:
+    """Whether the module's attention function can be set; others have attention of their own."""
+    return type(model)._can_set_attn_implementation()
+
+
+def keeps_state(model: PreTrainedModel) -> bool:
+    """Whether the model remembers more of a text than keys and values."""
+    config = model.config.get_text_config(decoder=True)
+    kinds = set(getattr(config, "layer_types", None) or ())
+    other = any("attention" not in kind or "linear" in kind for kind in kinds)
+    return other or model._is_stateful
+
+
+def refuse_unreadable(model: PreTrainedModel, name: str) -> None:
+    """Raises UserError for a module that cannot continue a text from keys and values."""
+    if model.config.get_text_config(decoder=True).num_hidden_layers < 1:
+        raise UserError(f"{name} has no layers.")
+    if keeps_state(model) and not mixers_of(model):
+        raise UserError(
+            f"{name} keeps a recurrent state of a kind that the engine does not know beside its attention."
+        )
+    if "past_key_values" not in inspect.signature(model.forward).parameters:
+        raise UserError(
+            f"{name} keeps no keys and values of what it has read, so the engine cannot go on from there."
+        )
+    if model.get_output_embeddings() is None:
+        raise UserError(f"{name} has no single head that gives logits over a vocabulary.")

@@ -1,0 +1,204 @@
+"""The one place that picks how a model makes its passes.
+
+The author of a drafter need not know the ways: plain passes through the module, passes compiled for a
+CPU (``engine.fast.cpu``), passes on static buffers (``engine.fast.gpu``). All ways use the same weights and give
+the same numbers.
+"""
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    GenerationConfig,
+    PreTrainedModel,
+)
+
+from engine.bounded.bounded_tokenizer import open_tokenizer
+from engine.errors import UserError
+from engine.fast.cpu.block_context import compiled_contexts
+from engine.fast.cpu.eagle_context import compiled_contexts as compiled_cell_contexts
+from engine.fast.cpu.model import CompiledModel, compiled_model
+from engine.methods.kangaroo.adapter import Adapter
+from engine.methods.kangaroo.adapter_reader import compiled_readers
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.model.admission import CHAINS, admitted
+from engine.model.by_length import ByLengthModel, reads_by_length
+from engine.model.checkpoint_rules import check_rules, unapplied
+from engine.model.edges import window_of
+from engine.model.hybrid import HybridModel
+from engine.model.language_model import (
+    LanguageModel,
+    keeps_state,
+    refuse_unreadable,
+    takes_attention,
+)
+from engine.model.own_attention import ChainModel, MaskedModel
+from engine.parts.files import WEIGHTS, in_eight_bits, stored_tensors
+from engine.parts.hub import folder_of, name_of
+from engine.parts.inspection import inspect
+from engine.parts.promise import quiet, refuse_missing
+
+ANYWHERE = "/"
+"""Links may lead to any place: who names a model on the command line may read their own files."""
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+
+
+def language_model(
+    module: PreTrainedModel,
+    tokenizer,
+    name: str,
+    lean: bool = True,
+    static: bool | None = None,
+) -> LanguageModel:
+    """The module as a language model of the engine.
+
+    lean: make passes with little overhead: compiled on a CPU if the module can be compiled, with joined
+    products on static buffers; False keeps the module's own forward.
+    static: make passes on static buffers; None does so on CUDA, where they become CUDA graphs.
+    """
+    static = module.device.type == "cuda" if static is None else static
+    own = module.config._attn_implementation
+    usual = {
+        "usual": lambda: _usual(module, tokenizer, name, lean, static),
+        "module": lambda: LanguageModel(module, tokenizer, name),
+    }
+    masked = {
+        "masked": lambda: MaskedModel(module, tokenizer, name, own),
+        "windowed": lambda: MaskedModel(module, tokenizer, name, own, window_of(module.config)),
+        CHAINS: lambda: ChainModel(module, tokenizer, name, own),
+    }
+    hybrid = {"hybrid": lambda: HybridModel(module, tokenizer, name)}
+    others = usual | masked if takes_attention(module) else masked
+    ways = hybrid if keeps_state(module) else others
+    return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
+
+
+def _usual(
+    module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
+) -> LanguageModel:
+    """The fastest way for a module that takes an attention function."""
+    if reads_by_length(module):
+        return ByLengthModel(module, tokenizer, name)
+    if lean and not static and module.device.type == "cpu":
+        compiled = compiled_model(module, tokenizer, name)
+        if compiled is not None:
+            return compiled
+    from engine.fast import gpu  # imports Triton, which a compiled model does not need
+
+    return gpu.language_model(module, tokenizer, name, lean, static)
+
+
+def load_language_model(
+    path: str, dtype: torch.dtype | None = None, device: str = "cpu"
+) -> LanguageModel:
+    """Open a directory or hub name; only safetensors are read, and no code that comes with the model is run.
+    Raises UserError if there is no usable model."""
+    folder = Path(path)
+    if not folder.is_dir():
+        folder = folder_of(path)
+    refuse_pickled(str(folder))
+    name = inspect(folder, ANYWHERE, name_of(folder)).name
+    try:
+        module = causal_model(str(folder), dtype)
+    except UserError:
+        raise
+    except Exception as error:  # transformers raises many kinds for one cause
+        raise UserError(f"There is no causal language model to open at {name}.") from error
+    tokenizer = open_tokenizer(folder, name)
+    module = module.to(device)
+    refuse_unreadable(module, name)
+    _refuse_contradictions(module, name)
+    model = language_model(module, tokenizer, name.rpartition("/")[2])
+    check_rules(model)
+    left_out = unapplied(module.generation_config)
+    if left_out:
+        logging.getLogger(__name__).warning(
+            "%s asks generate for %s; the engine takes p as the model gives it.",
+            name,
+            ", ".join(left_out),
+        )
+    return model
+
+
+@torch.no_grad()
+def _refuse_contradictions(module: PreTrainedModel, name: str) -> None:
+    """Raises UserError for a module that cannot read a token: its configuration fits the weights, but not itself."""
+    try:
+        module.eval()(input_ids=torch.zeros(1, 1, dtype=torch.long, device=module.device))
+    except Exception as error:  # modules raise many kinds of exception for one cause
+        raise UserError(f"The configuration of {name} contradicts itself.") from error
+
+
+def causal_model(path: str, dtype: torch.dtype | None = None) -> PreTrainedModel:
+    """The module of a directory or hub name; its weights may be in 8 bits (``engine.parts.eight_bit``), and are unpacked
+    then. dtype: None is what the config says. Raises what transformers raises, and UserError for 8 bits without a
+    scale and for weights that are missing."""
+    file = Path(path) / WEIGHTS
+    with quiet():
+        if file.is_file() and in_eight_bits(file):
+            config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+            config.quantization_config = None
+            made, told = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
+                None,
+                config=config,
+                state_dict=stored_tensors(file),
+                dtype=dtype or config.dtype or torch.float32,
+                output_loading_info=True,
+            )
+            with suppress(OSError):  # there is none
+                made.generation_config = GenerationConfig.from_pretrained(path)
+        else:
+            made, told = AutoModelForCausalLM.from_pretrained(
+                path,
+                dtype=dtype or "auto",
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+    refuse_missing(sorted(told["missing_keys"]), name_of(path))
+    return made
+
+
+def refuse_pickled(path: str) -> None:
+    """Raises UserError for a folder whose weights are pickled: opening those can run code."""
+    folder = Path(path)
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    pickled = [name for name in names if name.endswith(PICKLED)]
+    if pickled and not any(name.endswith(".safetensors") for name in names):
+        raise UserError(
+            f"The weights in {folder.name} are pickled ({pickled[0]}), and to open those can run "
+            "code; save the model as safetensors."
+        )
+
+
+def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
+    """Open a block-diffusion drafter and pick its contexts: compiled on the CPU, on static buffers on
+    CUDA, through the module elsewhere. Raises what reading its files raises."""
+    drafter = DFlashModel.from_pretrained(path, dtype, device)
+    kind = drafter.norm.weight.device.type
+    if kind == "cpu":
+        drafter.make_context = compiled_contexts(drafter)
+    elif kind == "cuda":
+        from engine.fast import gpu
+
+        drafter.make_context = gpu.static_contexts(drafter)
+    return drafter
+
+
+def pick_cell_contexts(cell: EagleCell) -> None:
+    """Decide how an EAGLE cell makes its passes: compiled on the CPU, through the module elsewhere."""
+    if cell.fc.weight.device.type == "cpu":
+        cell.make_context = compiled_cell_contexts(cell)
+
+
+def pick_adapter_readers(adapter: Adapter, target: LanguageModel) -> None:
+    """Decide how a Kangaroo adapter reads: compiled together with the head of a compiled target, through the module
+    beside other targets."""
+    if isinstance(target, CompiledModel):
+        adapter.make_reader = compiled_readers(adapter, target)

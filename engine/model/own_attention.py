@@ -1,0 +1,131 @@
+"""Models with attention code of their own: they take a mask of numbers, or no mask at all.
+
+``MaskedModel`` gives each pass a mask that is added to the scores. ``ChainModel`` gives no mask: the
+module masks by itself, as in plain decoding, so the rows must form a chain.
+"""
+
+from collections.abc import Sequence
+from threading import local
+
+import torch
+from torch import Tensor
+
+from engine.errors import UserError
+from engine.model.alibi import hand_over_columns
+from engine.model.cache import KVCache
+from engine.model.forward import forward_with_mask
+from engine.model.language_model import LanguageModel
+from engine.model.layers import Passed
+from engine.model.row_mask import RowMask
+from engine.model.session import Session
+
+
+class MaskedModel(LanguageModel):
+    """A language model whose passes get a mask of numbers, the same for all layers."""
+
+    def __init__(
+        self, model, tokenizer, name: str, attention: str, window: int | None = None
+    ) -> None:
+        """attention: the module's own implementation. window: the sliding window of every layer."""
+        self.attention, self.window = attention, window
+        super().__init__(model, tokenizer, name)
+        self.columns = local()
+        hand_over_columns(model, self.columns)
+
+    def uncompiled(self, module) -> LanguageModel:
+        return self.reopened(module)
+
+    def _again(self, module) -> LanguageModel:
+        return type(self)(module, self.tokenizer, self.name, self.attention, self.window)
+
+    def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
+        return MaskedSession(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
+
+
+class MaskedSession(Session):
+    """See ``Session``."""
+
+    def _forward(
+        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        columns = mask.column_positions
+        added = torch.zeros(
+            len(given), len(columns), dtype=self.model.dtype, device=self.model.device
+        )
+        visible = mask.within(self.model.window)
+        if visible is not None:
+            added.masked_fill_(~visible, torch.finfo(added.dtype).min)
+        self.model.columns.positions = columns
+        try:
+            return _read(self, given, mask, added[None, None], features, last)
+        finally:
+            self.model.columns.positions = None
+
+    def _through(self, *_, **__) -> Passed:
+        raise no_layers(self.model.name)
+
+
+class ChainModel(LanguageModel):
+    """A language model whose module masks by itself."""
+
+    def __init__(self, model, tokenizer, name: str, attention: str) -> None:
+        """attention: the module's own implementation."""
+        self.attention = attention
+        super().__init__(model, tokenizer, name)
+
+    def uncompiled(self, module) -> LanguageModel:
+        return self.reopened(module)
+
+    def _again(self, module) -> LanguageModel:
+        return type(self)(module, self.tokenizer, self.name, self.attention)
+
+    def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
+        return ChainSession(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
+
+
+class ChainSession(Session):
+    """See ``Session``. Raises UserError for rows that do not form a chain."""
+
+    def _grow_scratch(self, parents: Sequence[int]) -> None:
+        first = self.rows - 1
+        if list(parents) != list(range(first, first + len(parents))):
+            raise UserError(
+                f"{self.model.name} reads chains only, for rows of a tree would get other logits than its "
+                "module gives their paths; choose a drafter that proposes a chain, such as prompt_lookup."
+            )
+        super()._grow_scratch(parents)
+
+    def _forward(
+        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        return _read(self, given, mask, None, features, last)
+
+    def _through(self, *_, **__) -> Passed:
+        raise no_layers(self.model.name)
+
+
+def _read(
+    session: Session,
+    given: Tensor,
+    mask: RowMask,
+    added: Tensor | None,
+    features: tuple[int, ...],
+    last: int | None,
+) -> tuple[Tensor, Tensor | None]:
+    logits, states = forward_with_mask(
+        session.model.model,
+        given[None],
+        mask.row_positions[None],
+        added,
+        session._cache,
+        features,
+        last,
+    )
+    return logits[0], None if states is None else states[0]
+
+
+def no_layers(name: str) -> UserError:
+    """The error for drafters that run the target's own layers."""
+    return UserError(
+        f"Drafting with the target's own layers does not know the attention of {name}."
+    )

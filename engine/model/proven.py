@@ -1,0 +1,52 @@
+"""Architectures whose passes the tests compare with their modules (``tests/engine/test_proven.py``)."""
+
+from transformers import PreTrainedConfig, PreTrainedModel
+
+PROVEN: dict[str, str] = {
+    "BambaForCausalLM": "hybrid",
+    "BloomForCausalLM": "masked",
+    "CodeGenForCausalLM": "masked",
+    "Cohere2ForCausalLM": "usual",
+    "CohereForCausalLM": "usual",
+    "Gemma2ForCausalLM": "usual",
+    "Gemma3ForCausalLM": "usual",
+    "GemmaForCausalLM": "usual",
+    "GPT2LMHeadModel": "usual",
+    "GPTJForCausalLM": "masked",
+    "GPTNeoXForCausalLM": "usual",
+    "GptOssForCausalLM": "usual",
+    "GraniteForCausalLM": "usual",
+    "LlamaForCausalLM": "usual",
+    "MinistralForCausalLM": "usual",
+    "MistralForCausalLM": "usual",
+    "MixtralForCausalLM": "usual",
+    "Olmo2ForCausalLM": "usual",
+    "Olmo3ForCausalLM": "usual",
+    "OPTForCausalLM": "usual",
+    "Phi3ForCausalLM": "usual",
+    "PhiForCausalLM": "usual",
+    "Qwen2ForCausalLM": "usual",
+    "Qwen2MoeForCausalLM": "usual",
+    "Qwen3ForCausalLM": "usual",
+    "Qwen3MoeForCausalLM": "usual",
+    "SmolLM3ForCausalLM": "usual",
+    "StableLmForCausalLM": "masked",
+    "Starcoder2ForCausalLM": "usual",
+}
+"""Class -> the way in which the engine reads it (``engine.model.opening``)."""
+
+ROPES = {"default", "linear", "dynamic", "yarn", "longrope", "llama3"}
+"""Kinds of rotary embedding that were tested with these classes."""
+
+
+def proven_way(module: PreTrainedModel) -> str | None:
+    """The way in which this module may be read without a check, or None."""
+    if not _ropes(module.config.get_text_config(decoder=True)) <= ROPES:
+        return None
+    return PROVEN.get(type(module).__name__)
+
+
+def _ropes(config: PreTrainedConfig) -> set[str]:
+    given = getattr(config, "rope_parameters", None) or {}
+    kinds = [given, *(part for part in given.values() if isinstance(part, dict))]
+    return {kind["rope_type"] for kind in kinds if kind.get("rope_type")}

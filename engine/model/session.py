@@ -1,0 +1,333 @@
+"""A sequence that a language model is reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from engine.core.sampling import likeliest
+from engine.core.seen import Begun, Draft, Probes, ReadChain, Seen
+from engine.model.cache import KVCache
+from engine.model.forward import forward
+from engine.model.going_on import goes_on
+from engine.model.layers import EVERY, Layers, Passed, passed
+from engine.model.row_mask import RowMask
+from engine.model.rows import Rows
+
+if TYPE_CHECKING:
+    from engine.model.language_model import LanguageModel
+
+UNREAD = 2
+"""Tokens that a draft model may have left to read after a step: the step's last token, and the last one that it
+drafted."""
+PREFILL_ROWS = 512  # rows of one prefill pass; bounds the mask and the activations
+
+
+class Session:
+    """One sequence being read: committed columns, and the scratch rows of the running step.
+
+    Rows are numbered from 0 since the last commit. Each has a parent row, or -1 for the last
+    committed token, and sees the committed columns, its ancestors and itself.
+    """
+
+    prefill_rows = PREFILL_ROWS
+
+    def __init__(self, model: LanguageModel, cache: KVCache, features: tuple[int, ...]) -> None:
+        """cache: empty. features: indices into hidden_states to return with each feed."""
+        self.model = model
+        self.features = features
+        self.length = 0
+        self._cache = cache
+        self._clear_scratch()
+
+    def _clear_scratch(self) -> None:
+        self._depths: list[int] = []
+        self._ancestors: list[int] = []  # bit s of an entry: the row sees scratch row s
+        self._taps: dict[int, list[Tensor]] = {}  # features of rows read in stretches of layers
+
+    @property
+    def rows(self) -> int:
+        """Scratch rows fed since the last commit."""
+        return len(self._depths)
+
+    @torch.no_grad()
+    def prefill(
+        self,
+        tokens: Sequence[int],
+        layers: tuple[int, ...] | None = None,
+        last: int | None = None,
+    ) -> Tensor | None:
+        """Read and commit tokens without logits; returns the features [T, n*H] of the last of them, or None.
+
+        layers: whose features; None: the session's own layers. last: features of how many tokens; None: all.
+        """
+        layers, parts = self.features if layers is None else layers, []
+        wanted = (
+            0 if last is None else len(tokens) - last
+        )  # the first token whose features are kept
+        start = 0
+        while start < len(tokens):
+            chunk = tokens[start : start + self.rows_at_once(len(tokens) - start)]
+            rows = self._rows(chunk, range(-1, len(chunk) - 1))
+            _, features = self._read(rows, last=0, layers=layers)
+            self.commit(range(len(chunk)))
+            if layers and wanted < start + len(chunk):
+                parts.append(features[max(0, wanted - start) :])
+            start += len(chunk)
+        if not layers:
+            return None
+        if not parts:
+            width = self.model.hidden_size * len(layers)
+            return torch.empty(0, width, dtype=self.model.dtype, device=self.model.device)
+        return torch.cat(parts)
+
+    def postpone(self, tokens: Sequence[int]) -> None:
+        """Read and commit the tokens of a prompt, at the latest in the pass of the next ``look``; until then, nothing
+        else must be asked of the session. No features are kept."""
+        self.prefill(tokens, layers=())
+
+    @property
+    def postponed(self) -> int:
+        """How many tokens of a prompt are still to be read."""
+        return 0
+
+    def rows_at_once(self, remaining: int) -> int:
+        """The most rows of the next pass of a prefill that has this many tokens left."""
+        return self.prefill_rows
+
+    @torch.no_grad()
+    def take_over(self, other: Session, length: int) -> None:
+        """Start this session, which has read nothing yet, with copies of the first ``length`` columns
+        that another session of the same model has committed."""
+        self._cache.take_over(other._cache, length)
+        self.length = length
+
+    @torch.no_grad()
+    def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """Read R rows in one pass. parents: row numbers, or -1; a parent comes before its child.
+
+        Returns logits [R, V] and features [R, n*H] (None if none were asked for).
+        """
+        return self._read(self._rows(tokens, parents))
+
+    @torch.no_grad()
+    def states(
+        self, given: Sequence[int] | Tensor, parents: Sequence[int], layers: Layers = EVERY
+    ) -> Tensor:
+        """Read R rows through some layers; returns the hidden states [R, H] after the last of them,
+        and after the final norm if the pass runs to the end.
+
+        given: tokens, or vectors [R, H] in place of their embeddings. parents: as for ``feed``.
+        Layers that were not run have no columns for these rows, so the rows must go on through
+        these layers (``proceed``) or be dropped before anything else is read.
+        """
+        rows = self._rows(_tokens_of(given), parents)
+        return self._stretch(given, rows, layers)
+
+    @torch.no_grad()
+    def proceed(self, states: Tensor, layers: Layers, head: bool = False) -> Tensor:
+        """Run the last R rows through these layers, from their hidden states [R, H] at ``layers.first``.
+
+        head: return logits [R, V] instead of hidden states.
+        """
+        return self._stretch(states, self._last(len(states)), layers, head)
+
+    def _last(self, count: int) -> Rows:
+        """The last rows that were read."""
+        return Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
+
+    def _stretch(
+        self, given: Sequence[int] | Tensor, rows: Rows, layers: Layers, head: bool = False
+    ) -> Tensor:
+        self._cache.reserve(self.length + self.rows)
+        self._cache.length = self.length + rows.behind
+        tokens = self._tokens(rows)
+        vectors = given if isinstance(given, Tensor) else tokens
+        taps = layers.taps(self.features, self.model.layers)
+        found = self._through(vectors, tokens, self._mask(rows), layers, taps, head)
+        self._cache.length = self.length + self.rows  # skipped layers did not count these rows
+        for index, states in found.taps.items():
+            self._taps.setdefault(index, []).append(states)
+        return found.rows
+
+    def _through(
+        self,
+        given: Tensor,
+        tokens: Tensor,
+        mask: RowMask,
+        layers: Layers,
+        taps: tuple[int, ...],
+        head: bool,
+    ) -> Passed:
+        """See ``engine.model.layers.passed``."""
+        positions = mask.row_positions
+        module = self.model.model
+        return passed(module, given, tokens, positions, mask, self._cache, layers, taps, head)
+
+    @torch.no_grad()
+    def look(self, draft: Draft) -> Seen:
+        """Read a root, a tree and perhaps probe rows in one pass.
+
+        If the drafter has read some of these rows through the first layers, the pass goes on from there.
+        """
+        if draft.begun is not None:
+            if self._keeps(draft.begun):
+                return self._go_on(draft)
+            self.drop()
+        if draft.probes is None:
+            layers = None if draft.features else ()
+            return Seen(*self._read(self._rows(*draft.rows), layers=layers))
+        if all(self._goes_on(join.layer) for join in draft.probes.joins if join.layer):
+            return self._with_probes(draft, draft.probes)
+        return Seen(*self._read(self._rows(*draft.rows)))
+
+    def _with_probes(self, draft: Draft, probes: Probes) -> Seen:
+        """The pass stops at each layer at which probes join it."""
+        tokens, parents = draft.rows
+        self._rows(tokens, parents)
+        states, size, at = self._embedded(tokens), len(tokens), 0
+        waiting = probes.rows
+        for join in probes.joins:
+            if join.layer > at:
+                states, at = self.proceed(states, Layers(at, join.layer)), join.layer
+            self._rows([0] * join.count, waiting[: join.count])
+            waiting = waiting[join.count :]
+            states = torch.cat([states, join.made(states)])
+        if at:
+            logits = self.proceed(states, Layers(first=at), head=True)
+            features = self._tapped(size)
+        else:
+            logits, features = self._read(self._last(len(states)), vectors=states)
+            features = None if features is None else features[:size]
+        return Seen(logits[:size], features, logits[size:])
+
+    def _tapped(self, count: int | None = None) -> Tensor | None:
+        """The features [R, n*H] of the scratch rows, or of the first ``count``, if the rows were read in stretches of
+        layers."""
+        if not self.features:
+            return None
+        return torch.cat([torch.cat(self._taps[index])[:count] for index in self.features], -1)
+
+    def _goes_on(self, layer: int) -> bool:
+        """Whether rows that go on from this layer get the same numbers as in a whole pass."""
+        return goes_on(self.model, layer)
+
+    def _keeps(self, begun: Begun) -> bool:
+        """Whether the pass over a draft goes on from the rows that its drafter has read."""
+        return self._goes_on(begun.layer)
+
+    def _go_on(self, draft: Draft) -> Seen:
+        tokens, parents = draft.rows
+        begun, read = draft.begun, self.rows
+        states = begun.states
+        if read < len(tokens):
+            rest = self.states(tokens[read:], parents[read:], Layers(stop=begun.layer))
+            states = torch.cat([states, rest])
+        logits = self.proceed(states, Layers(first=begun.layer), head=True)
+        return Seen(logits, self._tapped())
+
+    def _embedded(self, tokens: Sequence[int]) -> Tensor:
+        known = self.model.readable(tokens)
+        return self.model.embed(torch.tensor(known, device=self.model.device))
+
+    @torch.no_grad()
+    def extend(self, tokens: Sequence[int]) -> Tensor:
+        """Read and commit a run of tokens; returns the logits [V] after the last one."""
+        if len(tokens) > self.prefill_rows:
+            self.prefill(tokens[:-1])
+            tokens = tokens[-1:]
+        logits, _ = self._read(self._rows(tokens, range(-1, len(tokens) - 1)), last=1)
+        self.commit(range(len(tokens)))
+        return logits[-1]
+
+    @property
+    def blocks(self) -> Sequence[int]:
+        """The counts for which ``read_ahead`` and ``read_on`` take less time than as many passes."""
+        return ()
+
+    def read_ahead(self, tokens: Sequence[int], count: int) -> ReadChain:
+        """Read and commit a run of tokens, and then read ``count`` - 1 scratch rows, a chain, each the likeliest token
+        after the one before. Returns ``count`` rows, of which the first is the last of the tokens. There must be no
+        scratch rows."""
+        self.prefill(tokens[:-1], layers=())
+        return self._chain(tokens[-1], count, commits=True)
+
+    def read_on(self, token: int, count: int) -> ReadChain:
+        """Read ``count`` scratch rows, a chain below the last one: the token, and then each time the likeliest token
+        after the row before. The scratch rows must be one chain."""
+        return self._chain(token, count, commits=False)
+
+    def _chain(self, token: int, count: int, commits: bool) -> ReadChain:
+        """commits: the first row."""
+        passes, likeliest_tokens = [], []
+        for place in range(count):
+            passes.append(self.feed([token], [self.rows - 1]))
+            if commits and place == 0:
+                self.commit([0])
+            token = likeliest(passes[-1][0][0])
+            likeliest_tokens.append(token)
+        return ReadChain.of(passes, likeliest_tokens)
+
+    def commit(self, rows: Sequence[int]) -> None:
+        """Keep these scratch rows, a path from the last committed token; drop the others."""
+        self._cache.keep(self.length, list(rows))
+        self.length += len(rows)
+        self._clear_scratch()
+
+    def drop(self) -> None:
+        """Forget all scratch rows."""
+        self.commit(())
+
+    def rewind(self, length: int) -> None:
+        """Forget all scratch rows, and the committed tokens beyond the first ``length``."""
+        self.length = min(self.length, length)
+        self.drop()
+
+    def _read(
+        self,
+        rows: Rows,
+        last: int | None = None,
+        layers: tuple[int, ...] | None = None,
+        vectors: Tensor | None = None,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """last: how many of the last rows need logits; None: all. layers: whose features; None: the session's own.
+        vectors: [R, H] in place of the tokens' embeddings."""
+        features = self.features if layers is None else layers
+        self._cache.reserve(self.length + self.rows)
+        given = self._tokens(rows) if vectors is None else vectors
+        return self._forward(given, self._mask(rows), features, last)
+
+    def _tokens(self, rows: Rows) -> Tensor:
+        return torch.tensor(rows.tokens, device=self.model.device)
+
+    def _mask(self, rows: Rows) -> RowMask:
+        return RowMask(self.length, self._depths, rows.ancestors, self.model.device)
+
+    def _forward(
+        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """given: token ids [R], or vectors [R, H] in place of their embeddings."""
+        positions = mask.row_positions[None]
+        logits, states = forward(
+            self.model.model, given[None], positions, mask, self._cache, features, last
+        )
+        return logits[0], None if states is None else states[0]
+
+    def _rows(self, tokens: Sequence[int], parents: Sequence[int]) -> Rows:
+        self._grow_scratch(parents)
+        tokens = self.model.readable(tokens)
+        return Rows(tokens, self.length, self._depths, self._ancestors[-len(tokens) :])
+
+    def _grow_scratch(self, parents: Sequence[int]) -> None:
+        for row, parent in enumerate(parents, start=self.rows):
+            above = (-1, 0) if parent < 0 else (self._depths[parent], self._ancestors[parent])
+            self._depths.append(above[0] + 1)
+            self._ancestors.append(above[1] | 1 << row)
+
+
+def _tokens_of(given: Sequence[int] | Tensor) -> Sequence[int]:
+    """The tokens, or as many zeros as there are vectors."""
+    return [0] * len(given) if isinstance(given, Tensor) else given

@@ -1,0 +1,191 @@
+"""The memory of a layer with a recurrent state, and how such a layer reads a whole tree in one pass.
+
+Wu et al., "STree: Speculative Tree Decoding for Hybrid State-Space Models" (2025). In a Mamba-2 layer the state
+after row i is a_i times the state before it, plus dt_i B_i x_i. The transitions a are numbers, so those along a path
+multiply. The products from the last committed token to each row are computed once for the whole tree; the quotient of
+two products is the transition between a row and its ancestor. Every row is then one weighted sum over its ancestors
+and the committed state: no path is scanned by itself, and no row is read twice. The state after the kept path is one
+more such sum.
+
+A chain is a tree without branches, so a prompt is read in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers.activations import ACT2FN
+
+from engine.model.cache import KVCache
+from engine.model.row_mask import RowMask
+
+_MIXER = ("in_proj", "conv1d", "A_log", "D", "dt_bias", "out_proj", "norm", "n_groups")
+
+
+def mixers_of(module: nn.Module) -> dict[int, nn.Module]:
+    """The parts of a module that keep a state whose transitions are numbers (Mamba-2), by layer."""
+    found = [part for part in module.modules() if _is_mixer(part)]
+    return {part.layer_idx: part for part in found}
+
+
+def _is_mixer(part: nn.Module) -> bool:
+    """Mamba-1 has no ``dt_bias``: its transitions differ from channel to channel."""
+    return all(hasattr(part, name) for name in _MIXER) and part.A_log.dim() == 1
+
+
+class Lineage:
+    """The ancestors of the rows of a pass. sees: bool [R, S], by row and scratch row; a row also sees itself."""
+
+    def __init__(self, mask: RowMask) -> None:
+        visible = mask.visible
+        if visible is None:  # every row sees all scratch rows
+            shape = len(mask.depths), mask.scratch
+            self.sees = mask.row_positions.new_ones(shape, dtype=torch.bool)
+        else:
+            self.sees = visible[:, mask.committed :]
+        self._windows: dict[int, Tensor] = {}
+
+    def windows(self, kernel: int) -> Tensor:
+        """[R, kernel]: for each row, the last ``kernel`` rows of its path, ending with the row itself. Numbers
+        start at the oldest of the ``kernel - 1`` last committed tokens; the scratch rows follow these tokens."""
+        if kernel not in self._windows:
+            rows, scratch = self.sees.shape
+            number = torch.arange(kernel - 1 + scratch, device=self.sees.device)
+            behind = torch.where(self.sees, number[kernel - 1 :], -1)
+            path = torch.cat([number[: kernel - 1].expand(rows, -1), behind], -1)
+            self._windows[kernel] = path.topk(kernel, sorted=True).values.flip(-1)
+        return self._windows[kernel]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The contributions of the scratch rows to a state.
+
+    given: [S, C] before the convolution. x: [S, H, P] and B: [S, G, N] after it, x times the step size. logs: [S, H]
+    float64, the logarithm of each row's transition; totals: the sum of the logarithms along the path to each row.
+    """
+
+    given: Tensor
+    x: Tensor
+    b: Tensor
+    logs: Tensor
+    totals: Tensor
+
+    def with_rows(self, more: Inputs) -> Inputs:
+        names = ("given", "x", "b", "logs", "totals")
+        return Inputs(*(torch.cat([getattr(self, n), getattr(more, n)]) for n in names))
+
+
+class StateLayer:
+    """The memory of one layer: the state [H, P, N] after the committed tokens, float32 or finer, and the last
+    inputs of the layer's convolution, [K - 1, C]."""
+
+    def __init__(self, mixer: nn.Module) -> None:
+        weight = mixer.conv1d.weight
+        self.kernel = weight.shape[-1]
+        shape = mixer.num_heads, mixer.head_dim, mixer.ssm_state_size
+        wide = torch.promote_types(weight.dtype, torch.float32)
+        self.state = weight.new_zeros(shape, dtype=wide)
+        self.window = weight.new_zeros(self.kernel - 1, weight.shape[0])
+        self.scratch: Inputs | None = None
+
+    def read(self, mixer: nn.Module, given: Tensor, steps: Tensor, lineage: Lineage) -> Tensor:
+        """The layer's output [R, H * P] for R rows, whose inputs stay in scratch.
+
+        given: [R, C] before the convolution. steps: [R, H], step sizes before the bias is added.
+        """
+        before = (
+            self.window if self.scratch is None else torch.cat([self.window, self.scratch.given])
+        )
+        taken = torch.cat([before, given])[lineage.windows(self.kernel)]
+        mixed = torch.einsum("rkc,ck->rc", taken, mixer.conv1d.weight.squeeze(1))
+        if mixer.conv1d.bias is not None:
+            mixed = mixed + mixer.conv1d.bias
+        mixed = ACT2FN[mixer.activation](mixed)
+        heads, groups, width = mixer.num_heads, mixer.n_groups, mixer.ssm_state_size
+        x, b, c = mixed.to(self.state.dtype).split(
+            [mixer.intermediate_size, groups * width, groups * width], -1
+        )
+        x, b, c = (
+            x.unflatten(-1, (heads, -1)),
+            b.unflatten(-1, (groups, -1)),
+            c.unflatten(-1, (groups, -1)),
+        )
+        step = F.softplus(steps + mixer.dt_bias).clamp(*mixer.time_step_limit).to(self.state.dtype)
+        self._add(
+            given, x * step[..., None], b, -mixer.A_log.double().exp() * step.double(), lineage
+        )
+        out = self._summed(c, lineage) + mixer.D[:, None] * x
+        return out.flatten(-2).to(given.dtype)
+
+    def _add(self, given: Tensor, x: Tensor, b: Tensor, logs: Tensor, lineage: Lineage) -> None:
+        before = None if self.scratch is None else self.scratch.logs
+        every = logs if before is None else torch.cat([before, logs])
+        fresh = Inputs(given, x, b, logs, lineage.sees.double() @ every)
+        self.scratch = fresh if self.scratch is None else self.scratch.with_rows(fresh)
+
+    def _summed(self, c: Tensor, lineage: Lineage) -> Tensor:
+        """c: [R, G, N] -> [R, H, P], the values that R rows read from the state and from their ancestors."""
+        rows, heads = self.scratch, self.state.shape[0]
+        each = heads // c.shape[1]
+        own = rows.totals[-len(c) :]
+        between = own[:, None] - rows.totals[None]  # [R, S, H]
+        between = between.masked_fill(~lineage.sees[..., None], float("-inf"))
+        likeness = torch.einsum("rgn,sgn->rsg", c, rows.b).repeat_interleave(each, -1)
+        weights = between.exp().to(c.dtype) * likeness
+        carried = torch.einsum("rhn,hpn->rhp", c.repeat_interleave(each, 1), self.state)
+        carried = carried * own.exp().to(c.dtype)[..., None]
+        return carried + torch.einsum("rsh,shp->rhp", weights, rows.x)
+
+    def keep(self, path: list[int]) -> None:
+        """Advance past these scratch rows, a path from the last committed token; forget the others."""
+        rows, self.scratch = self.scratch, None
+        if rows is None or not path:
+            return
+        total = rows.totals[path[-1]]
+        weights = (total - rows.totals[path]).exp().to(self.state.dtype)
+        b = rows.b[path].repeat_interleave(self.state.shape[0] // rows.b.shape[1], 1)
+        fresh = torch.einsum("sh,shp,shn->hpn", weights, rows.x[path], b)
+        self.state = self.state * total.exp().to(self.state.dtype)[:, None, None] + fresh
+        self.window = torch.cat([self.window, rows.given[path]])[-(self.kernel - 1) :]
+
+    def forget(self) -> None:
+        """Start again with nothing read."""
+        self.state, self.window = torch.zeros_like(self.state), torch.zeros_like(self.window)
+        self.scratch = None
+
+    def take_over(self, source: StateLayer) -> None:
+        """Start from the memory of another session. States are never written in place, so nothing is copied."""
+        self.state, self.window, self.scratch = source.state, source.window, None
+
+
+class HybridCache(KVCache):
+    """Keys and values of every layer, and the state of layers that keep one. lineage: of the current pass."""
+
+    def __init__(self, layers, states: dict[int, StateLayer]) -> None:
+        super().__init__(layers)
+        self.states = states
+        self.lineage: Lineage | None = None
+
+    def keep(self, start: int, rows: list[int]) -> None:
+        super().keep(start, rows)
+        for state in self.states.values():
+            state.keep(rows)
+
+
+def tree_forward(mixer: nn.Module, own):
+    """A mixer's forward that reads a ``HybridCache``; with any other memory the mixer's own forward runs."""
+
+    def forward(hidden_states: Tensor, cache_params=None, **named) -> Tensor:
+        if not isinstance(cache_params, HybridCache):
+            return own(hidden_states, cache_params=cache_params, **named)
+        sizes = [mixer.intermediate_size, mixer.conv_dim, mixer.num_heads]
+        gate, given, steps = mixer.in_proj(hidden_states)[0].split(sizes, -1)
+        layer = cache_params.states[mixer.layer_idx]
+        out = layer.read(mixer, given, steps, cache_params.lineage)
+        return mixer.out_proj(mixer.norm(out, gate).to(hidden_states.dtype))[None]
+
+    return forward

@@ -1,1 +1,0 @@
-"""How much to draft, when to stop, which masks to fill next."""

@@ -1,0 +1,190 @@
+"""Accept by clusters of interchangeable tokens: lossy.
+
+So et al., Grouped Speculative Decoding for Autoregressive Image Generation (2025). In one place many image tokens
+would do, so a drafted token is often refused although the target would have written a similar one. Here the cluster
+around the drafted token is judged instead. With C(x) the tokens that stand near x in the target's order, a draft x
+from q is kept with probability
+
+    min(1, p(C(x)) / q(C(x))).
+
+The clusters are dynamic: a cluster holds the ``group`` tokens of the nearest ranks by p in this very place, without
+those whose p differs by more than ``spread``. (The paper's code also leaves out tokens whose embeddings lie far
+apart.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from engine.core.exhibits import Later, Table, Token
+from engine.core.options import Option
+from engine.core.rule import Case, Verdict
+from engine.core.sampling import display_distribution
+from engine.core.tree import DraftTree, Draw
+from engine.rules.rejection import Rejection, SiblingTrial
+from engine.rules.sentences import REJECTION
+
+Prices = tuple[int, float, float, float]
+"""The size of a token's cluster; how often a draft from its law is kept by the exact rule, and by clusters; the total
+variation between p and the law that is written with clusters."""
+Priced = tuple[Draw, Callable[[], Prices]]
+
+
+class Grouped(Rejection):
+    """A refused draft is replaced from the residual of p and q as in rejection sampling.
+
+    The judgements' rule is ``group``; their p and q are those of the cluster. At temperature 0, where p and q put
+    everything on one token, a draft is kept if the target's favourite is in its cluster; the ranks are then those of
+    the plain softmax.
+
+    For every place of the walk the exhibit shows how much more often a draft is kept than by the exact rule, and the
+    price: the total variation between p and the law that the rule writes there.
+    """
+
+    key = "gsd"
+    title = "Grouped (lossy)"
+    summary = (
+        "keeps a draw as often as the cluster of tokens around it deserves: lossy, some tokens come "
+        "more often than the target would write them"
+    )
+    exact_kinds = frozenset()
+    options = (
+        Option(
+            "group", "int", 8, "Tokens of a cluster, by their rank in p.", 1, 64, label="Cluster"
+        ),
+        Option(
+            "spread",
+            "float",
+            0.15,
+            "Most that the p of a token of the cluster may differ from the draft's.",
+            0.0,
+            1.0,
+            label="Spread of p",
+        ),
+    )
+    trial = {"group": 2}
+    sentences = {
+        "group.kept": "The cluster around {token} has q = {q} and p = {p}, so {token} was kept with probability {accept}; "
+        "the coin fell at {coin}: accepted. (A lossy rule: another token of the cluster might have been due.)",
+        "group.sure": "The cluster around {token} has q = {q} and p no less, {p}, so {token} was sure to be kept: "
+        "accepted. (A lossy rule: another token of the cluster might have been due.)",
+        "group.refused": "The cluster around {token} has q = {q}, p only {p}, so it was kept with probability {accept}; "
+        "the coin fell at {coin}: rejected.",
+        "group.recovered": "After {token} had been refused here, a new token was drawn from what is left of p after "
+        "taking q away: {final}.",
+        "recovered": REJECTION["recovered"],
+        "bonus": REJECTION["bonus"],
+    }
+
+    def judge(self, case: Case) -> Verdict:
+        self._case, self._priced = case, []
+        verdict = super().judge(case)
+        if self._priced:
+            make = partial(self._table, case.tree, verdict.accepted, self._priced)
+            verdict.exhibits.append(Later(make))
+        return verdict
+
+    def trial_of(self, p: Tensor, tree: DraftTree, draws: Sequence[Draw]) -> SiblingTrial:
+        place = tree.parents[draws[0].node]
+        shown = display_distribution(self._case.logits[place + 1], self._case.sampling)
+        trial = GroupedTrial(p, shown.double().cpu(), tree.laws, **self.settings)
+        self._priced.append((draws[0], trial.price(tree.tokens[draws[0].node], draws[0])))
+        return trial
+
+    def expected_acceptance(self, p, scheme):
+        return None
+
+    def _table(self, tree: DraftTree, accepted: Sequence[int], priced: list[Priced]) -> Table:
+        rows = [
+            [
+                Token(tree.tokens[draw.node]),
+                *price(),
+                "kept" if draw.node in accepted else "refused",
+            ]
+            for draw, price in priced
+        ]
+        gain = sum(row[3] - row[2] for row in rows)
+        price = sum(row[4] for row in rows) / len(rows)
+        return Table(
+            title=f"Clusters of at most {self.settings['group']}: gain and price",
+            note=f"Lossy: {gain:.2f} more tokens expected to be kept than by the lossless rule, at a price of {price:.3f} of "
+            "the probability per place that goes to other tokens than the target’s.",
+            columns=["Draft", "Cluster", "Kept by p/q", "Kept by clusters", "Price", "Outcome"],
+            rows=rows,
+        )
+
+
+class GroupedTrial(SiblingTrial):
+    """shown: [V], the p by which tokens are ranked. group, spread: see ``Grouped``."""
+
+    def __init__(
+        self, p: Tensor, shown: Tensor, laws: Sequence[Tensor], group: int, spread: float
+    ) -> None:
+        super().__init__(p, laws)
+        self._clusters = Clusters(shown, group, spread)
+
+    def weigh(self, token: int, drawn: Draw) -> tuple[str, float, float]:
+        members = self._clusters.of(token)
+        q = 0.0 if drawn.kind == "one_hot" else float(self.q(drawn.law)[members].sum())
+        return "group", min(1.0, float(self.p[members].sum())), min(1.0, q) if q > 0 else 1.0
+
+    def refuse(self, token: int, rule: str, drawn: Draw) -> None:
+        """The residual is that of the exact rule, which the paper does not change."""
+        super().refuse(token, drawn.kind, drawn)
+
+    def price(self, token: int, drawn: Draw) -> Callable[[], Prices]:
+        """A function for the prices of this place, computed on demand because they need the cluster of every token.
+        The law of a one-hot draw is that token alone."""
+        q = None if drawn.kind == "one_hot" else self.q(drawn.law)
+        return partial(self._clusters.price, token, self.p, q)
+
+
+class Clusters:
+    """The tokens that may stand for each other in one place."""
+
+    def __init__(self, shown: Tensor, group: int, spread: float) -> None:
+        """shown: [V] of the target. group, spread: see ``Grouped``."""
+        self._shown, self._spread = shown, spread
+        self._order = shown.argsort(descending=True, stable=True)
+        self._around = torch.arange(-((group - 1) // 2), group // 2 + 1)
+
+    def of(self, token: int) -> Tensor:
+        """[C], the cluster of this token, including the token itself."""
+        rank = (self._order == token).nonzero()[0]
+        near, members = self._at(rank)
+        return near[0][members[0]]
+
+    def _at(self, ranks: Tensor) -> tuple[Tensor, Tensor]:
+        """[R, group] each: tokens near these ranks [R], and whether each is in the cluster of that rank's token."""
+        places, last = ranks[:, None] + self._around, len(self._order) - 1
+        near = self._order[places.clamp(0, last)]
+        alike = (self._shown[near] - self._shown[self._order[ranks]][:, None]).abs() <= self._spread
+        return near, alike & (places >= 0) & (places <= last)
+
+    def accept(self, p: Tensor, q: Tensor) -> Tensor:
+        """[V], how often each token is kept if q draws it."""
+        near, members = self._at(torch.arange(len(self._order)))
+        share_p, share_q = ((law[near] * members).sum(-1) for law in (p, q))
+        kept = torch.empty_like(p)
+        kept[self._order] = torch.where(
+            share_q > 0, share_p / share_q.clamp(min=1e-300), 0.0
+        ).clamp(max=1.0)
+        return kept
+
+    def price(self, token: int, p: Tensor, q: Tensor | None) -> Prices:
+        """p: [V]. q: [V], from which the token was drawn; None for a one-hot draw."""
+        if q is None:
+            q = torch.zeros_like(p)
+            q[token] = 1
+        kept = q * self.accept(p, q)
+        left = (p - q).clamp(min=0)
+        mass = left.sum()
+        left = left / mass if mass > 0 else p
+        written = kept + (1 - kept.sum()) * left
+        exact = float(torch.minimum(p, q).sum())
+        price = float((written - p).clamp(min=0).sum())
+        return len(self.of(token)), exact, float(kept.sum()), price

@@ -1,0 +1,266 @@
+"""How much to draft: the size with the most tokens per millisecond on this machine.
+
+Two numbers per size (nodes of a chain or tree) decide. The *gain*, the tokens of a step, depends on the models: it was
+measured when they were trained and is stored beside them (``gains.json``); for a pair without that file it is measured
+here. The *cost*, the milliseconds of a step, depends on the machine: it is measured here, once, by taking real steps on
+prompts of the same kinds, and remembered in the user's cache folder (``engine.sizes.calibration``), so that the same
+options resolve to the same numbers the next time. Both are geometric means over the kinds of text, so their quotient is
+the geometric mean of the speeds: every kind counts alike, however many steps its texts take. On a machine that is busy
+with other work, measuring is given up (``engine.sizes.patience``), and this process uses the usual size. It also does
+so if DRAFTSCOPE_MEASURE is 0.
+"""
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean, median
+
+import torch
+
+from engine.core.drafter import Drafter
+from engine.core.expected import Expected
+from engine.core.loops import run_loop
+from engine.core.memory import Memory
+from engine.core.options import Value
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
+from engine.core.turn import ENGINE_LOCK
+from engine.parts.loading import Models
+from engine.preparing import prepare
+from engine.progress import Tell, silent
+from engine.rules import verifier
+from engine.sizes.calibration import Measured, recall, remember
+from engine.sizes.patience import Patience
+
+SIZES = (1, 2, 4, 7, 11, 16)
+"""Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
+
+METHOD = 10  # version of the measurement; results of other versions are not used
+PROMPTS = (
+    "Once upon a time, there was a little",
+    "def area(width, height):\n    return",
+    "Question: What is 12 plus 30?\nAnswer:",
+)
+"""Prompts on which a pair without prompts of its own is measured."""
+TOKENS = 48  # written after each prompt
+TIE = 0.02
+"""Share of the speed by which a larger size must be better. Smaller differences are within the noise of costs, and a
+larger draft has a cost that is not measured here: its passes begin a text with weights that the caches do not hold."""
+FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
+GAINS = "gains.json"
+
+_given_up: set[str] = set()
+"""Keys whose measurement was given up. The process keeps the usual size for them, as it would keep a cost."""
+
+
+def settle_size(
+    cls: type[Drafter],
+    options: dict[str, Value],
+    models: Models,
+    sampling: Sampling,
+    tell: Tell = silent,
+) -> dict[str, Value]:
+    """The options, with a size of 0 ("what pays here") replaced by a number.
+
+    tell: is told the progress of the measurement. The number is the drafter's usual size if tokens are sampled
+    (gains are those of greedy decoding), if measuring is turned off, or if the machine cannot remember anything.
+    """
+    name = cls.size_option
+    if name is None or options[name] != 0:
+        return options
+    pays = sampling.greedy and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
+    return options | {name: _best_size(cls, options, models, tell) if pays else cls.usual_size}
+
+
+def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:
+    known = known_gains(models)
+    own = not known.gains and "target" in models.folders
+    if own:  # nobody has measured this pair: both gains and costs are measured here
+        known = Known({cls.key: dict.fromkeys(SIZES, 1.0)}, PROMPTS)
+    if cls.key not in known.gains or not known.prompts:
+        return cls.usual_size
+    measured = _calibrated(cls, options, models, known, tell)
+    if measured is None:
+        return cls.usual_size
+    return best(measured.gains if own else known.gains[cls.key], measured.costs)
+
+
+def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
+    """The size with the most tokens per millisecond, given the tokens and milliseconds of a step by size; of sizes that
+    come near to the best, the smallest."""
+    speeds = {size: gains[size] / costs[size] for size in gains.keys() & costs.keys()}
+    enough = (1 - TIE) * max(speeds.values())
+    return min(size for size, speed in speeds.items() if speed >= enough)
+
+
+@dataclass(frozen=True)
+class Known:
+    """gains: tokens of a step, by drafter and size. prompts: one of each kind that the gains are means
+    over; costs are measured on them, because a draft that is sure of itself is longer and costs more.
+    """
+
+    gains: Mapping[str, Mapping[int, float]]
+    prompts: Sequence[str]
+
+    @classmethod
+    def of(cls, content: dict) -> "Known":
+        """Read from the content of the file; drafters without a size are left out. Raises KeyError,
+        TypeError, AttributeError or ValueError."""
+        gains = {
+            key: {int(size): float(gain) for size, gain in curve.items()}
+            for key, curve in content["gains"].items()
+            if curve
+        }
+        numbers = [number for curve in gains.values() for pair in curve.items() for number in pair]
+        if not all(0 < number < math.inf for number in numbers):
+            raise ValueError("a size or a gain is no positive number")
+        return cls(gains, [str(prompt) for prompt in content["prompts"] if str(prompt).strip()])
+
+
+def known_gains(models: Models) -> Known:
+    """Gains and prompts from the files beside the target and the parts; empty if there are no files."""
+    gains, prompts = {}, []
+    for folder in models.folders.values():
+        try:
+            found = Known.of(json.loads((Path(folder) / GAINS).read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+        gains |= found.gains
+        prompts = found.prompts
+    return Known(gains, prompts)
+
+
+def measure(
+    cls: type[Drafter],
+    options: dict[str, Value],
+    models: Models,
+    known: Known,
+    tell: Tell = silent,
+) -> Measured | None:
+    """Milliseconds of a step, drafting to commit, and its tokens, by size: geometric means over the prompts, of each
+    text's median and mean. Sizes take turns on each prompt, so that a busy moment slows all of them; a first round on one
+    prompt is a warm-up. Each size has a memory of its own for all prompts, as the runs of one visitor have: another
+    size or the warm-up has written the same texts, which a drafter that learns would copy. Noise: how much the medians
+    of two halves of one text differ. None if the measurement was given up.
+    """
+    sizes = known.gains[cls.key]
+    memories = {size: Memory() for size in sizes}
+    costs, gains = ({size: [] for size in sizes} for _ in range(2))  # of each prompt
+    spreads: list[float] = []
+    prompts = [*known.prompts[:1], *known.prompts]
+    what = f"Measuring what {cls.title} costs on this machine, once"
+    tell(what, 0.0)
+    _prepare(cls, options, models, prompts, max(sizes))
+    patience = Patience()  # making graphs takes time on any machine
+    for turn, prompt in enumerate(prompts):
+        for place, size in enumerate(sizes):
+            if patience.over:
+                return None
+            done = (turn + place / len(sizes)) / len(prompts)
+            tell(what, done)
+            drafter = cls.build(options | {cls.size_option: size}, models)
+            memory = memories[size] if turn else Memory()
+            taken, written = _taken(drafter, models, prompt, memory)
+            if turn and taken:
+                costs[size].append(median(taken[FIRST:] or taken))
+                gains[size].append(written / len(taken))
+                spreads += _spread(taken)
+    if not all(costs.values()):
+        return Measured({})
+    return Measured(
+        {size: geometric_mean(each) for size, each in costs.items()},
+        {size: geometric_mean(each) for size, each in gains.items()},
+        median(spreads) if spreads else 0.0,
+    )
+
+
+def _prepare(
+    cls: type[Drafter], options: dict, models: Models, prompts: Sequence[str], most: int
+) -> None:
+    """Make the graphs for drafts of up to ``most`` nodes."""
+    drafter = cls.build(options | {cls.size_option: most}, models)
+    for prompt in prompts:
+        length = len(models.target.tokenizer(prompt)["input_ids"])
+        with ENGINE_LOCK:
+            prepare(models, drafter, most, Expected(length, length + TOKENS), greedy=True)
+
+
+def _spread(taken: list[float]) -> list[float]:
+    half = len(taken) // 2
+    if half < 2:
+        return []
+    first, second = sorted((median(taken[:half]), median(taken[half:])))
+    return [second / first - 1] if first > 0 else []
+
+
+def _taken(
+    drafter: Drafter, models: Models, prompt: str, memory: Memory
+) -> tuple[list[float], int]:
+    """The milliseconds of each step of a text, and how many tokens the text has."""
+    tokens = models.target.tokenizer(prompt)["input_ids"]
+    rule = verifier("greedy")
+    request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
+    # nothing is recorded, so the measured passes are those of an unrecorded run
+    steps, taken, written = run_loop(models.target, request, recorded=False), [], 0
+    while True:
+        with (
+            ENGINE_LOCK,
+            torch_threads(models.target.torch_threads),
+        ):  # one step at a time, so that others can go on
+            step = next(steps, None)
+        if step is None:
+            return taken, written
+        taken.append(sum(step.milliseconds.values()))
+        written += len(step.output)
+
+
+def _calibrated(cls, options, models: Models, known: Known, tell: Tell) -> Measured | None:
+    """The measurement, new or remembered; None on machines on which nothing can be remembered."""
+    key = key_of(cls, options, models)
+    found = recall(key)
+    if (
+        found is not None
+        and not found.doubtful
+        and found.costs.keys() >= known.gains[cls.key].keys()
+    ):
+        return found
+    if key in _given_up:
+        return None
+    fresh = measure(cls, options, models, known, tell)
+    if fresh is None:
+        _given_up.add(key)
+        return None
+    if not fresh.costs:
+        return None
+    fresh = fresh.after(found)
+    return fresh if remember(key, fresh) else None
+
+
+def watched(
+    cls: type[Drafter], wanted: Mapping[str, Value], options: Mapping[str, Value], models: Models
+) -> tuple[str, int] | None:
+    """The key and size to give ``observed`` when a run has ended; None where no size was picked.
+
+    wanted: the options before they were settled.
+    """
+    name = cls.size_option
+    if name is None or wanted[name] != 0 or models.target.asynchronous:
+        return None  # on a GPU a recorded run takes other steps than those that were measured
+    return key_of(cls, options, models), int(options[name])
+
+
+def key_of(cls, options: Mapping[str, Value], models: Models) -> str:
+    """Everything that costs depend on: drafter, models, and how this process computes."""
+    others = {name: value for name, value in options.items() if name != cls.size_option}
+    target = models.target
+    made = [type(target).__name__, torch.get_num_threads(), target.torch_threads]
+    shape = [str(target.device), str(target.dtype), *made, torch.__version__]
+    folders = [
+        models.folders[name] for name in ("target", *sorted(cls.needs)) if name in models.folders
+    ]
+    measured = [METHOD, cls.key, others, [target.name, target.parameters], *folders]
+    return json.dumps([*measured, *shape])

@@ -1,0 +1,103 @@
+"""The price of a lossy method: how far its texts are from plain decoding's, and how likely they are to the target.
+
+The target reads the texts anew, so that the figures mean the same for every method, even for tokens that no target
+read while they were written. All probabilities are those of the plain softmax.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.model.language_model import LanguageModel
+
+
+@dataclass(frozen=True)
+class Price:
+    """The price of one method on some prompts, compared with plain decoding.
+
+    exact: share of the texts that equal those of plain decoding token for token. alike: share of the tokens before
+    the first difference. bits_per_byte: of the method's texts under the target; plain_bits_per_byte: of plain
+    decoding's. divergence: bits per step by which the written tokens are less likely under the target than its
+    favourites in their places; 0 for plain decoding at temperature 0. tokens_per_step: the gain at that price.
+    """
+
+    texts: int
+    exact: float
+    alike: float
+    bits_per_byte: float
+    plain_bits_per_byte: float
+    divergence: float
+    plain_divergence: float
+    tokens_per_step: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A text under the target. bits: of all its tokens; below: bits by which they fall short of its favourites."""
+
+    bits: float
+    below: float
+    size: int  # bytes
+
+
+def shortfalls(logits: Tensor, tokens: Sequence[int]) -> Tensor:
+    """[R]: bits by which each token is less likely than the favourite of its row of logits [R, V]; infinite for a
+    token that the target cannot write."""
+    chosen = logits.gather(-1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
+    return (logits.max(-1).values - chosen).double() / math.log(2)
+
+
+def judged(target: LanguageModel, prompt: Sequence[int], written: Sequence[int]) -> Judged:
+    """The target's figures for a text that follows its prompt."""
+    session = target.session(len(prompt) + len(written))
+    session.prefill(prompt[:-1])
+    read = [prompt[-1], *written[:-1]]
+    logits, _ = session.feed(read, range(-1, len(read) - 1))
+    rows = torch.arange(len(written), device=logits.device)
+    logs = logits.double().log_softmax(-1)[rows, torch.tensor(written, device=logits.device)]
+    size = len(target.tokenizer.decode(written, skip_special_tokens=True).encode())
+    return Judged(-float(logs.sum()) / math.log(2), float(shortfalls(logits, written).sum()), size)
+
+
+def price(
+    target: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    plain: Sequence[Sequence[int]],
+    found: Sequence[Sequence[Sequence[int]]],
+) -> Price:
+    """plain: plain decoding's text for each prompt. found: the method's text for each, by step. No text is empty."""
+    texts = [[token for step in steps for token in step] for steps in found]
+    pairs = list(zip(texts, plain, strict=True))
+    own = [judged(target, *one) for one in zip(prompts, texts, strict=True)]
+    others = [judged(target, *one) for one in zip(prompts, plain, strict=True)]
+    steps = sum(map(len, found))
+    tokens = sum(map(len, texts))
+    return Price(
+        texts=len(texts),
+        exact=sum(one == other for one, other in pairs) / len(pairs),
+        alike=sum(_common(one, other) for one, other in pairs) / tokens,
+        bits_per_byte=_bits_per_byte(own),
+        plain_bits_per_byte=_bits_per_byte(others),
+        divergence=sum(one.below for one in own) / steps,
+        plain_divergence=sum(one.below for one in others) / sum(map(len, plain)),
+        tokens_per_step=tokens / steps,
+    )
+
+
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Tokens before the first difference."""
+    count = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+def _bits_per_byte(texts: Sequence[Judged]) -> float:
+    return sum(one.bits for one in texts) / max(1, sum(one.size for one in texts))
