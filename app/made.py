@@ -15,7 +15,7 @@ from app.seats import Job
 from app.turns import TURNS
 from app.visitors import VISITORS
 from engine.errors import UserError
-from engine.wanted import CLIENT, WANTED
+from engine.chat.wanted import CLIENT, WANTED
 
 log = logging.getLogger("draftscope.run")
 

@@ -20,7 +20,6 @@ from app.visitors import VISITORS, anyone, first_to_go
 from engine.chat.turns import has_template
 from engine.errors import UserError
 from engine.methods import drafters
-from engine.methods.shared.draft_part import open_model
 from engine.model.checkpoint_rules import unapplied
 from engine.model.generation import own_sampling
 from engine.model.language_model import LanguageModel
@@ -28,6 +27,7 @@ from engine.parts.admission import Allowed, admit
 from engine.parts.files import needed_config
 from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, load_models
+from engine.parts.models import open_model
 from engine.progress import Tell, silent
 from engine.run import RunRequest
 

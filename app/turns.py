@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from app.settings import LIMITS, Limits
 from engine.errors import UserError
-from engine.wanted import LOOK, check_wanted
+from engine.chat.wanted import LOOK, check_wanted
 
 T = TypeVar("T")
 

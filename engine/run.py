@@ -12,7 +12,7 @@ from engine.chat.turns import Message
 from engine.core.constraint import Constraint
 from engine.core.ending import StopStrings
 from engine.core.expected import Expected
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
@@ -23,14 +23,14 @@ from engine.errors import UserError
 from engine.methods import drafter as drafter_class
 from engine.model.generation import own_sampling, own_stop_strings
 from engine.model.language_model import LanguageModel
-from engine.model.prompt import PromptReading
+from engine.core.prompt import PromptReading
 from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, Models, load_models
-from engine.preparing import prepare
 from engine.progress import Tell, silent
 from engine.rules import Verifier, verifier
 from engine.sizes.calibration import observed
 from engine.sizes.draft_size import settle_size, watched
+from engine.sizes.preparing import prepare
 from engine.trace import to_line, to_step_line
 from engine.trace.recording import Recorder, Setting
 
@@ -95,7 +95,7 @@ def open_run(request: RunRequest, tell: Tell = silent) -> "Run":
 
 def open_runs(requests: Sequence[RunRequest], tell: Tell = silent) -> list["Run"]:
     """The same for several runs that will take turns. Runs that feed one target the same tokens read
-    them once; each run is charged for the reading (``engine.model.prompt``)."""
+    them once; each run is charged for the reading (``engine.core.prompt``)."""
     for request in requests:
         _refuse_size(request)
     apart = len(requests) > 1 or any(request.recorded for request in requests)

@@ -11,7 +11,7 @@ from types import ModuleType
 from engine.fast.cpu.budget import graph_memory
 from engine.methods.eagle.part import open_cell
 from engine.methods.shared.denoiser_part import open_denoiser
-from engine.methods.shared.draft_part import open_model
+from engine.parts.models import open_model
 
 MUCH = 2 * 2**30
 """Bytes. Three processes and two servers of the page share 24 GB with whatever the tests start."""

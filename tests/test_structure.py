@@ -92,7 +92,7 @@ def test_only_the_opening_knows_the_rooms_of_the_gpu():
         f"{name} imports {imported}"
         for name, path in INSIDE.items()
         for imported in imports(path, name)
-        if within(imported, DEVICE) and name != "engine.model.opening"
+        if within(imported, DEVICE) and name != "engine.parts.opening"
     ]
     assert not found
 

@@ -11,7 +11,7 @@ from engine.core.text import Text, TextRequest, text_of
 from engine.errors import UserError
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
-from engine.model.prompt import PromptReading
+from engine.core.prompt import PromptReading
 
 
 def decode_together(

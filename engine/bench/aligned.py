@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.bench.command import check_writable
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.step import Step

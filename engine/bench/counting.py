@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import Value, resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest

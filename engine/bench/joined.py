@@ -20,14 +20,14 @@ from transformers import AutoModelForCausalLM
 from engine.batch.together import decode_together
 from engine.bench.command import check_writable, processor
 from engine.bench.verify_cost import verify_costs
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods import drafter as drafter_class
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
 from engine.parts.loading import ModelPaths, Models, load_models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from engine.trace import write_lines
 

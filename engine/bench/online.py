@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import Value, resolve
 from engine.core.sampling import Sampling

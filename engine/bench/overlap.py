@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from engine.bench.command import check_writable, processor
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.step import Span, Step

@@ -12,8 +12,8 @@ from transformers import AutoTokenizer, PreTrainedModel
 
 from engine.bench.contestants import Contestant, Writing
 from engine.model.generation import ends_of
-from engine.model.opening import causal_model
 from engine.parts.loading import ModelPaths
+from engine.parts.opening import causal_model
 
 DEFAULT_SCHEDULE = ("default", None)
 SCHEDULES = [(kind, length) for kind in ("constant", "heuristic") for length in (3, 5, 20)]

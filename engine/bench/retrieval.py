@@ -25,7 +25,7 @@ from engine.bench.datastore_alone import DatastoreAlone
 from engine.bench.figures import geometric_mean
 from engine.bench.lookup_cost import Lookup, lookup_costs
 from engine.core.drafter import Drafter
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engine.bench.command import check_writable
 from engine.chat.json_schema import JsonSchema
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest

@@ -22,9 +22,9 @@ SUITES = {
     "vocabtrim": "engine.bench.vocabtrim:vocabtrim",
     "online": "engine.bench.online:online",
     "within": "engine.bench.within:within",
-    "kernels": "engine.fast.gpu.bench:kernels",
-    "gpu": "engine.fast.gpu.bench:gpu",
-    "pieces": "engine.fast.gpu.bench:pieces",
+    "kernels": "engine.bench.gpu:kernels",
+    "gpu": "engine.bench.gpu:gpu",
+    "pieces": "engine.bench.gpu:pieces",
 }
 """Name -> module and function. A function takes (models, workloads, quick, out)."""
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.chat.grammar_process import ANY, REASON
-from engine.wanted import CLIENT, LOOK, check_wanted
+from engine.chat.wanted import CLIENT, LOOK, check_wanted
 
 PROGRAM = Path(__file__).with_name("grammar_process.py")
 LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from engine.core.step import Clock, Step
 from engine.core.text import Text, TextRequest, text_of
-from engine.model.language_model import LanguageModel
-from engine.model.prompt import PromptReading
+from engine.core.target import Target
+from engine.core.prompt import PromptReading
 
 
 def decode(
-    target: LanguageModel,
+    target: Target,
     request: TextRequest,
     recorded: bool = True,
     reading: PromptReading | None = None,
@@ -49,7 +49,7 @@ def decode(
         text.drafter.close()
 
 
-def begin(text: Text, target: LanguageModel, reading: PromptReading | None, clock: Clock) -> float:
+def begin(text: Text, target: Target, reading: PromptReading | None, clock: Clock) -> float:
     """Read the prompt and start the drafter; returns the milliseconds charged for that. reading: see ``decode``."""
     drafter = text.drafter
     session = target.session(text.capacity, drafter.feature_layers)

@@ -20,8 +20,7 @@ from engine.core.tree import DraftTree
 
 if TYPE_CHECKING:
     from engine.core.constraint import Constraint
-    from engine.model.session import Session
-    from engine.parts.loading import Models
+    from engine.core.target import Models, Session
 
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
 
@@ -106,7 +105,7 @@ class Drafter(ABC):
     """The parts that the drafter takes besides the target: role -> kind (``engine.parts``)."""
 
     loop: ClassVar[str] = "speculative"
-    """The loop in which the drafter runs (``engine.core.loops``)."""
+    """The loop in which the drafter runs (``engine.loops``)."""
 
     mixed_siblings: ClassVar[bool] = False
     """Whether siblings may differ in kind or law."""
@@ -186,6 +185,11 @@ class Drafter(ABC):
 
     def observe(self, kept: Kept) -> None:
         """Take note of the outcome of the last proposal."""
+
+    def on_device(self) -> Drafter:
+        """The drafter of an unrecorded text whose target computes on static buffers: this one, or another that proposes the
+        same trees with fewer copies to the host. Asked before ``begin``."""
+        return self
 
     def passes(self) -> Mapping[str, int]:
         """Forward passes of its own models since the text began, by role."""

@@ -25,12 +25,12 @@ from engine.core.simultaneous import Pair, Timed, pair_on
 from engine.core.step import Clock, Final, Span, Step, cut_at_end
 from engine.core.text import Outcome, Text, TextRequest
 from engine.core.tree import DraftTree, Kind
-from engine.model.language_model import LanguageModel
-from engine.model.prompt import PromptReading
+from engine.core.target import Target
+from engine.core.prompt import PromptReading
 
 
 def overlapped(
-    target: LanguageModel,
+    target: Target,
     request: TextRequest,
     recorded: bool = True,
     reading: PromptReading | None = None,
@@ -84,7 +84,7 @@ class Guess:
 class OverlappedText(Text):
     """A text with tokens in its draft that have not been judged yet."""
 
-    def __init__(self, target: LanguageModel, request: TextRequest) -> None:
+    def __init__(self, target: Target, request: TextRequest) -> None:
         super().__init__(target, request)
         self._waiting: list[Guess] = []
         self._in_a_row = 0  # drafted tokens kept since the last rejection

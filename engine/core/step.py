@@ -35,7 +35,7 @@ class Step:
     and may be None if nobody records the steps; a row of NaN is one that the target did not compute.
     output: the kept path and, unless final is ``none``, the final token.
     milliseconds: by stage. prefill_milliseconds: in the first step, 0 elsewhere; for a text that took
-    its prompt over from another text, the time that the other spent reading it (``engine.model.prompt``).
+    its prompt over from another text, the time that the other spent reading it (``engine.core.prompt``).
     passes: forward passes by model. spans: work that overlapped.
     stop: why the run ends here, or None.
     """

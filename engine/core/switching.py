@@ -11,12 +11,12 @@ from engine.core.seen import Draft, Seen
 from engine.core.step import Clock, Step
 from engine.core.text import Outcome, Text, TextRequest
 from engine.core.tree import DraftTree
-from engine.model.language_model import LanguageModel
-from engine.model.prompt import PromptReading
+from engine.core.target import Target
+from engine.core.prompt import PromptReading
 
 
 def switching(
-    target: LanguageModel,
+    target: Target,
     request: TextRequest,
     recorded: bool = True,
     reading: PromptReading | None = None,

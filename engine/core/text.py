@@ -25,8 +25,8 @@ from engine.core.step import Clock, Final, Step, Stop, cut_at_end
 from engine.core.transfer import to_device, to_host_meanwhile
 from engine.core.tree import DraftTree
 from engine.errors import UserError
-from engine.model.language_model import LanguageModel
-from engine.model.session import Session
+from engine.core.target import Target
+from engine.core.target import Session
 
 PendingVerdict = Callable[[], tuple[Verdict, Tensor | None]]
 """Gives the verdict, and p for a recorder; on a GPU both are on their way before it is called."""
@@ -59,7 +59,7 @@ class Text:
     and ``settle``, and may make it for several texts at once.
     """
 
-    def __init__(self, target: LanguageModel, request: TextRequest, recorded: bool = True) -> None:
+    def __init__(self, target: Target, request: TextRequest, recorded: bool = True) -> None:
         """recorded: whether steps hold everything that a recorder shows."""
         self.recorded = recorded
         self.target = target
@@ -273,6 +273,6 @@ class Outcome:
 
 
 @singledispatch
-def text_of(target: LanguageModel, request: TextRequest, recorded: bool) -> Text:
+def text_of(target: Target, request: TextRequest, recorded: bool) -> Text:
     """The text for a request, on this kind of model; see ``engine.core.decode.decode``."""
     return Text(target, request, recorded)

@@ -64,11 +64,3 @@ def _called(
     if not features:
         return output.logits, None
     return output.logits, torch.cat([output.hidden_states[i] for i in features], -1)
-
-
-def of_layers(features: Tensor | None, read: Sequence[int], wanted: Sequence[int]) -> Tensor | None:
-    """features [..., n*H] of the layers ``read`` -> those of ``wanted``, a subset; None if that is empty."""
-    if not wanted or tuple(read) == tuple(wanted):
-        return features if wanted else None
-    parts = features.chunk(len(read), -1)
-    return torch.cat([parts[list(read).index(layer)] for layer in wanted], -1)

@@ -28,7 +28,7 @@ class LanguageModel:
     """Weights and tokenizer. Sessions share the model; it holds no data of any session.
 
     This class makes passes through the transformers module. Packages with faster passes subclass it,
-    and ``engine.model.opening`` picks the class.
+    and ``engine.parts.opening`` picks the class.
     """
 
     attention = attention.NAME

@@ -33,7 +33,7 @@ PROVEN: dict[str, str] = {
     "StableLmForCausalLM": "masked",
     "Starcoder2ForCausalLM": "usual",
 }
-"""Class -> the way in which the engine reads it (``engine.model.opening``)."""
+"""Class -> the way in which the engine reads it (``engine.parts.opening``)."""
 
 ROPES = {"default", "linear", "dynamic", "yarn", "longrope", "llama3"}
 """Kinds of rotary embedding that were tested with these classes."""

@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 
 from engine.errors import UserError
-from engine.methods.shared.draft_part import open_model
 from engine.model.language_model import LanguageModel
 from engine.parts.digest import check_belongs
 from engine.parts.files import read_config
 from engine.parts.kinds import kind_of
+from engine.parts.models import open_model
 
 _LOADING = threading.Lock()  # transformers opens one model at a time: meta tensors are global state
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}

@@ -22,7 +22,7 @@ import torch
 
 from engine.core.drafter import Drafter
 from engine.core.expected import Expected
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import Value
 from engine.core.sampling import Sampling
@@ -30,11 +30,11 @@ from engine.core.text import TextRequest
 from engine.core.threads import torch_threads
 from engine.core.turn import ENGINE_LOCK
 from engine.parts.loading import Models
-from engine.preparing import prepare
 from engine.progress import Tell, silent
 from engine.rules import verifier
 from engine.sizes.calibration import Measured, recall, remember
 from engine.sizes.patience import Patience
+from engine.sizes.preparing import prepare
 
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""

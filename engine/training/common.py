@@ -8,7 +8,7 @@ import torch
 
 from engine.errors import UserError
 from engine.methods.shared.dflash_model import DFlashModel
-from engine.model.opening import causal_model
+from engine.parts.opening import causal_model
 from engine.training.tokenizer import load_tokenizer
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods import drafter
 from engine.model.language_model import LanguageModel
-from engine.model.opening import load_language_model
 from engine.parts.loading import Models
+from engine.parts.opening import load_language_model
 from engine.rules import verifier
 from engine.training.packing import Mixer, windows
 

@@ -20,10 +20,10 @@ from engine.methods.shared.denoiser_part import open_denoiser
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.generation import ends_of
 from engine.model.language_model import refuse_unreadable
-from engine.model.opening import causal_model
 from engine.parts.admission import free_bytes
 from engine.parts.digest import check_belongs, digest_of
 from engine.parts.inspection import inspect
+from engine.parts.opening import causal_model
 from engine.training import alignment, figures, selftext
 from engine.training.common import UserError, need_data, need_file, place, usual_device
 from engine.training.distill import MixedWindows

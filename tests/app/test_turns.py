@@ -17,7 +17,7 @@ from app.visitors import VISITORS
 from engine.errors import UserError
 from engine.run import open_run
 from engine.trace import read_trace
-from engine.wanted import WANTED, check_wanted
+from engine.chat.wanted import WANTED, check_wanted
 from tests.engine.family import request
 
 PATIENCE = 120

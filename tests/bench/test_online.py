@@ -6,7 +6,7 @@ import pytest
 
 from engine.bench import online
 from engine.bench.online import Drafted, Result
-from engine.model import opening
+from engine.parts import opening
 
 
 @pytest.fixture

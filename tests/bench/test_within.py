@@ -11,7 +11,7 @@ from engine.bench.command import Plan
 from engine.bench.suites import SUITES
 from engine.cli.flags import SUITE_NAMES
 from engine.methods.eagle.eagle_layout import write_cell
-from engine.model import opening
+from engine.parts import opening
 from engine.parts.digest import FIELD
 from engine.parts.loading import ModelPaths, load_models
 from tests.parts import eagle_cell, tiny_prompt_tokens

@@ -14,9 +14,9 @@ from engine.errors import UserError
 from engine.methods.clover.drafter import CloverDrafter
 from engine.methods.clover.part import USUAL_HEADS, AttentionDecoder
 from engine.methods.shared.head_ranks import FIELD
-from engine.model.opening import language_model
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
+from engine.parts.opening import language_model
 from engine.training.students import student_class
 from tests.drafters.writing import built, parameters_made, steps_of
 from tests.engine.tiny import tiny_hf_model

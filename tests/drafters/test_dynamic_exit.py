@@ -5,15 +5,15 @@ from importlib import import_module
 import pytest
 import torch
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.fast.cpu.model import CompiledModel
 from engine.methods import drafter
 from engine.methods.none.drafter import NoDrafter
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model, tiny_model
 

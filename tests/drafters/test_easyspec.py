@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.methods import drafter
 from engine.model.fuzzy import fuzzy, groups_of
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import tiny_hf_model, tiny_model

@@ -12,9 +12,9 @@ from transformers import LlamaModel
 from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.shared.head_ranks import FIELD, usual
-from engine.model.opening import language_model
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from tests.drafters.writing import parameters_made, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from engine.core.exhibits import Token
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods.jacobi.drafter import JacobiDrafter

@@ -6,18 +6,18 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.methods.kangaroo.adapter import Adapter, AdapterConfig, ModuleReader, reader_of
-from engine.methods.kangaroo.adapter_reader import CompiledReader
 from engine.methods.kangaroo.drafter import KangarooDrafter
-from engine.methods.kangaroo.part import KIND
+from engine.methods.kangaroo.fast import CompiledReader
+from engine.methods.kangaroo.part import KIND, pick_adapter_readers
 from engine.methods.none.drafter import NoDrafter
-from engine.model.opening import language_model, pick_adapter_readers
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model, tiny_model
 

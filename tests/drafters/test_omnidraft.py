@@ -8,7 +8,7 @@ import pytest
 import torch
 from tokenizers import decoders
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
@@ -18,8 +18,8 @@ from engine.methods.omnidraft.online_head import OnlineHead
 from engine.methods.omnidraft.part import _together
 from engine.methods.omnidraft.run_cache import RunCache
 from engine.methods.omnidraft.spelling import Spelling, spelling_of
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from engine.training.tokenizer import train_tokenizer
 from tests.drafters.writing import built, steps_of, text_of

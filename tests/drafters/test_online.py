@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
@@ -22,8 +22,8 @@ from engine.methods.shared.private_draft import (
     structure_of,
 )
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from engine.catalogue import catalogue
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.chance import Chance, JudgeChance
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling, display_distribution
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree

@@ -8,7 +8,7 @@ import torch
 
 from engine.core.chance import Chance
 from engine.core.drafter import Start
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling, display_distribution, distribution
 from engine.core.seen import Draft
 from engine.core.text import TextRequest

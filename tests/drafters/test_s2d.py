@@ -11,9 +11,9 @@ from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.s2d.drafter import NestedReader
 from engine.methods.s2d.part import EXITS, NestedDraft
-from engine.model.opening import language_model
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.training.checkpoint import export_model
 from engine.training.models import draft_config
 from engine.training.tokenizer import train_tokenizer

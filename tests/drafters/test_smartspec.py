@@ -10,7 +10,7 @@ import torch
 
 from engine.batch.together import decode_together
 from engine.core.load import Acceptance, Load
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest

@@ -16,10 +16,10 @@ from engine.methods.vocabtrim.drafter import VocabTrimDrafter, kept_tokens
 from engine.methods.vocabtrim.part import Vocabulary
 from engine.model import cut_head
 from engine.model.cut_head import head_bytes, with_head
-from engine.model.opening import language_model
 from engine.parts.digest import FIELD
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model, tiny_model
 

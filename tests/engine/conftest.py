@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.fast.gpu.block_context import StaticContext, buffer_sets_of
 from engine.fast.gpu.text_buffers import TextBuffers
 from engine.methods import drafters
-from engine.model.opening import language_model
+from engine.methods.shared.static_block_context import StaticContext, buffer_sets_of
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from tests.pairs import strangers_pair
 from tests.parts import tiny_parts
 from tests.verifiers.tiny import tiny_models

@@ -11,8 +11,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from engine.model import self_check
-from engine.model.opening import language_model
 from engine.model.proven import proven_way
+from engine.parts.opening import language_model
 from presets import family
 
 

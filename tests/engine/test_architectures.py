@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 ARCHITECTURES = sorted(CONFIGS)

@@ -11,9 +11,9 @@ from engine.bounded import bounded_tokenizer
 from engine.bounded.bounded_tokenizer import Bounds, Splitter, distrust, open_tokenizer
 from engine.chat.reading import read_prompt
 from engine.errors import UserError
-from engine.methods.shared.draft_part import open_model
 from engine.parts.admission import Allowed, admit
 from engine.parts.loading import ModelPaths
+from engine.parts.models import open_model
 from engine.run import RunRequest, open_run
 from presets import family
 from tests.engine.tiny import tiny_model

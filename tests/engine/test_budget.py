@@ -16,7 +16,7 @@ from engine.fast.cpu.budget import LACKING, Budget, Family, graph_memory, wanted
 from engine.fast.cpu.model import CompiledModel
 from engine.fast.cpu.pace import Pace
 from engine.model.layers import Layers
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from tests.engine.test_compiled import both, tokens
 from tests.engine.tiny import tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test

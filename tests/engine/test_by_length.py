@@ -5,14 +5,14 @@ import copy
 import pytest
 import torch
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods import drafter
 from engine.model.by_length import ByLengthModel
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.parts import tiny_prompt_tokens, tiny_transfer_maps
 from tests.sweep.comparing import random_module

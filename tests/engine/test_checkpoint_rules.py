@@ -11,7 +11,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from engine.batch.together import decode_together
 from engine.core.constraint import Constraint
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling, distribution
 from engine.core.text import TextRequest
@@ -19,8 +19,8 @@ from engine.errors import UserError
 from engine.methods import drafter
 from engine.model.checkpoint_rules import check_rules, unapplied
 from engine.model.generation import own_sampling
-from engine.model.opening import language_model, load_language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model, load_language_model
 from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model
 

@@ -15,7 +15,7 @@ from engine.fast.cpu.store import _make_room
 from engine.fast.gpu.model import JoinedModel
 from engine.model.language_model import LanguageModel
 from engine.model.layers import Layers
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 

@@ -5,9 +5,9 @@ import copy
 import pytest
 import torch
 
-from engine.fast.cpu import block_context
-from engine.fast.cpu.block_context import CompiledContext, compiled_contexts
+from engine.methods.shared import compiled_block_context as block_context
 from engine.methods.shared.block_context import ModuleContext, context_of
+from engine.methods.shared.compiled_block_context import CompiledContext, compiled_contexts
 from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 
 BLOCK, WIDTH, LAYERS = 5, 48, (0, 2)

@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from engine.core.sampling import Sampling
-from engine.fast.cpu import eagle_ahead, eagle_context
 from engine.fast.cpu.ahead import BLOCKS
-from engine.fast.cpu.eagle_context import CompiledContext, compiled_contexts
 from engine.fast.cpu.model import CompiledModel
 from engine.methods.eagle.eagle_layout import read_cell
 from engine.methods.eagle.eagle_reader import EagleReader
+from engine.methods.shared import compiled_cell_context as eagle_context
+from engine.methods.shared import compiled_cell_levels as eagle_ahead
+from engine.methods.shared.compiled_cell_context import CompiledContext, compiled_contexts
 from engine.methods.shared.eagle_context import ModuleContext, Read, context_of
 from engine.model.language_model import LanguageModel
 from tests.engine.eagle_cells import LAYOUTS, H, V, checkpoint, tensors_of
@@ -92,7 +93,7 @@ def agree(one, other):
 def test_levels_read_in_one_call_are_those_read_one_by_one(cell, target, count, caplog):
     """After as many pairs as a call takes, after fewer and after more; below drafted rows, too; beyond the first
     capacity; and other rows can follow once those that nobody asked for are forgotten."""
-    caplog.set_level("INFO", "engine.fast.cpu.eagle_ahead")
+    caplog.set_level("INFO", "engine.methods.shared.compiled_cell_levels")
     both = contexts(cell, target)
     assert both[1].blocks == BLOCKS and both[0].blocks == ()
     for rows in (eagle_ahead.MOST_PAIRS, 1, 3, 150, eagle_ahead.MOST_PAIRS + 1, 2):

@@ -9,7 +9,7 @@ from engine.core.constraint import Constraint, masked, masked_tree
 from engine.core.decode import decode
 from engine.core.drafter import Drafter
 from engine.core.load import GUESS
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.proposal import Proposal
 from engine.core.sampling import Sampling
 from engine.core.seen import Begun, Join, Probes
@@ -18,8 +18,8 @@ from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 from engine.methods import drafter, drafters
 from engine.methods.none.drafter import NoDrafter
-from engine.model.opening import language_model
 from engine.model.session import Session
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from engine.trace.recording import Totals
 from tests.engine.tiny import VOCABULARY, tiny_model

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from engine.__main__ import main
 from engine.errors import UserError
 from engine.methods.shared import datastore_part as datastores
+from engine.methods.shared import making_datastores
 from engine.methods.shared.datastore_part import Datastore, open_datastore
-from engine.parts import making_datastores
 from engine.parts.loading import load_models
 from engine.training.datastore import datastore as recipe
 from presets import KINDS, family, prompts

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from engine.core.sampling import Sampling, display_distribution
 from engine.core.tree import DraftTree
-from engine.fast.gpu.best_first import BestFirst
 from engine.fast.gpu.device_tree import DeviceTree
 from engine.fast.gpu.shape import NO_NODE, DeviceShape
 from engine.fast.kernels.bits import unpack
 from engine.fast.kernels.flat_tree import FlatTree
-from engine.methods.ddtree.drafter import best_first_tree
+from engine.methods.ddtree.best_first import BestFirst
+from engine.methods.shared.best_first_tree import best_first_tree
 from tests.soundness import assert_sound
 from tests.trees import trees
 
@@ -82,7 +82,7 @@ def test_the_shape_is_what_the_host_would_lay_out(tree, spare):
 
 @pytest.mark.parametrize("budget", [1, 2, 7, 64, 200])
 def test_a_level_has_few_candidates(budget):
-    from engine.fast.gpu.best_first import _candidates
+    from engine.methods.ddtree.best_first import _candidates
 
     above, rank = _candidates(budget, budget, torch.device("cpu"))
     pairs = set(zip(above.tolist(), rank.tolist(), strict=True))

@@ -7,7 +7,7 @@ from statistics import geometric_mean
 
 import pytest
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.constraint import Constraint
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import Option, resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT
 from engine.errors import UserError
 from engine.methods import drafters
-from engine.methods.ddtree.drafter import best_first_tree
-from engine.methods.prompt_lookup.drafter import NgramIndex
+from engine.methods.shared.best_first_tree import best_first_tree
+from engine.methods.shared.ngram_index import NgramIndex
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model

@@ -10,11 +10,11 @@ from safetensors.torch import load_file, save_file
 
 from engine.bench.peers import _module
 from engine.errors import UserError
-from engine.model.opening import load_language_model
 from engine.parts.drafts import drafts_among
 from engine.parts.eight_bit import packed, unpacked
 from engine.parts.files import halve, in_eight_bits, read_tensors, stored_tensors
 from engine.parts.loading import ModelPaths
+from engine.parts.opening import load_language_model
 from engine.training.__main__ import main
 from engine.training.teacher import _opened
 from presets.listed import HERE as PRESETS

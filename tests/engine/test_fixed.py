@@ -9,7 +9,7 @@ from engine.fast.cpu.budget import Budget
 from engine.fast.cpu.fixed import SIZES, fixed_sizes
 from engine.fast.cpu.model import CompiledModel
 from engine.fast.cpu.store import compiled
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from tests.engine.test_compiled import FEATURES, both, logits_of, tokens, wrong_numbers
 from tests.engine.tiny import tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test

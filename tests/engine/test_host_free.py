@@ -19,7 +19,7 @@ from engine.fast.gpu.step import chain, step
 from engine.fast.gpu.verdict import JudgedInputs, judged
 from engine.fast.kernels import kv_commit, tree_attention, truncation, verify_tree
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
 pytest.importorskip("triton")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
@@ -11,10 +11,10 @@ from engine.errors import UserError
 from engine.methods import drafter
 from engine.methods.shared.private_draft import own_weights, use_plain_attention
 from engine.model.hybrid import HybridModel
-from engine.model.opening import language_model
 from engine.model.states import mixers_of
 from engine.model.structure import structure_of
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.test_constraint import Cycle
 from tests.sweep.comparing import random_module

@@ -7,8 +7,8 @@ import pytest
 
 from engine.__main__ import main
 from engine.errors import UserError
-from engine.model.opening import load_language_model
 from engine.parts.inspection import inspect
+from engine.parts.opening import load_language_model
 from tests.engine.checkpoints import (
     circle,
     cut,

@@ -8,13 +8,12 @@ from engine.core.tree import DraftTree
 from engine.fast.gpu.inputs import DeviceRows, Size
 from engine.fast.gpu.judge import DeviceJudge
 from engine.fast.gpu.question import JudgingKey, Question
-from engine.fast.gpu.twins import device_twin
 from engine.fast.gpu.verdict import JudgedInputs
 from engine.fast.kernels.flat_tree import Places
 from engine.fast.kernels.position_noise import noise_rows
 from engine.methods.none.drafter import NoDrafter
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from tests.engine.unrecorded import PROMPT, assert_same, built, steps_of
 
 FLAT = torch.full((16,), 1 / 16)
@@ -47,7 +46,7 @@ class Fixed(NoDrafter):
     ],
 )
 def test_what_does_not_fit_is_judged_after_the_pass(drafter, prompt, inside, static_models, judged):
-    assert device_twin(drafter) is drafter
+    assert drafter.on_device() is drafter
     target = language_model(static_models.target.model, None, "t", lean=False, static=True)
     given = Models(target), drafter, "rejection", Sampling(0.9, seed=3)
     found = steps_of(*given, False, prompt)

@@ -11,7 +11,7 @@ from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 from engine.model.going_on import goes_on
 from engine.model.layers import ATTENTION, MLP, Layers
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12]

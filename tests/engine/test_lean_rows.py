@@ -22,7 +22,7 @@ from engine.fast.gpu.precision import refuse_tf32
 from engine.fast.gpu.step import step
 from engine.fast.kernels import tree_attention
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tape import run_taped
 from tests.engine.test_static import PROMPT, TREE, drafters, steps_of, texts

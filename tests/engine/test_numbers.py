@@ -8,14 +8,14 @@ import json
 import pytest
 import torch
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.methods import drafters
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.run import pick_verifier
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting

@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.methods import drafter
 from engine.model.layers import Layers
-from engine.model.opening import language_model
 from engine.model.own_attention import ChainModel, MaskedModel
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of

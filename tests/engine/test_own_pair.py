@@ -11,9 +11,9 @@ from engine.__main__ import main
 from engine.chat.turns import chat_prompt, checked
 from engine.errors import UserError
 from engine.methods import drafters
-from engine.methods.shared.draft_part import open_model
 from engine.model.generation import ends_of
 from engine.parts.loading import ModelPaths
+from engine.parts.models import open_model
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
 from tests.lossless import lossless

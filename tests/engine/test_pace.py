@@ -10,7 +10,7 @@ import pytest
 
 from engine.fast.cpu import calls
 from engine.fast.cpu.pace import LATEST, MOST, SLOW, STAY, Pace, Shortest, interruptions
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from tests.engine.tiny import tiny_hf_model
 
 QUIET, BUSY, HALF = 1.1, 4.0, 1.3

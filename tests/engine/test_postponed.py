@@ -11,9 +11,9 @@ from engine.core.tree import DraftTree
 from engine.fast.cpu.openings import LOOKED
 from engine.fast.cpu.openings import SIZES as OPENINGS
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
-from engine.model.prompt import PromptReading
+from engine.core.prompt import PromptReading
 from engine.model.session import Session
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.test_compiled import both, tokens
 from tests.engine.test_decode import PROMPT, Oracle

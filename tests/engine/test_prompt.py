@@ -8,9 +8,9 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods.chain.drafter import ChainDrafter
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
-from engine.model.prompt import PromptReading
+from engine.core.prompt import PromptReading
 from engine.model.session import Session
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 

@@ -5,9 +5,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from engine.fast.cpu.model import CompiledModel
 from engine.model import self_check
-from engine.model.opening import language_model
 from engine.model.own_attention import MaskedModel
 from engine.model.proven import PROVEN, ROPES, proven_way
+from engine.parts.opening import language_model
 from tests.sweep.comparing import random_module
 from tests.sweep.settings import VARIANTS
 from tests.sweep.tiny_configs import config_of

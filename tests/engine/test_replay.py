@@ -9,8 +9,8 @@ import torch
 
 from engine.fast.gpu import verdict
 from engine.fast.gpu.buffer_sets import BufferSets
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from tests.engine.tape import one_operation, run_taped, taped
 from tests.engine.test_static import drafters, pair, steps_of, texts
 from tests.engine.tiny import CONFIGS

@@ -5,15 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.methods import drafters
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.shared.denoiser_part import open_denoiser
-from engine.methods.shared.draft_part import open_model
-from engine.model.opening import language_model
+from engine.parts.models import open_model
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from engine.run import open_run
 from tests.engine.family import offered, request

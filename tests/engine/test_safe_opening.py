@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from engine.errors import UserError
-from engine.model.opening import load_language_model
+from engine.parts.opening import load_language_model
 from engine.training.checkpoint import load_checkpoint, save_checkpoint
 from presets import family
 
@@ -25,7 +25,7 @@ OPEN = """
 import os, sys
 import {first}
 from engine.errors import UserError
-from engine.model.opening import load_language_model
+from engine.parts.opening import load_language_model
 try:
     load_language_model("somebody/model")
 except UserError as error:

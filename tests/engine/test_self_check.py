@@ -10,10 +10,10 @@ from engine.errors import UserError
 from engine.fast.cpu.model import CompiledModel, CompiledSession
 from engine.model import admission, self_check
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
 from engine.model.own_attention import ChainModel
 from engine.model.proven import PROVEN
 from engine.model.row_mask import RowMask
+from engine.parts.opening import language_model
 from tests.engine.tiny import WINDOW, tiny_hf_model
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of

@@ -14,7 +14,7 @@ from engine.methods.chain.drafter import ChainDrafter
 from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.methods.prompt_lookup.drafter import PromptLookupDrafter
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 

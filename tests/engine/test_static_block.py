@@ -6,19 +6,24 @@ import torch
 from engine.core.decode import decode
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
-from engine.fast.gpu import block_context, kernel_calls
-from engine.fast.gpu.best_first import BestFirst
-from engine.fast.gpu.block_buffers import denoise, draft, read
-from engine.fast.gpu.block_context import StaticContext, buffer_sets_of, static_contexts
+from engine.fast.gpu import kernel_calls
 from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.choice import OneEach
 from engine.fast.gpu.host_free import HostFree
 from engine.fast.gpu.inputs import Size, StepInputs
 from engine.fast.kernels import tree_attention
+from engine.methods.ddtree.best_first import BestFirst
 from engine.methods.ddtree.drafter import DDTreeDrafter
 from engine.methods.dflash.drafter import DFlashDrafter
+from engine.methods.shared import static_block_context as block_context
 from engine.methods.shared.block_context import ModuleContext, context_of
-from engine.model.opening import language_model
+from engine.methods.shared.static_block_buffers import denoise, draft, read
+from engine.methods.shared.static_block_context import (
+    StaticContext,
+    buffer_sets_of,
+    static_contexts,
+)
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.test_compiled_block import BLOCK, LAYERS, WIDTH, drafter
 from tests.verifiers.tiny import tiny_models

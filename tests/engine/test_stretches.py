@@ -13,7 +13,7 @@ from engine.fast.cpu.budget import Budget
 from engine.fast.cpu.model import CompiledModel
 from engine.model.language_model import LanguageModel
 from engine.model.layers import ATTENTION, Layers
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from tests.engine.tiny import tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 

@@ -9,7 +9,7 @@ import torch
 from engine.core.chance import Chance
 from engine.core.constraint import Constraint
 from engine.core.drafter import Kept, Start
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
@@ -17,8 +17,8 @@ from engine.core.text import TextRequest
 from engine.methods.swift.drafter import SwiftDrafter
 from engine.methods.swift.skipping import SkipSearch, candidates
 from engine.model.layers import ATTENTION, MLP, Layers, cost_share
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.core.loops import LOOPS, run_loop
+from engine.loops import LOOPS, run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest

@@ -16,8 +16,8 @@ from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.prompt_lookup.drafter import PromptLookupDrafter
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model, load_language_model
 from engine.parts.loading import load_models
+from engine.parts.opening import language_model, load_language_model
 from engine.rules import verifier
 from presets import family, prompts
 from tests.engine.family import offered

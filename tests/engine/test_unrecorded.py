@@ -10,8 +10,8 @@ from engine.fast.gpu.device_tree import DeviceTree
 from engine.fast.gpu.inputs import Size
 from engine.methods import drafters
 from engine.methods.none.drafter import NoDrafter
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 from tests.engine.unrecorded import JUDGED, PROMPT, RULES, assert_same, built, steps_of, texts

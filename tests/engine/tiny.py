@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 
 VOCABULARY = 61
 WINDOW = 12  # shorter than the texts of the tests, so that it matters

@@ -1,7 +1,7 @@
 """Runs of every drafter on tiny models, and the comparison of an unrecorded run with a recorded one."""
 
 from engine.core.drafter import Drafter
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods import drafters

@@ -8,8 +8,8 @@ import torch
 from engine.core.sampling import Sampling
 from engine.methods.chain.drafter import ChainDrafter
 from engine.methods.dyspec.drafter import DySpecDrafter
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from tests.engine.test_unrecorded import Wide
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 from tests.engine.unrecorded import RULES, steps_of, texts

@@ -8,17 +8,18 @@ import torch
 
 import engine
 from engine.__main__ import main
+from engine.bench.gpu import ablation, costs
+from engine.bench.gpu import gpu_report as report
+from engine.bench.gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
+from engine.bench.gpu.end_to_end import PLAIN, end_to_end, greedy_equality
+from engine.bench.gpu.gpu_goals import kernel_goals, step_goals
+from engine.bench.gpu.steps import step_times
+from engine.bench.gpu.timing import Deadline
+from engine.bench.gpu.trees import binary_tree
+from engine.bench.gpu.without import COMPILED, PIECES
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import Text, TextRequest, text_of
-from engine.fast.gpu.bench import ablation, costs, report
-from engine.fast.gpu.bench.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
-from engine.fast.gpu.bench.end_to_end import PLAIN, end_to_end, greedy_equality
-from engine.fast.gpu.bench.goals import kernel_goals, step_goals
-from engine.fast.gpu.bench.steps import step_times
-from engine.fast.gpu.bench.timing import Deadline
-from engine.fast.gpu.bench.trees import binary_tree
-from engine.fast.gpu.bench.without import COMPILED, PIECES
 from engine.fast.gpu.model import JoinedModel, StaticModel
 from engine.fast.gpu.text import DeviceText
 from engine.methods.chain.drafter import ChainDrafter

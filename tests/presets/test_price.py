@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from engine.model.opening import load_language_model
+from engine.parts.opening import load_language_model
 from engine.trace.price import judged, price
 from presets import family
 from presets.__main__ import main

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.methods import drafter
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 
 DRAFTERS = ("none", "prompt_lookup", "dyspec")

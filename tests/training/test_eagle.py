@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
@@ -18,9 +18,9 @@ from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.eagle.eagle_reader import EagleReader
 from engine.methods.eagle.part import KIND
 from engine.methods.eagle.recipe import EagleStudent
-from engine.model.opening import language_model
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from engine.training.eagle import (
     DECAY,

@@ -15,11 +15,11 @@ from engine.core.options import resolve
 from engine.methods import drafter
 from engine.methods.shared.fixed_shape import cheapest_shape
 from engine.methods.shared.head_ranks import FIELD, RANKS
-from engine.model.opening import language_model
 from engine.parts.digest import FIELD as TARGET
 from engine.parts.digest import digest_of
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.training.__main__ import main
 from engine.training.budget import Budget
 from engine.training.loop import fit

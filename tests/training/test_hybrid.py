@@ -6,7 +6,7 @@ import math
 import pytest
 
 from engine.model.hybrid import HybridModel
-from engine.model.opening import load_language_model
+from engine.parts.opening import load_language_model
 from engine.training.budget import Budget
 from engine.training.hybrid_pair import HybridPlan, train_hybrid
 

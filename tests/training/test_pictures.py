@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from engine.model.opening import load_language_model
+from engine.parts.opening import load_language_model
 from engine.training.budget import Budget
 from engine.training.pictures import recipe
 from engine.training.pictures.tokens import ANY_TOKEN, END_TOKEN, FIRST_DIGIT, PICTURE

@@ -20,8 +20,8 @@ from engine.errors import UserError
 from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.eagle.eagle_layout import AFTER, BEFORE, read_cell, write_cell
 from engine.methods.eagle.part import KIND
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from engine.training import tree_reward
 from engine.training.__main__ import main
 from engine.training.eagle import new_cell

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.core.chance import Chance
 from engine.core.constraint import Constraint, masked
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling, distribution
 from engine.core.text import TextRequest
 from engine.methods import Drafter

@@ -9,7 +9,7 @@ import torch
 from engine.catalogue import catalogue
 from engine.core.chance import JudgeChance
 from engine.core.exhibits import Table
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest

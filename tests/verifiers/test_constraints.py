@@ -9,13 +9,13 @@ from jsonschema import validate
 
 from engine.chat.json_schema import JsonSchema
 from engine.core.constraint import Constraint
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.methods import drafters
-from engine.model.opening import load_language_model
+from engine.parts.opening import load_language_model
 from engine.rules import verifier
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace

@@ -6,7 +6,7 @@ import torch
 
 from engine.core.chance import DraftChance
 from engine.core.drafter import Start
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest

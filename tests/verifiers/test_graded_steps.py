@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods import drafter, drafters

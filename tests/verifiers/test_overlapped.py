@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 import torch
 
-from engine.core.loops import run_loop
+from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.overlapped import OverlappedText
 from engine.core.sampling import Sampling, display_distribution

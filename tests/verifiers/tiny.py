@@ -8,8 +8,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.methods.s2d.part import NestedDraft
 from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 from engine.methods.vocabtrim.part import Vocabulary
-from engine.model.opening import language_model
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
 from tests.parts import (
     acceptance_head,
     beginners,

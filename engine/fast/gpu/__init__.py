@@ -8,20 +8,19 @@ tests compare them with the plain passes. Llama-class models need a third of the
 (``lean_rows``).
 
 In an unrecorded run the target's pass also judges its tree and moves the kept rows (``question``,
-``verdict``, ``judge``), and drafted tokens stay on the device (``twins``, ``device_*``,
-``choice``, ``best_first``). A step is then one copy to the device, one replay, and one copy of the
+``verdict``, ``judge``), and drafted tokens stay on the device (``Drafter.on_device``, ``device_tree``,
+``choice``). A step is then one copy to the device, one replay, and one copy of the
 verdict's few numbers to the host.
 
-Outside this package only ``engine.model.opening`` imports it. The import registers its ways of writing a
-text, of reading for several texts, and of drafting.
+Of the rest of the engine only ``engine.parts.opening``, the device twins of methods and the bench import it. The
+import registers its ways of writing a text and of reading for several texts.
 """
 
-from engine.fast.gpu import device_block, device_chain, device_growth, joint, text  # noqa: F401
-from engine.fast.gpu.block_context import static_contexts
+from engine.fast.gpu import joint, text  # noqa: F401
 from engine.fast.gpu.model import JoinedModel, StaticModel
 from engine.model.language_model import LanguageModel
 
-__all__ = ["language_model", "static_contexts"]
+__all__ = ["language_model"]
 
 
 def language_model(module, tokenizer, name: str, lean: bool, static: bool) -> LanguageModel:

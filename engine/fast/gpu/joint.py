@@ -13,7 +13,7 @@ from engine.fast.gpu.inputs import DeviceRows, Size
 from engine.fast.gpu.model import JoinedModel
 from engine.fast.gpu.question import JudgedSeen, QuestionedDraft
 from engine.fast.gpu.session import BufferedSession
-from engine.model.forward import of_layers
+from engine.core.target import of_layers
 from engine.model.session import Session
 
 _IDLE = DeviceRows([0], 0, [0], [1])

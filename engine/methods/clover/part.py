@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedConfig
 
 from engine.errors import UserError
-from engine.methods.hydra.part import decoder_like, filled_like
+from engine.methods.shared.decoder_layer import decoder_like, filled_like
 from engine.methods.shared.head_ranks import FIELD, Accuracies, accuracies_of, usual
 from engine.model.language_model import LanguageModel
 from engine.parts.files import in_dtype, load_published, read_config, read_tensors, write_part

@@ -11,9 +11,9 @@ from __future__ import annotations
 from engine.core.exhibits import Choice, Gauge, Lattice
 from engine.core.options import Option
 from engine.core.tree import DraftTree
-from engine.methods.dflash.drafter import DiffusionDrafter
 from engine.methods.diffuspec.causal_proxy import CausalProxy
 from engine.methods.diffuspec.path_search import Column, DraftLength, Path, best_path, columns_of
+from engine.methods.shared.block_drafter import DiffusionDrafter
 
 SHOWN = 6  # candidates of a position in the lattice
 

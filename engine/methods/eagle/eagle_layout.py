@@ -21,8 +21,8 @@ from torch import Tensor
 from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleCell, Pieces
 from engine.methods.shared.eagle_config import EagleConfig, Layout
-from engine.model.opening import refuse_pickled
 from engine.parts.files import in_dtype, json_object, stored_tensors, write_tensors
+from engine.parts.opening import refuse_pickled
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 BEFORE, AFTER = "draftscope_before", "draftscope_after"

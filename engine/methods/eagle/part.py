@@ -4,9 +4,9 @@ from functools import lru_cache
 
 from engine.errors import UserError
 from engine.methods.eagle.eagle_layout import read_cell
+from engine.methods.shared.compiled_cell_context import compiled_contexts
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.model.language_model import LanguageModel
-from engine.model.opening import pick_cell_contexts
 from engine.parts.kinds import PartKind
 
 
@@ -14,7 +14,8 @@ from engine.parts.kinds import PartKind
 def open_cell(path: str, dtype, device: str) -> EagleCell:
     """A cell, opened once per process."""
     cell = read_cell(path, dtype, device)
-    pick_cell_contexts(cell)
+    if cell.fc.weight.device.type == "cpu":
+        cell.make_context = compiled_contexts(cell)
     return cell
 
 

@@ -16,9 +16,9 @@ from safetensors import SafetensorError
 from engine.errors import UserError
 from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
 from engine.model.language_model import LanguageModel
-from engine.model.opening import refuse_pickled
 from engine.parts.files import in_dtype, json_object, stored_tensors, write_part
 from engine.parts.kinds import PartKind
+from engine.parts.opening import refuse_pickled
 
 
 def write_cell(cell: FalconCell, folder: str | Path, about: Mapping[str, object]) -> None:

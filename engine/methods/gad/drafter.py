@@ -21,8 +21,8 @@ from engine.core.exhibits import Token, Words
 from engine.core.options import Option
 from engine.core.sampling import likeliest
 from engine.core.tree import ROOT, DraftTree
-from engine.methods.aggressive.drafter import InputPointer
-from engine.methods.dflash.drafter import DiffusionDrafter
+from engine.methods.shared.block_drafter import DiffusionDrafter
+from engine.methods.shared.input_pointer import InputPointer
 
 
 class GeneralisedAggressiveDrafter(DiffusionDrafter):

@@ -18,7 +18,6 @@ Letters in shapes: K heads, L blocks of each, H hidden size, V vocabulary, R row
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,9 +25,10 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoModel, Cache, PreTrainedConfig
+from transformers import Cache, PreTrainedConfig
 
 from engine.errors import UserError
+from engine.methods.shared.decoder_layer import decoder_like, filled_like
 from engine.methods.shared.head_ranks import Accuracies, accuracies_of, usual
 from engine.model.language_model import LanguageModel
 from engine.parts.files import (
@@ -152,26 +152,6 @@ class HydraHeads(nn.Module):
 def _numbering(prefix: bool) -> tuple[int, int]:
     """The number of the first block in published names, and the step to the next one."""
     return (1, 2) if prefix else (0, 1)
-
-
-def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
-    """A decoder of ``layers`` layers of this kind and a norm, without embeddings: its input is states."""
-    config = copy.deepcopy(config)
-    config.num_hidden_layers, config.vocab_size, config.pad_token_id = layers, 1, None
-    if getattr(config, "layer_types", None):
-        config.layer_types = config.layer_types[:1] * layers
-    config._attn_implementation = "sdpa"
-    made = AutoModel.from_config(config)
-    made.set_input_embeddings(nn.Identity())
-    return made
-
-
-def filled_like(decoder: nn.Module, config: PreTrainedConfig, layers: int) -> nn.Module:
-    """A decoder that was made on the device meta and then given weights, now with its rotary angles: they are not
-    weights, so nothing had filled them."""
-    made = decoder_like(config, layers)
-    made.load_state_dict(decoder.state_dict(), assign=True)
-    return made
 
 
 def from_published(

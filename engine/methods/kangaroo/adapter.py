@@ -130,7 +130,7 @@ def _attended(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 class Adapter(nn.Module):
     """Its weights have the names of the published checkpoints.
 
-    make_reader: makes a text's reader; None: a plain one. ``engine.model.opening`` picks it.
+    make_reader: makes a text's reader; None: a plain one. ``engine.parts.opening`` picks it.
     """
 
     make_reader: Callable[[], AdapterReader] | None = None
@@ -190,7 +190,7 @@ class AdapterReader(ABC):
 
 
 def reader_of(adapter: Adapter, target: LanguageModel) -> AdapterReader:
-    """A fresh reader of the kind that ``engine.model.opening`` picked for this adapter, else a plain one."""
+    """A fresh reader of the kind that ``engine.parts.opening`` picked for this adapter, else a plain one."""
     if adapter.make_reader is not None:
         return adapter.make_reader()
     return ModuleReader(adapter, target)

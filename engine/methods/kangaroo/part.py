@@ -9,14 +9,22 @@ import torch
 from torch import Tensor
 
 from engine.errors import UserError
+from engine.fast.cpu.model import CompiledModel
 from engine.methods.kangaroo.adapter import Adapter, AdapterConfig
+from engine.methods.kangaroo.fast import compiled_readers
 from engine.model.language_model import LanguageModel
-from engine.model.opening import pick_adapter_readers
 from engine.parts.files import load_published, read_config, read_tensors
 from engine.parts.kinds import PartKind
 
 NOUN = "Kangaroo adapter"
 _ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
+
+
+def pick_adapter_readers(adapter: Adapter, target: LanguageModel) -> None:
+    """Decide how a Kangaroo adapter reads: compiled together with the head of a compiled target, through the module
+    beside other targets."""
+    if isinstance(target, CompiledModel):
+        adapter.make_reader = compiled_readers(adapter, target)
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> Adapter:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from engine.methods.omnidraft.spelling import Spelling, spelling_of
-from engine.methods.shared.draft_part import open_model
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import PartKind
+from engine.parts.models import open_model
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,11 @@ Prompt lookup decoding (Saxena, 2023): the longest n-gram that ends the context 
 in the context; the tokens that followed it there are the draft. No model, no training.
 """
 
-import sys
-from collections.abc import Sequence
-
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Token, Words
 from engine.core.options import Option
 from engine.core.tree import DraftTree
+from engine.methods.shared.ngram_index import NgramIndex
 
 
 class PromptLookupDrafter(Drafter):
@@ -49,35 +47,3 @@ class PromptLookupDrafter(Drafter):
         line = ["The last tokens ", *matched, f" also stand before token {start} of the text."]
         tree.exhibits.append(Words(title="Match", lines=[line]))
         return tree
-
-
-class NgramIndex:
-    """Where each n-gram was last continued. Reading a token adds longest - shortest + 1 entries."""
-
-    def __init__(self, shortest: int, longest: int) -> None:
-        self._sizes = range(longest, shortest - 1, -1)
-        self._continued_at: dict[tuple[int, ...], int] = {}
-        self._read = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the table and its keys; the numbers in the keys belong to the text."""
-        keys = sum(map(sys.getsizeof, self._continued_at))
-        return sys.getsizeof(self._continued_at) + keys
-
-    def read(self, context: Sequence[int]) -> None:
-        """Index the tokens that came since the last call."""
-        for position in range(max(self._read, 1), len(context)):
-            for size in self._sizes:
-                if size <= position:
-                    self._continued_at[tuple(context[position - size : position])] = position
-        self._read = len(context)
-
-    def latest(self, context: Sequence[int]) -> tuple[int, int] | None:
-        """(position of the continuation, n) of the longest n-gram ending the context."""
-        for size in self._sizes:
-            if size < len(context):
-                position = self._continued_at.get(tuple(context[-size:]))
-                if position is not None:
-                    return position, size
-        return None

@@ -17,8 +17,8 @@ from dataclasses import replace
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Gauge, Token, Words
 from engine.core.options import Option
-from engine.methods.chain.drafter import ChainDrafter
 from engine.methods.rapid.retrieved_prompt import ShortPrompt, shortened
+from engine.methods.shared.draft_chain import DraftChain
 
 SHOWN = 6  # pieces
 WORDS = 10  # tokens of each
@@ -29,7 +29,7 @@ class RapidDrafter(Drafter):
     title = "Retrieved context, RAPID"
     family = "retrieval"
     summary = "A draft model reads only the pieces of a long prompt that matter for its end."
-    needs = ChainDrafter.needs
+    needs = DraftChain.needs
     options = (
         Option(
             "length",
@@ -60,12 +60,12 @@ class RapidDrafter(Drafter):
         Option(
             "piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece length", advanced=True
         ),
-        *(option for option in ChainDrafter.options if option.name == "stop_below"),
+        *(option for option in DraftChain.options if option.name == "stop_below"),
     )
-    size_option, usual_size = "length", ChainDrafter.usual_size
+    size_option, usual_size = "length", DraftChain.usual_size
     trial = {"length": 2, "retrieved": 2, "ending": 2, "piece": 4}
 
-    def __init__(self, settings, own: ChainDrafter) -> None:
+    def __init__(self, settings, own: DraftChain) -> None:
         """own: the drafter that writes behind the short prompt."""
         super().__init__(settings)
         self._own = own
@@ -73,11 +73,11 @@ class RapidDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         sizes = {name: settings[name] for name in ("length", "stop_below")}
-        return cls(settings, ChainDrafter.build(sizes, models))
+        return cls(settings, DraftChain.build(sizes, models))
 
     @classmethod
     def kinds(cls, sampling):
-        return ChainDrafter.kinds(sampling)
+        return DraftChain.kinds(sampling)
 
     def begin(self, start):
         super().begin(start)

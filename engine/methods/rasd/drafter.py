@@ -21,10 +21,10 @@ from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token, Words
 from engine.core.options import Option
 from engine.core.tree import ROOT, DraftTree
-from engine.methods.dyspec.drafter import DySpecDrafter
-from engine.methods.prompt_lookup.drafter import NgramIndex
 from engine.methods.rasd.retrieved_tree import Retrieved, frequent
 from engine.methods.shared.datastore_part import Datastore
+from engine.methods.shared.grown_tree import GrownTree
+from engine.methods.shared.ngram_index import NgramIndex
 
 WIDER = 2
 """The draft model reads this many times as many retrieved nodes as may stay."""
@@ -116,7 +116,7 @@ class RetrievalAugmentedDrafter(Drafter):
     size_option, usual_size = "budget", 8
     trial = {"budget": 2, "retrieved": 3, "length": 3, "shortest_match": 1}
 
-    def __init__(self, settings, own: DySpecDrafter, datastore: Datastore) -> None:
+    def __init__(self, settings, own: GrownTree, datastore: Datastore) -> None:
         """own: the drafter that grows the draft model's tree."""
         super().__init__(settings)
         self._own, self.index = own, datastore
@@ -124,14 +124,14 @@ class RetrievalAugmentedDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        given = {option.name: option.default for option in DySpecDrafter.options}
+        given = {option.name: option.default for option in GrownTree.options}
         size = settings["budget"] or cls.usual_size
-        own = DySpecDrafter.build({**given, "budget": size}, models)
+        own = GrownTree.build({**given, "budget": size}, models)
         return cls(settings, own, models.part("datastore"))
 
     @classmethod
     def kinds(cls, sampling):
-        return DySpecDrafter.kinds(sampling) | {"one_hot"}
+        return GrownTree.kinds(sampling) | {"one_hot"}
 
     def begin(self, start):
         super().begin(start)

@@ -19,7 +19,7 @@ from engine.core.exhibits import Token, Words
 from engine.core.options import Option
 from engine.core.seen import MOST_PROBES, Probes
 from engine.core.tree import DraftTree
-from engine.methods.chain.drafter import ChainDrafter
+from engine.methods.shared.draft_chain import DraftChain
 from engine.methods.shared.draft_model import DraftModelDrafter
 from engine.model.language_model import LanguageModel
 
@@ -38,7 +38,7 @@ class ReflectiveDrafter(DraftModelDrafter):
         "The target reads the draft once more behind a reflective prompt, in the same pass: lossy."
     )
     options = (
-        *ChainDrafter.options,
+        *DraftChain.options,
         Option(
             "prompt",
             "choice",
@@ -58,7 +58,7 @@ class ReflectiveDrafter(DraftModelDrafter):
             advanced=True,
         ),
     )
-    size_option, usual_size = "length", ChainDrafter.usual_size
+    size_option, usual_size = "length", DraftChain.usual_size
     uses_target = True
     default_verifier = default_greedy_verifier = "reflective"
     reads_chains = True
@@ -74,7 +74,7 @@ class ReflectiveDrafter(DraftModelDrafter):
 
     @classmethod
     def kinds(cls, sampling):
-        return ChainDrafter.kinds(sampling)
+        return DraftChain.kinds(sampling)
 
     def begin(self, start):
         super().begin(start)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UserError
-from engine.methods.shared.draft_part import check_same_vocabulary, open_model
 from engine.model.language_model import LanguageModel
 from engine.model.layers import Layers, view_of
 from engine.parts.files import read_config
 from engine.parts.kinds import PartKind
+from engine.parts.models import check_same_vocabulary, open_model
 
 EXITS = "exits"
 MOST_EXITS = 8

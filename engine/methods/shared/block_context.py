@@ -21,7 +21,7 @@ class BlockContext(ABC):
 
 
 def context_of(drafter: DFlashModel) -> BlockContext:
-    """A fresh context of the kind that ``engine.model.opening`` picked for this drafter, else a plain one."""
+    """A fresh context of the kind that ``engine.parts.opening`` picked for this drafter, else a plain one."""
     return (drafter.make_context or ModuleContext)(drafter)
 
 

@@ -2,7 +2,7 @@
 
 A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array, all positions
 of the text sorted by the tokens that begin there, is made when the folder is opened, which takes a second for
-millions of tokens. ``engine.parts.making_datastores`` makes a folder from a text.
+millions of tokens. ``engine.methods.shared.making_datastores`` makes a folder from a text.
 """
 
 from __future__ import annotations

@@ -3,13 +3,28 @@
 from functools import lru_cache
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 
 from engine.errors import UserError
+from engine.methods.shared.compiled_block_context import compiled_contexts
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.language_model import LanguageModel
-from engine.model.opening import load_denoiser
 from engine.parts.kinds import PartKind
+
+
+def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
+    """Open a block-diffusion drafter and pick its contexts: compiled on the CPU, on static buffers on
+    CUDA, through the module elsewhere. Raises what reading its files raises."""
+    drafter = DFlashModel.from_pretrained(path, dtype, device)
+    kind = drafter.norm.weight.device.type
+    if kind == "cpu":
+        drafter.make_context = compiled_contexts(drafter)
+    elif kind == "cuda":
+        from engine.methods.shared.static_block_context import static_contexts
+
+        drafter.make_context = static_contexts(drafter)
+    return drafter
 
 
 @lru_cache(maxsize=4)

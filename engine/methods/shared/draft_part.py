@@ -1,25 +1,8 @@
 """Draft models: causal language models that share the target's tokenizer."""
 
-from engine.errors import UserError
 from engine.model.language_model import LanguageModel
-from engine.model.opening import load_language_model
 from engine.parts.kinds import PartKind
-from engine.parts.shelf import Shelf
-
-open_model: Shelf[LanguageModel] = Shelf(load_language_model, 8)
-"""(path, dtype, device) -> a causal language model, opened once per process."""
-
-
-def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
-    """Token ids must mean the same to both. Logits padded to different sizes do not matter.
-
-    Raises UserError.
-    """
-    if target.tokenizer.get_vocab() != draft.tokenizer.get_vocab():
-        raise UserError(
-            f"The draft {draft.name} has another vocabulary than the target {target.name}; "
-            "this drafter needs one tokenizer for both."
-        )
+from engine.parts.models import check_same_vocabulary, open_model
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:

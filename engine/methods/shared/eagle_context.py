@@ -88,7 +88,7 @@ class EagleContext(ABC):
 
 
 def context_of(cell: EagleCell, target: LanguageModel) -> EagleContext:
-    """A fresh context of the kind that ``engine.model.opening`` picked for this cell, else a plain one. target: lends its
+    """A fresh context of the kind that ``engine.parts.opening`` picked for this cell, else a plain one. target: lends its
     embeddings and its head."""
     return (cell.make_context or ModuleContext)(cell, target)
 

@@ -12,7 +12,7 @@ from engine.core.drafter import tree_size
 from engine.core.exhibits import Cell, Exhibit, Table, Token
 from engine.core.options import Option
 from engine.core.tree import ROOT, DraftTree
-from engine.methods.ddtree.drafter import best_first_tree
+from engine.methods.shared.best_first_tree import best_first_tree
 from engine.methods.shared.probing import ProbingDrafter
 
 SHOWN = 3  # tokens of a place

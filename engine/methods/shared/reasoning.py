@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
+from engine.core.exhibits import Gauge
+
 SHORT = 4  # cues of at most so many letters (yes, wait) begin many other words, so only whole words match
 ENDINGS = {"line": ("\n",), "sentence": ("\n", ".")}
 """A token ends a step if its text holds a line break or ends with one of these."""
@@ -65,3 +67,12 @@ def _pattern(cue: str) -> str:
     left = r"\b" if cue[0].isalnum() else ""
     right = r"\b" if len(cue) <= SHORT and cue.isalpha() else ""
     return left + re.escape(cue) + right
+
+
+def share_written(written: dict[str, int]) -> Gauge:
+    """written: tokens by "small" and "large"."""
+    return Gauge(
+        title="Share of the text written by the small model",
+        note="Lossy: what it wrote need not be what the large model would have written.",
+        value=written["small"] / max(1, sum(written.values())),
+    )

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from engine.core.exhibits import Table, Token
 from engine.core.options import Option
 from engine.core.tree import ROOT, DraftTree
-from engine.methods.dflash.drafter import DiffusionDrafter
+from engine.methods.shared.block_drafter import DiffusionDrafter
 from engine.methods.shared.unmasking_order import Canvas, Unmasking, fill_in
 
 LENGTH = Option("length", "int", 7, "Tokens drafted in each step.", 1, 31, label="Length")

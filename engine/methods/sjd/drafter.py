@@ -20,7 +20,7 @@ from torch import Tensor
 from engine.core.exhibits import Table, Token
 from engine.core.sampling import display_distribution
 from engine.core.tree import DraftTree
-from engine.methods.jacobi.drafter import SHOWN, JacobiDrafter, Place
+from engine.methods.shared.guessed_window import SHOWN, GuessedWindow, Place
 
 
 @dataclass
@@ -42,7 +42,7 @@ class DrawnPlace(Place):
         self.law, self.source = law, "target's last law"
 
 
-class SpeculativeJacobiDrafter(JacobiDrafter):
+class SpeculativeJacobiDrafter(GuessedWindow):
     key = "sjd"
     title = "Speculative Jacobi"
     summary = "Draws a window of tokens from the target's own laws of the pass before."

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import torch
 
-from engine.core.exhibits import Gauge
 from engine.core.options import Option
 from engine.core.seen import Probes
 from engine.core.tree import DraftTree
 from engine.errors import UserError
 from engine.methods.shared.draft_model import DraftModelDrafter
-from engine.methods.shared.reasoning import ENDINGS, Steps
+from engine.methods.shared.reasoning import ENDINGS, Steps, share_written
 from engine.model.language_model import LanguageModel
 
 QUESTION = "\nGrade the last step from 0 to 9: "
@@ -123,12 +122,3 @@ def asked(model: LanguageModel) -> tuple[list[int], list[int]] | None:
     answers = [model.tokenizer(one, add_special_tokens=False)["input_ids"] for one in GRADES]
     single = all(len(one) == 1 for one in answers) and len({one[0] for one in answers}) == 10
     return (question, [one[0] for one in answers]) if single else None
-
-
-def share_written(written: dict[str, int]) -> Gauge:
-    """written: tokens by "small" and "large"."""
-    return Gauge(
-        title="Share of the text written by the small model",
-        note="Lossy: what it wrote need not be what the large model would have written.",
-        value=written["small"] / max(1, sum(written.values())),
-    )

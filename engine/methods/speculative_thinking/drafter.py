@@ -14,8 +14,7 @@ from engine.core.exhibits import Words
 from engine.core.options import Option
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
-from engine.methods.shared.reasoning import COLUMN_CUES, CUES, ENDINGS, Steps, cue_in
-from engine.methods.specreason.drafter import share_written
+from engine.methods.shared.reasoning import COLUMN_CUES, CUES, ENDINGS, Steps, cue_in, share_written
 
 KINDS = {"words": (CUES,), "columns": (COLUMN_CUES,), "both": (CUES, COLUMN_CUES)}
 SHOWN = 6  # hand-overs

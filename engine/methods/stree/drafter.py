@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from engine.core.exhibits import Cell, Gauge, Table, Token
 from engine.core.tree import DraftTree
-from engine.methods.rsd_c.drafter import RSDConstant
+from engine.methods.shared.drawn_levels import DrawnLevels
 from engine.methods.shared.levels import shape_option
 
 SHOWN = 24  # rows of the table
 
 
-class STreeDrafter(RSDConstant):
+class STreeDrafter(DrawnLevels):
     key = "stree"
     title = "Tree on a state, STree"
     summary = "A static tree that a target with state-space layers reads in one pass."

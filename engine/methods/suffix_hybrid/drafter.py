@@ -11,8 +11,8 @@ from __future__ import annotations
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Gauge
 from engine.core.options import Option, resolve
-from engine.methods.chain.drafter import ChainDrafter
-from engine.methods.suffix.drafter import EARLIER_TEXTS, Branches, SuffixDrafter, drafted
+from engine.methods.shared.draft_chain import DraftChain
+from engine.methods.shared.suffix_copies import EARLIER_TEXTS, Branches, SuffixCopies, drafted
 
 
 class SuffixHybridDrafter(Drafter):
@@ -20,11 +20,11 @@ class SuffixHybridDrafter(Drafter):
     title = "Suffix decoding and draft model"
     family = "retrieval"
     summary = "Copies where the text repeats itself; elsewhere a draft model writes ahead."
-    needs = ChainDrafter.needs
+    needs = DraftChain.needs
     learns = True
     reads_chains = True
     options = (
-        ChainDrafter.options[0],
+        DraftChain.options[0],
         Option(
             "threshold",
             "float",
@@ -47,10 +47,10 @@ class SuffixHybridDrafter(Drafter):
         ),
         EARLIER_TEXTS,
     )
-    size_option, usual_size = ChainDrafter.size_option, ChainDrafter.usual_size
+    size_option, usual_size = DraftChain.size_option, DraftChain.usual_size
     trial = {"length": 2, "threshold": 1.0}
 
-    def __init__(self, settings, copies: SuffixDrafter, model: ChainDrafter) -> None:
+    def __init__(self, settings, copies: SuffixCopies, model: DraftChain) -> None:
         super().__init__(settings)
         self._copies, self._model = copies, model
         self._copied = False  # in the running step
@@ -63,13 +63,13 @@ class SuffixHybridDrafter(Drafter):
         drafting = {"length": settings["length"]}
         made = (
             part.build(resolve(part.key, part.options, given), models)
-            for part, given in ((SuffixDrafter, copying), (ChainDrafter, drafting))
+            for part, given in ((SuffixCopies, copying), (DraftChain, drafting))
         )
         return cls(settings, *made)
 
     @classmethod
     def kinds(cls, sampling):
-        return SuffixDrafter.kinds(sampling) | ChainDrafter.kinds(sampling)
+        return SuffixCopies.kinds(sampling) | DraftChain.kinds(sampling)
 
     def begin(self, start):
         super().begin(start)

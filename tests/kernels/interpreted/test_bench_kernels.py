@@ -1,10 +1,10 @@
 """The suite ``kernels`` at toy size: every part runs, and the suite yields every promised figure."""
 
-from engine.fast.gpu.bench.costs import Ceilings, Shape
-from engine.fast.gpu.bench.goals import kernel_goals
-from engine.fast.gpu.bench.kernels import Sizes, _plans, parts
-from engine.fast.gpu.bench.report import measure_all
-from engine.fast.gpu.bench.timing import Deadline
+from engine.bench.gpu.costs import Ceilings, Shape
+from engine.bench.gpu.gpu_goals import kernel_goals
+from engine.bench.gpu.gpu_report import measure_all
+from engine.bench.gpu.kernels import Sizes, _plans, parts
+from engine.bench.gpu.timing import Deadline
 
 FOUND = Ceilings(bandwidth=1e9, rate=1e10)
 TOY = Sizes(

@@ -12,7 +12,7 @@ from engine.fast.kernels import kv_commit, tree_attention, verify_tree
 from engine.methods.chain.drafter import ChainDrafter
 from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.model.language_model import LanguageModel
-from engine.model.opening import language_model
+from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 

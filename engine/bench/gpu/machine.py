@@ -6,12 +6,12 @@ from functools import partial
 import torch
 import transformers
 
-from engine.fast.gpu.bench.costs import LLAMA_8B, QWEN3_4B, Ceilings
-from engine.fast.gpu.bench.end_to_end import end_to_end, greedy_equality
-from engine.fast.gpu.bench.goals import step_goals
-from engine.fast.gpu.bench.report import Part, measure_all, opening, write
-from engine.fast.gpu.bench.steps import step_times
-from engine.fast.gpu.bench.timing import Deadline, ceilings
+from engine.bench.gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings
+from engine.bench.gpu.end_to_end import end_to_end, greedy_equality
+from engine.bench.gpu.gpu_goals import step_goals
+from engine.bench.gpu.gpu_report import Part, measure_all, opening, write
+from engine.bench.gpu.steps import step_times
+from engine.bench.gpu.timing import Deadline, ceilings
 
 SECONDS = 220
 EQUAL_PROMPTS, RACED_PROMPTS = 50, 10

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from engine.core.chance import DraftChance
 from engine.core.transfer import to_device
-from engine.fast.gpu.twins import device_twin
-from engine.methods.dyspec.drafter import DySpecDrafter, Place
+from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.methods.shared.grown_tree import Place
 
 
 class DeviceDySpec(DySpecDrafter):
@@ -74,8 +74,3 @@ class DrawnPlace:
         number, its, before, after = found.tolist()
         self._empty = after <= 0
         return int(number), its / before, its
-
-
-@device_twin.register
-def _(drafter: DySpecDrafter) -> DySpecDrafter:
-    return DeviceDySpec(drafter.settings, drafter.draft, drafter.vocabulary)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import torch
 
+from engine.bench.gpu.timing import Deadline, here, wait
 from engine.core.decode import decode
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
-from engine.fast.gpu.bench.timing import Deadline, here, wait
 from engine.methods import drafter as drafter_class
 from engine.methods.chain.drafter import ChainDrafter
 from engine.parts.loading import Models, load_models

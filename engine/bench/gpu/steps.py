@@ -8,16 +8,16 @@ from itertools import islice
 
 import torch
 
+from engine.bench.gpu import costs
+from engine.bench.gpu.costs import Ceilings, Shape
+from engine.bench.gpu.gpu_report import against_floor
+from engine.bench.gpu.timing import here, milliseconds, timed
+from engine.bench.gpu.trees import binary_tree
 from engine.core.decode import decode
 from engine.core.drafter import Drafter
 from engine.core.sampling import Sampling
 from engine.core.seen import Draft
 from engine.core.text import TextRequest
-from engine.fast.gpu.bench import costs
-from engine.fast.gpu.bench.costs import Ceilings, Shape
-from engine.fast.gpu.bench.report import against_floor
-from engine.fast.gpu.bench.timing import here, milliseconds, timed
-from engine.fast.gpu.bench.trees import binary_tree
 from engine.fast.gpu.joint import JointSessions
 from engine.fast.gpu.judge import DeviceJudge
 from engine.fast.gpu.question import JudgingKey, Question, QuestionedDraft

@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 
 from engine.bench.goals import Goal
+from engine.bench.gpu.costs import Ceilings, Cost
+from engine.bench.gpu.gpu_goals import as_json
+from engine.bench.gpu.timing import Deadline
 from engine.bench.report import goal_lines
-from engine.fast.gpu.bench.costs import Ceilings, Cost
-from engine.fast.gpu.bench.goals import as_json
-from engine.fast.gpu.bench.timing import Deadline
 
 Part = tuple[str, Callable[[], Iterable[dict]], float]
 """A part's name, the function that measures it row by row, and the seconds that must be left to begin it."""

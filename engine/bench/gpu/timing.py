@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from engine.bench.gpu.costs import Ceilings
 from engine.errors import UserError
-from engine.fast.gpu.bench.costs import Ceilings
 from engine.fast.gpu.capture import Recorder
 
 FLUSH_BYTES = 512 * 2**20  # several times any L2 cache

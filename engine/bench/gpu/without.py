@@ -16,10 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import engine
+from engine.bench.gpu.compiled import CompiledSets
+from engine.core.drafter import Drafter
 from engine.fast.gpu import kernel_calls
-from engine.fast.gpu.bench.compiled import CompiledSets
 from engine.fast.gpu.model import JoinedModel, StaticModel
 from engine.fast.gpu.text_buffers import TextBuffers
+from engine.methods import drafters
 from engine.methods.shared.block_context import ModuleContext
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.language_model import LanguageModel
@@ -130,7 +132,9 @@ def _judged_on_the_host() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _drafted_on_the_host() -> Iterator[None]:
-    with patch("engine.fast.gpu.text.device_twin", lambda drafter: drafter):
+    with contextlib.ExitStack() as patches:
+        for cls in drafters().values():
+            patches.enter_context(patch.object(cls, "on_device", Drafter.on_device))
         yield
 
 
@@ -147,16 +151,17 @@ def _all_by_torch() -> Iterator[None]:
 
 
 TWINS = (
-    "gpu/twins.py", "gpu/device_*.py", "gpu/best_first.py", "gpu/choice.py", "gpu/shape.py",
+    "methods/*/device.py", "methods/ddtree/best_first.py", "fast/gpu/device_tree.py",
+    "fast/gpu/choice.py", "fast/gpu/shape.py",
 )  # fmt: skip
 VERDICTS = (
-    "gpu/verdict.py", "gpu/judge.py", "gpu/question.py", "gpu/text.py", "kernels/verify_tree.py",
-    "kernels/flat_tree.py", "kernels/judging.py",
+    "fast/gpu/verdict.py", "fast/gpu/judge.py", "fast/gpu/question.py", "fast/gpu/text.py", "fast/kernels/verify_tree.py",
+    "fast/kernels/flat_tree.py", "fast/kernels/judging.py",
 )  # fmt: skip
-GRAPHS = ("gpu/capture.py", "gpu/host_free.py")
-LEAN = ("gpu/lean_rows.py", "gpu/fused.py")
-ATTENTION = ("kernels/tree_attention.py", "kernels/attention_plan.py")
-BLOCKS = ("gpu/block_buffers.py", "gpu/block_context.py")
+GRAPHS = ("fast/gpu/capture.py", "fast/gpu/host_free.py")
+LEAN = ("fast/gpu/lean_rows.py", "fast/gpu/fused.py")
+ATTENTION = ("fast/kernels/tree_attention.py", "fast/kernels/attention_plan.py")
+BLOCKS = ("methods/shared/static_block_buffers.py", "methods/shared/static_block_context.py")
 
 PIECES = (
     Piece(

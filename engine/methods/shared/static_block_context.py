@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 
 from engine.core.transfer import to_device
-from engine.fast.gpu.block_buffers import BlockBuffers
 from engine.fast.gpu.buffer_sets import BufferSets
 from engine.fast.gpu.choice import Choice
 from engine.methods.shared.block_context import BlockContext, ModuleContext
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.methods.shared.marginals import BlockReader
+from engine.methods.shared.static_block_buffers import BlockBuffers
 from engine.model.cache import CAPACITY
 
 

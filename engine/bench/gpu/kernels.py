@@ -8,10 +8,11 @@ from functools import partial
 
 import torch
 
-from engine.fast.gpu.bench import costs, peers
-from engine.fast.gpu.bench.costs import LLAMA_8B, Ceilings, Shape
-from engine.fast.gpu.bench.goals import kernel_goals
-from engine.fast.gpu.bench.report import (
+from engine.bench.gpu import costs
+from engine.bench.gpu import gpu_peers as peers
+from engine.bench.gpu.costs import LLAMA_8B, Ceilings, Shape
+from engine.bench.gpu.gpu_goals import kernel_goals
+from engine.bench.gpu.gpu_report import (
     Part,
     against_floor,
     attempt,
@@ -19,8 +20,8 @@ from engine.fast.gpu.bench.report import (
     opening,
     write,
 )
-from engine.fast.gpu.bench.timing import Deadline, captured, ceilings, here, milliseconds
-from engine.fast.gpu.bench.trees import binary_tree
+from engine.bench.gpu.timing import Deadline, captured, ceilings, here, milliseconds
+from engine.bench.gpu.trees import binary_tree
 
 SECONDS = 220
 TUNE_SECONDS = 60  # of these, for trying other plans at the end

@@ -17,11 +17,11 @@ from engine.core.seen import ReadChain
 from engine.fast.cpu.arrays import HIDDEN, padded
 from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import FIRST, Buffers, Columns, capacities
-from engine.fast.cpu.eagle_ahead import MOST_PAIRS, AheadPass, AheadPasses
 from engine.fast.cpu.fixed import Graphs, Size, any_columns, fixed_sizes
 from engine.fast.cpu.graph import attended_after
 from engine.fast.cpu.row_shape import RowShape, change_in_rows
 from engine.fast.cpu.store import compiled, in_one_line
+from engine.methods.shared.compiled_cell_levels import MOST_PAIRS, AheadPass, AheadPasses
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.eagle_context import MOST_ROWS, EagleContext, ModuleContext, Read
 from engine.model.language_model import LanguageModel

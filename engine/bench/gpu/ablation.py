@@ -19,16 +19,16 @@ import torch
 import transformers
 from transformers import StaticCache
 
+from engine.bench.gpu.costs import LLAMA_8B, Shape
+from engine.bench.gpu.end_to_end import Sdpa
+from engine.bench.gpu.gpu_report import Part, attempt, measure_all, opening, write
+from engine.bench.gpu.steps import random_model
+from engine.bench.gpu.timing import Deadline, ceilings, here, wait
+from engine.bench.gpu.without import COMPILED, PIECES
 from engine.core.decode import decode
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
-from engine.fast.gpu.bench.costs import LLAMA_8B, Shape
-from engine.fast.gpu.bench.end_to_end import Sdpa
-from engine.fast.gpu.bench.report import Part, attempt, measure_all, opening, write
-from engine.fast.gpu.bench.steps import random_model
-from engine.fast.gpu.bench.timing import Deadline, ceilings, here, wait
-from engine.fast.gpu.bench.without import COMPILED, PIECES
 from engine.fast.gpu.model import StaticModel
 from engine.methods import drafter as drafter_class
 from engine.model.language_model import LanguageModel

@@ -20,13 +20,7 @@ from transformers import (
 
 from engine.bounded.bounded_tokenizer import open_tokenizer
 from engine.errors import UserError
-from engine.fast.cpu.block_context import compiled_contexts
-from engine.fast.cpu.eagle_context import compiled_contexts as compiled_cell_contexts
-from engine.fast.cpu.model import CompiledModel, compiled_model
-from engine.methods.kangaroo.adapter import Adapter
-from engine.methods.kangaroo.adapter_reader import compiled_readers
-from engine.methods.shared.dflash_model import DFlashModel
-from engine.methods.shared.eagle_cell import EagleCell
+from engine.fast.cpu.model import compiled_model
 from engine.model.admission import CHAINS, admitted
 from engine.model.by_length import ByLengthModel, reads_by_length
 from engine.model.checkpoint_rules import check_rules, unapplied
@@ -175,30 +169,3 @@ def refuse_pickled(path: str) -> None:
             f"The weights in {folder.name} are pickled ({pickled[0]}), and to open those can run "
             "code; save the model as safetensors."
         )
-
-
-def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
-    """Open a block-diffusion drafter and pick its contexts: compiled on the CPU, on static buffers on
-    CUDA, through the module elsewhere. Raises what reading its files raises."""
-    drafter = DFlashModel.from_pretrained(path, dtype, device)
-    kind = drafter.norm.weight.device.type
-    if kind == "cpu":
-        drafter.make_context = compiled_contexts(drafter)
-    elif kind == "cuda":
-        from engine.fast import gpu
-
-        drafter.make_context = gpu.static_contexts(drafter)
-    return drafter
-
-
-def pick_cell_contexts(cell: EagleCell) -> None:
-    """Decide how an EAGLE cell makes its passes: compiled on the CPU, through the module elsewhere."""
-    if cell.fc.weight.device.type == "cpu":
-        cell.make_context = compiled_cell_contexts(cell)
-
-
-def pick_adapter_readers(adapter: Adapter, target: LanguageModel) -> None:
-    """Decide how a Kangaroo adapter reads: compiled together with the head of a compiled target, through the module
-    beside other targets."""
-    if isinstance(target, CompiledModel):
-        adapter.make_reader = compiled_readers(adapter, target)

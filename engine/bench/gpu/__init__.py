@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.fast.gpu.bench.ablation import run_pieces
-from engine.fast.gpu.bench.kernels import run_kernels
-from engine.fast.gpu.bench.machine import run_gpu
-from engine.fast.gpu.bench.timing import require_gpu
+from engine.bench.gpu.ablation import run_pieces
+from engine.bench.gpu.kernels import run_kernels
+from engine.bench.gpu.machine import run_gpu
+from engine.bench.gpu.timing import require_gpu
 from engine.parts.loading import ModelPaths
 
 Workloads = Mapping[str, Sequence[dict]]

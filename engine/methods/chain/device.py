@@ -5,7 +5,6 @@ from torch.nn.functional import pad
 from engine.core.drafter import Drafter
 from engine.fast.gpu.device_tree import DeviceTree
 from engine.fast.gpu.model import StaticModel
-from engine.fast.gpu.twins import device_twin
 from engine.methods.chain.drafter import ChainDrafter
 from engine.model.cache import CAPACITY
 from engine.model.language_model import LanguageModel
@@ -56,6 +55,5 @@ class DeviceChain(Drafter):
         self._ahead = 0
 
 
-@device_twin.register
-def _(drafter: ChainDrafter) -> Drafter:
+def on_device(drafter: ChainDrafter) -> Drafter:
     return DeviceChain(drafter) if isinstance(drafter.draft, StaticModel) else drafter

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.model.forward import of_layers
-from engine.model.session import Session
+from engine.core.target import of_layers
+from engine.core.target import Session
 
 
 class PromptReading:

@@ -1,0 +1,28 @@
+"""A decoder layer like those of the target."""
+
+from __future__ import annotations
+
+import copy
+
+from torch import nn
+from transformers import AutoModel, PreTrainedConfig
+
+
+def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
+    """A decoder of ``layers`` layers of this kind and a norm, without embeddings: its input is states."""
+    config = copy.deepcopy(config)
+    config.num_hidden_layers, config.vocab_size, config.pad_token_id = layers, 1, None
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[:1] * layers
+    config._attn_implementation = "sdpa"
+    made = AutoModel.from_config(config)
+    made.set_input_embeddings(nn.Identity())
+    return made
+
+
+def filled_like(decoder: nn.Module, config: PreTrainedConfig, layers: int) -> nn.Module:
+    """A decoder that was made on the device meta and then given weights, now with its rotary angles: they are not
+    weights, so nothing had filled them."""
+    made = decoder_like(config, layers)
+    made.load_state_dict(decoder.state_dict(), assign=True)
+    return made

@@ -1,0 +1,190 @@
+"""Grow a tree where acceptance is most likely.
+
+DySpec (Xiong et al., 2024): the value of a slot for a node's next child is the chance that the
+walk reaches it: the path's estimated probability times the share that earlier siblings left. The best
+slot is chosen first and its token is drawn afterwards, so no drawn value is ever dropped.
+"""
+
+import heapq
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from engine.core.drafter import tree_size
+from engine.core.options import Option
+from engine.core.sampling import likeliest
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
+
+WORTH_READING_WITH = 0.3
+"""Slots worth less than this share of the best one wait: the slots that the best one opens may be worth more."""
+
+WORTH_CHECKING = 0.1
+"""The least value of a slot that is filled once nothing more is read: the target has to check its token."""
+
+
+class Place(Protocol):
+    """A node that may get children. q: the law from which they are drawn, or which is shown for them, or None."""
+
+    q: Tensor | None
+
+    def take(self) -> tuple[int, float, float | None] | None:
+        """The next child's token, the token's share of the remaining weight, and its q if that is known
+        at no extra cost; None if nothing remains."""
+
+
+class HostPlace:
+    """See ``Place``. _left: the weights without those of its children, not renormalised."""
+
+    def __init__(self, drafter: "GrownTree", q: Tensor) -> None:
+        self.q = q
+        self._drafter, self._left = drafter, drafter.ranked(q)
+
+    def take(self) -> tuple[int, float, None] | None:
+        mass = float(self._left.sum())
+        if mass <= 0:
+            return None
+        token = self._drafter.pick(self._left)
+        share = float(self._left[token]) / mass
+        self._left[token] = 0
+        return token, share, None
+
+
+class GrownTree(DraftModelDrafter):
+    family = "tree"
+    options = (
+        tree_size(256),
+        Option("depth", "int", 12, "Longest branch.", 1, 32),
+        Option(
+            "width",
+            "int",
+            4,
+            "Nodes the draft model reads in one pass (1: DySpec).",
+            1,
+            64,
+            label="Read at once",
+            advanced=True,
+        ),
+        Option(
+            "sharpness",
+            "float",
+            2.0,
+            "Open places are ranked by q to this power (1: DySpec), because a greedy target takes its "
+            "favourite more often than q says.",
+            1.0,
+            8.0,
+            advanced=True,
+            only="greedy",
+        ),
+        stop_option(
+            0.6,
+            "No further pass of the draft model when the nodes it would read are reached with less "
+            "chance than this, all together",
+        ),
+    )
+
+    reads_chains = True
+    size_option, usual_size = "budget", 12
+    trial = {"budget": 3, "depth": 2, "width": 2}
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
+
+    def propose(self, context, max_depth):
+        growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))
+        expected = min(growth.max_depth, growth.room) if self.sampling.greedy else 1
+        (root,) = self.places(self._reader.read(context, expected)[None])
+        growth.open(ROOT, root, 1.0, depth=0)
+        while growth.room and growth.slots:
+            fresh = growth.fill(min(self.settings["width"], growth.room))
+            readable = [leaf for leaf in fresh if leaf.depth < growth.max_depth]
+            if sum(leaf.value for leaf in readable) < self.stop_below:
+                growth.fill_rest()
+                break
+            if readable and growth.room:
+                self._read(growth, readable)
+        return growth.tree
+
+    def _read(self, growth: "_Growth", leaves: list["_Leaf"]) -> None:
+        nodes = [leaf.node for leaf in leaves]
+        tree = growth.tree
+        rows = self._reader.expand(
+            nodes, [tree.tokens[n] for n in nodes], [tree.parents[n] for n in nodes]
+        )
+        for leaf, place in zip(leaves, self.places(rows), strict=True):
+            growth.open(leaf.node, place, leaf.value, leaf.depth)
+
+    def places(self, q: Tensor) -> list[Place]:
+        """One place for each row of q [R, V]."""
+        return [HostPlace(self, row) for row in q]
+
+    def ranked(self, q: Tensor) -> Tensor:
+        """The weights by which slots are valued; where tokens are drawn, they must be q itself."""
+        return q ** self.settings["sharpness"] if self.sampling.greedy else q.clone()
+
+    def pick(self, left: Tensor) -> int:
+        """The next sibling: drawn from the remaining weights, or in greedy decoding the best of them."""
+        if self.sampling.greedy:
+            return likeliest(left)
+        return self.chance.draw(left)
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    node: int
+    value: float
+    depth: int
+
+
+class _Growth:
+    """One tree under construction: its open places and their slots, best first."""
+
+    def __init__(self, drafter: GrownTree, budget: int, max_depth: int) -> None:
+        self.tree = DraftTree()
+        self.max_depth = max_depth
+        self._budget = budget
+        self.slots: list[tuple[float, int, int]] = []  # (-value, order, parent)
+        self._places: dict[int, tuple[Place, int]] = {}
+        self._kind = "one_hot" if drafter.sampling.greedy else "without_replacement"
+        self._order = 0
+
+    @property
+    def room(self) -> int:
+        return self._budget - len(self.tree)
+
+    def open(self, node: int, place: Place, value: float, depth: int) -> None:
+        """Let ``node`` have children, its first slot being worth ``value``."""
+        self._places[node] = place, depth
+        self._push(value, node)
+
+    def _push(self, value: float, parent: int) -> None:
+        heapq.heappush(self.slots, (-value, self._order, parent))
+        self._order += 1
+
+    def fill(self, most: int) -> list[_Leaf]:
+        """Fill the best ``most`` slots; each filled slot opens the slot of its next sibling."""
+        fresh = []
+        least = -self.slots[0][0] * WORTH_READING_WITH
+        while self.slots and len(fresh) < most and -self.slots[0][0] >= least:
+            negative, _, parent = heapq.heappop(self.slots)
+            leaf = self._fill_one(-negative, parent)
+            if leaf is not None:
+                fresh.append(leaf)
+        return fresh
+
+    def fill_rest(self) -> None:
+        """Fill the slots that are still worth it although nothing more is read."""
+        while self.room and self.slots and -self.slots[0][0] >= WORTH_CHECKING:
+            self.fill(1)
+
+    def _fill_one(self, value: float, parent: int) -> _Leaf | None:
+        place, depth = self._places[parent]
+        taken = place.take()
+        if taken is None:
+            return None
+        token, share, shown = taken
+        node = self.tree.draw(parent, token, self._kind, place.q, "draft model", shown)
+        self._push(value * (1 - share), parent)
+        return _Leaf(node, value * share, depth + 1)

@@ -1,0 +1,135 @@
+"""The target improves a window of guesses, all places at once.
+
+Jacobi decoding (Santilli et al., Accelerating Transformer Inference for Translation via Parallel
+Decoding, 2023): the next W tokens are unknowns, each of which must be the target's choice after the
+tokens before it. Guess all of them, let one pass of the target give its choice at every place, take
+these as the next guesses, and repeat until nothing changes (a fixed point). Each pass mends at least
+the first wrong guess, because all guesses before it were right. As in the baseline of Lookahead
+decoding (Fu et al., 2024), the window moves on with the text instead of waiting for a whole block.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from engine.core.drafter import Drafter
+from engine.core.exhibits import Table, Token
+from engine.core.options import Option
+from engine.core.sampling import likeliest
+from engine.core.tree import ROOT, DraftTree
+
+SHOWN = 4  # passes whose guesses the table shows
+
+
+@dataclass
+class Place:
+    """A place of the window. guesses: the latest last. source: the maker of the latest one."""
+
+    guesses: list[int] = field(default_factory=list)
+    source: str = "first guess"
+
+    def guess(self, token: int) -> None:
+        self.guesses.append(token)
+        self.source = "target's choice"
+
+    @property
+    def calm(self) -> int:
+        """The number of passes that have left the latest guess unchanged."""
+        run = itertools.takewhile(lambda guess: guess == self.guesses[-1], reversed(self.guesses))
+        return sum(1 for _ in run) - 1
+
+
+class GuessedWindow(Drafter):
+    family = "self"
+    options = (
+        Option("window", "int", 5, "Tokens guessed ahead.", 1, 64, label="Window"),
+        Option(
+            "fill",
+            "choice",
+            "prompt",
+            "First guess of a new place: a random token of the prompt, a random token of the "
+            "vocabulary, or the last token again (the paper pads).",
+            choices=("prompt", "vocabulary", "repeat"),
+            label="First guesses",
+        ),
+    )
+    trial = {"window": 2}
+
+    @classmethod
+    def build(cls, settings, models):
+        drafter = cls(settings)
+        drafter._vocabulary = models.target.vocab_size
+        return drafter
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._prompt = list(start.prompt)
+        self._first = len(self._prompt)  # position of the window's first token in the text
+        self._window: list[Place] = []
+
+    def propose(self, context, max_depth):
+        self._move(len(context))
+        while len(self._window) < self.settings["window"]:
+            self._window.append(self._new_place(context[-1]))
+        tree, parent = DraftTree(), ROOT
+        for place in self._window[:max_depth]:
+            parent = self._draw(tree, parent, place)
+        tree.exhibits.append(self._table())
+        return tree
+
+    def _new_place(self, root: int) -> Place:
+        return Place([self._first_guess(root)])
+
+    def _draw(self, tree: DraftTree, parent: int, place: Place) -> int:
+        """Draft the place's token below ``parent``; returns its node."""
+        return tree.draw(parent, place.guesses[-1], source=place.source)
+
+    def observe(self, kept):
+        """Take the target's choice at every place, given the guesses before it, as the next guess."""
+        self._move(kept.position)
+        self._mend(kept.logits)
+        self._move(kept.position + len(kept.tokens))
+
+    def _mend(self, logits: Tensor) -> None:
+        """Take the target's choices as guesses. logits: [N + 1, V], row i about place i of the window."""
+        choices = likeliest(logits)
+        if len(choices) > len(self._window):
+            self._window.append(Place())
+        for place, choice in zip(self._window, choices, strict=False):
+            place.guess(choice)
+
+    def _move(self, position: int) -> None:
+        """Drop the places that the text has reached."""
+        del self._window[: position - self._first]
+        self._first = position
+
+    def _first_guess(self, root: int) -> int:
+        match self.settings["fill"]:
+            case "prompt":
+                return self._prompt[self.chance.draw(torch.ones(len(self._prompt)))]
+            case "vocabulary":
+                return self.chance.draw(torch.ones(self._vocabulary))
+        return root
+
+    def _table(self) -> Table:
+        """The window and its last passes; equal cells in a row mean that the guess no longer changes."""
+        rows = []
+        for position, place in enumerate(self._window, start=self._first):
+            latest = [Token(guess) for guess in reversed(place.guesses[-SHOWN:])]
+            rows.append([position, *latest, *[None] * (SHOWN - len(latest)), place.calm])
+        still = sum(place.calm > 0 for place in self._window)
+        before = [f"{passes} before" for passes in range(1, SHOWN)]
+        return Table(
+            title="Window of guesses",
+            note=f"{still} of {len(rows)} guesses stayed the same in the last pass.",
+            columns=["Position", "Guess", *before, "Passes unchanged"],
+            rows=rows,
+        )

@@ -1,0 +1,36 @@
+"""Where runs of tokens stand in a text."""
+
+import sys
+from collections.abc import Sequence
+
+
+class NgramIndex:
+    """Where each n-gram was last continued. Reading a token adds longest - shortest + 1 entries."""
+
+    def __init__(self, shortest: int, longest: int) -> None:
+        self._sizes = range(longest, shortest - 1, -1)
+        self._continued_at: dict[tuple[int, ...], int] = {}
+        self._read = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table and its keys; the numbers in the keys belong to the text."""
+        keys = sum(map(sys.getsizeof, self._continued_at))
+        return sys.getsizeof(self._continued_at) + keys
+
+    def read(self, context: Sequence[int]) -> None:
+        """Index the tokens that came since the last call."""
+        for position in range(max(self._read, 1), len(context)):
+            for size in self._sizes:
+                if size <= position:
+                    self._continued_at[tuple(context[position - size : position])] = position
+        self._read = len(context)
+
+    def latest(self, context: Sequence[int]) -> tuple[int, int] | None:
+        """(position of the continuation, n) of the longest n-gram ending the context."""
+        for size in self._sizes:
+            if size < len(context):
+                position = self._continued_at.get(tuple(context[-size:]))
+                if position is not None:
+                    return position, size
+        return None

@@ -1,0 +1,238 @@
+"""Copy the most frequent continuations of the text's own end, from this text and from earlier ones.
+
+SuffixDecoding (Oliaro et al., SuffixDecoding: Extreme Speculative Decoding for Emerging AI Applications,
+NeurIPS 2025): there is one index of the running text (prompt and output), and one of the texts written
+before. The end of the text is looked up in both. Below each match a tree grows greedily, always where the
+estimated chance is highest: the product of the shares with which the tokens followed. A match of p tokens is
+trusted for ``offset`` plus ``factor`` times p nodes, and the tree with the greatest sum of chances is
+drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al., 2024) instead of the paper's suffix
+trees: the same runs and counts in memory that grows with the text.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.core.drafter import tree_size
+from engine.core.exhibits import Table, Token
+from engine.core.memory import Store
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.remembering import RememberingDrafter
+from engine.methods.shared.suffix_automaton import START, Match, SuffixAutomaton
+
+MOST_BYTES = 4_000_000
+"""The most bytes for a visitor's earlier texts. Beyond this the older half is forgotten."""
+
+SHOWN = 8  # continuations of the match that the table shows
+
+
+EARLIER_TEXTS = Option(
+    "earlier_texts", "bool", True, "Look into texts written before, too.", label="Earlier texts"
+)
+
+
+@dataclass
+class Branches:
+    """A tree read off one index. chances: for each node, the chance that the text reaches it.
+
+    counts: (how often the node's token followed, how often any token did).
+    """
+
+    source: str
+    match: Match
+    tokens: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    chances: list[float] = field(default_factory=list)
+    counts: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """The expected number of right tokens."""
+        return sum(self.chances)
+
+
+class SuffixCopies(RememberingDrafter):
+    family = "retrieval"
+    options = (
+        tree_size(64),
+        Option(
+            "factor", "float", 2.0, "Nodes for each token that matches.", 0.0, 8.0, label="Trust"
+        ),
+        Option(
+            "offset",
+            "int",
+            6,
+            "Nodes for a match of any length, beside those for its tokens.",
+            0,
+            32,
+            label="Trust at once",
+            advanced=True,
+        ),
+        Option(
+            "least_chance",
+            "float",
+            0.25,
+            "No node that is less likely than this to be reached.",
+            0.0,
+            1.0,
+            label="Least chance",
+            advanced=True,
+        ),
+        EARLIER_TEXTS,
+    )
+    size_option, usual_size = "budget", 16
+    trial = {"budget": 3}
+
+    def begin(self, start):
+        super().begin(start)
+        self.index, self._read = SuffixAutomaton(), 0
+        self._prompt = len(start.prompt)
+        self._written: list[int] = []  # the tokens behind the prompt, forced ones among them
+        self._earlier = start.memory.store((self.key, self._target), EarlierTexts)
+        self._before = (
+            self._earlier.automaton
+        )  # the store may start a new one when another text ends
+        self._place = Match(START, 0)
+
+    def propose(self, context, max_depth):
+        best = self.best(context, max_depth)
+        return DraftTree() if best is None else drafted(best)
+
+    def best(self, context: Sequence[int], max_depth: int) -> Branches | None:
+        """The tree with the greatest score below the end of the context, or None if nothing matches."""
+        self._follow(context)
+        self._written = list(context[self._prompt :])
+        return max(self._trees(max_depth), key=lambda tree: tree.score, default=None)
+
+    def observe(self, kept):
+        if kept.position == self._prompt + len(self._written):  # else forced tokens were not seen
+            self._written += kept.tokens
+
+    def close(self):
+        """The text has ended: later texts may copy its output."""
+        if self._written:
+            self._earlier.add(self._written)
+            self.start.memory.trim()
+            self._written = []
+
+    def _follow(self, context: Sequence[int]) -> None:
+        """Read the tokens that the text gained since the last step."""
+        grown = context[self._read :]
+        self._read = len(context)
+        self.index.read(grown)
+        if self.settings["earlier_texts"]:
+            for token in grown:
+                self._place = self._before.follow(self._place, token)
+
+    def _trees(self, max_depth: int) -> list[Branches]:
+        """One tree for each match that could still beat the best: from long matches to short ones."""
+        found: list[Branches] = []
+        indices = (
+            ("this text", self.index, self.index.repeated()),
+            ("earlier texts", self._before, self._place),
+        )
+        best = 0.0
+        for source, index, match in indices:
+            for shorter in index.shorter(match):
+                room = self._room(shorter)
+                if room <= best:  # no tree has more than one expected token per node
+                    break
+                tree = self._grown(index, Branches(source, shorter), room, max_depth)
+                found.append(tree)
+                best = max(best, tree.score)
+        return [tree for tree in found if tree.tokens]
+
+    def _room(self, match: Match) -> int:
+        """Most nodes below a match."""
+        trusted = self.settings["offset"] + self.settings["factor"] * match.length
+        return min(self.settings["budget"], int(trusted))
+
+    def _grown(self, index: SuffixAutomaton, tree: Branches, room: int, max_depth: int) -> Branches:
+        """The likeliest ``room`` nodes below the match."""
+        heap: list[tuple[float, int, int, int, int, int, int, int]] = []
+        number = 0
+
+        def offer(state: int, parent: int, depth: int, chance: float) -> None:
+            nonlocal number
+            after = index.followers(state)
+            total = sum(index.count[child] for child in after.values())
+            likeliest = heapq.nlargest(room, after.items(), key=lambda item: index.count[item[1]])
+            for token, child in likeliest:
+                count = index.count[child]
+                if chance * count / total < self.settings["least_chance"]:
+                    break
+                number += 1  # breaks ties for the node found first
+                entry = (-chance * count / total, number, token, child, parent, depth, count, total)
+                heapq.heappush(heap, entry)
+
+        offer(tree.match.state, ROOT, 1, 1.0)
+        while heap and len(tree.tokens) < room:
+            chance, _, token, state, parent, depth, count, total = heapq.heappop(heap)
+            tree.tokens.append(token)
+            tree.parents.append(parent)
+            tree.chances.append(-chance)
+            tree.counts.append((count, total))
+            if depth < max_depth:
+                offer(state, len(tree.tokens) - 1, depth + 1, -chance)
+        return tree
+
+
+def drafted(branches: Branches) -> DraftTree:
+    """The draft that these branches make."""
+    tree, nodes = DraftTree(), {ROOT: ROOT}
+    for place, token in enumerate(branches.tokens):
+        followed, of = branches.counts[place]
+        parent = nodes[branches.parents[place]]
+        nodes[place] = tree.draw(parent, token, source=branches.source, q=followed / of)
+    tree.exhibits.append(_table(branches))
+    return tree
+
+
+def _table(tree: Branches) -> Table:
+    rows = [
+        [Token(tree.tokens[place]), *tree.counts[place], round(tree.chances[place], 3)]
+        for place in range(min(len(tree.tokens), SHOWN))
+    ]
+    length = tree.match.length
+    matched = (
+        "The last token also stands" if length == 1 else f"The last {length} tokens also stand"
+    )
+    return Table(
+        title="Continuations of the match",
+        note=f"{matched} in {tree.source}; of {len(tree.tokens)} drafted tokens "
+        f"{tree.score:.1f} are expected to be kept.",
+        columns=["Token", "Followed", "Of", "Chance of the path"],
+        rows=rows,
+    )
+
+
+class EarlierTexts(Store):
+    """The texts written before, as one index."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self.automaton = SuffixAutomaton()
+        self._texts: deque[list[int]] = deque()
+
+    @property
+    def nbytes(self) -> int:
+        return self.automaton.nbytes + sum(8 * len(text) for text in tuple(self._texts))
+
+    def add(self, text: list[int]) -> None:
+        """Append a text; if the store is then too large, the older half of the texts is forgotten."""
+        self._texts.append(list(text))
+        self._index(text)
+        while self.nbytes > self.most_bytes and self._texts:
+            for _ in range(max(1, len(self._texts) // 2)):
+                self._texts.popleft()
+            self.automaton = SuffixAutomaton()
+            for kept in self._texts:
+                self._index(kept)
+
+    def _index(self, text: Sequence[int]) -> None:
+        self.automaton.separate()
+        self.automaton.read(text)
