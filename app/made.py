@@ -14,8 +14,8 @@ from app.fence import Maker
 from app.seats import Job
 from app.turns import TURNS
 from app.visitors import VISITORS
-from engine.errors import UserError
 from engine.chat.wanted import CLIENT, WANTED
+from engine.errors import UserError
 
 log = logging.getLogger("draftscope.run")
 

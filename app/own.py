@@ -1,6 +1,6 @@
 """Visitors' own models and conversations: which pair each has chosen, what was said, and what is resident.
 
-A visitor names a target and perhaps a draft. A model that the host allows is opened (``engine.parts.admission``),
+A visitor names a target and perhaps a draft. A model that the host allows is opened (``engine.parts.size_limits``),
 shared by all who chose it, and put away once no visitor has it chosen. Without own models the page's target converses,
 if it has a chat template.
 """
@@ -23,11 +23,11 @@ from engine.methods import drafters
 from engine.model.checkpoint_rules import unapplied
 from engine.model.generation import own_sampling
 from engine.model.language_model import LanguageModel
-from engine.parts.admission import Allowed, admit
 from engine.parts.files import needed_config
 from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, load_models
 from engine.parts.models import open_model
+from engine.parts.size_limits import Allowed, admit
 from engine.progress import Tell, silent
 from engine.run import RunRequest
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from engine.errors import UserError, unknown
-from engine.parts.admission import Allowed
 from engine.parts.loading import ModelPaths
+from engine.parts.size_limits import Allowed
 from engine.text_file import text_of
 from presets import family
 

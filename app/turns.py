@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from app.settings import LIMITS, Limits
-from engine.errors import UserError
 from engine.chat.wanted import LOOK, check_wanted
+from engine.errors import UserError
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from app import zero
 from app.settings import model_paths, tried_ahead
 from engine.errors import UserError
 from engine.fast.cpu.budget import graph_memory
-from engine.fast.cpu.memory import give_back
+from engine.fast.cpu.freed_memory import give_back
 from engine.methods import drafter as drafter_class
 from engine.methods import drafters
 from engine.parts.loading import load_models

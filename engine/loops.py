@@ -3,11 +3,11 @@
 import importlib
 from collections.abc import Iterator
 
+from engine.core.prompt import PromptReading
 from engine.core.step import Step
 from engine.core.text import TextRequest
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
-from engine.core.prompt import PromptReading
 
 LOOPS = {
     "speculative": "engine.core.decode:decode",

@@ -7,23 +7,23 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from engine.chat.json_schema import JsonSchema
-from engine.chat.reading import read_prompt
+from engine.chat.prompt_reading import read_prompt
 from engine.chat.turns import Message
 from engine.core.constraint import Constraint
 from engine.core.ending import StopStrings
 from engine.core.expected import Expected
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
+from engine.core.prompt import PromptReading
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.threads import torch_threads
 from engine.core.turn import ENGINE_LOCK
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter as drafter_class
 from engine.model.generation import own_sampling, own_stop_strings
 from engine.model.language_model import LanguageModel
-from engine.core.prompt import PromptReading
 from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.progress import Tell, silent

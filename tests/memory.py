@@ -54,7 +54,7 @@ def resident() -> tuple[float, float]:
 def measured(drafter: str, target: str | None, tokens: int) -> dict[str, float]:
     """Two runs of one drafter in this process."""
     from engine.fast.cpu.budget import graph_memory
-    from engine.fast.cpu.memory import give_back
+    from engine.fast.cpu.freed_memory import give_back
     from engine.parts.loading import ModelPaths, load_models
     from engine.run import RunRequest, open_run
     from presets import family
@@ -86,8 +86,8 @@ def import_engine() -> None:
     """What any run needs, whatever the model: OpenVINO, and torch's threads."""
     import torch
 
+    from engine.fast.cpu.core_count import threads
     from engine.fast.cpu.runtime import core
-    from engine.fast.cpu.threads import threads
 
     core()
     threads()

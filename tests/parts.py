@@ -22,8 +22,8 @@ from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.eagle_config import EagleConfig
 from engine.methods.shared.prompt_tokens_part import PromptTokens
+from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.methods.specdec_pp.part import AcceptanceHead
-from engine.methods.vocabtrim.part import Vocabulary
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.training.students import student_class

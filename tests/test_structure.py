@@ -1,6 +1,7 @@
 """The packages of the project: which may import which, and words that the core must not know."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,35 @@ BELOW = {
     "engine": set(),
 }
 HOUSE = set(BELOW)
-DEVICE = ("engine.fast.gpu", "engine.fast.kernels")
+
+GROUND = ["errors", "printable", "text_file", "progress", "finding", "remembered", "cache_folder"]
+"""Modules in the root of the engine that every room may use."""
+TOP = ["run", "loops", "catalogue", "__main__"]
+"""Modules in the root that stand on the rooms."""
+FLOORS = {
+    "core": "",
+    "rules": "core",
+    "model": "core",
+    "bounded": "",
+    "chat": "core model bounded",
+    "batch": "core model",
+    "fast.kernels": "core",
+    "fast.cpu": "core model",
+    "fast.gpu": "core model batch fast.kernels",
+    "parts": "core model bounded fast.cpu fast.gpu",
+    "methods.shared": "core rules model fast.cpu fast.gpu fast.kernels parts",
+    "methods": "core rules model fast.cpu fast.gpu parts methods.shared",
+    "sizes": "core rules model parts loops",
+    "trace": "core rules model",
+    "continuous": "core",
+    "training": "core rules model parts methods methods.shared sizes loops run",
+    "bench": (
+        "core rules model chat batch fast.cpu fast.gpu fast.kernels parts methods methods.shared sizes trace "
+        "continuous training loops run"
+    ),
+    "cli": "core parts methods.shared",
+}
+"""Room of the engine -> the rooms below it."""
 
 
 def modules(room: str) -> dict[str, Path]:
@@ -57,7 +86,6 @@ def at_module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 ENGINE = modules("engine")
-INSIDE = {name: path for name, path in ENGINE.items() if not name.startswith(DEVICE)}
 
 
 def within(name: str, rooms) -> bool:
@@ -87,14 +115,58 @@ def test_gradio_lives_in_app_only():
     assert not found
 
 
-def test_only_the_opening_knows_the_rooms_of_the_gpu():
-    found = [
+def room_of(name: str) -> str:
+    """The room of a module of the engine; for a module in the root, its own name."""
+    parts = name.split(".")[1:] or [""]
+    if parts[0] == "methods":
+        return "methods.shared" if parts[1:2] == ["shared"] else "methods"
+    return ".".join(parts[: 2 if parts[0] == "fast" else 1])
+
+
+def method_of(name: str) -> str | None:
+    """The folder of a method that a module stands in."""
+    parts = name.split(".")
+    return parts[2] if parts[:2] == ["engine", "methods"] and len(parts) > 2 else None
+
+
+@pytest.mark.parametrize("room", FLOORS)
+def test_the_rooms_of_the_engine_import_downwards(room):
+    """Hidden imports included, in functions and for types."""
+    wrong = []
+    for name, path in ENGINE.items():
+        if room_of(name) != room or name == f"engine.{room}":
+            continue
+        below = {room, *GROUND, *FLOORS[room].split()}
+        if path.stem == "recipe" or path.stem.endswith("_training"):
+            below.add("training")
+        for imported in imports(path, name):
+            if imported in ENGINE and room_of(imported) not in below:
+                wrong.append(f"{name} imports {imported}")
+    assert not wrong
+
+
+def test_every_room_has_its_floor_and_the_root_is_small():
+    rooms = {room_of(name) for name in ENGINE if name.count(".") > 1} - {"fast"}
+    assert rooms == set(FLOORS)
+    root = [path.stem for path in (ROOT / "engine").glob("*.py")]
+    assert sorted(root) == sorted([*GROUND, *TOP, "__init__"]) and len(root) <= 12
+
+
+def test_no_method_imports_another():
+    wrong = [
         f"{name} imports {imported}"
-        for name, path in INSIDE.items()
+        for name, path in ENGINE.items()
+        if (own := method_of(name)) not in (None, "shared")
         for imported in imports(path, name)
-        if within(imported, DEVICE) and name != "engine.parts.opening"
+        if method_of(imported) not in (None, "shared", own)
     ]
-    assert not found
+    assert not wrong
+
+
+def test_file_names_of_the_engine_are_unique():
+    often = {"__init__", "__main__", "drafter", "part", "recipe", "rule", "device"}
+    stems = Counter(path.stem for path in ENGINE.values() if path.stem not in often)
+    assert [stem for stem, count in stems.items() if count > 1] == []
 
 
 def test_no_circle_among_the_modules_of_the_engine():
@@ -131,8 +203,7 @@ def circle(graph: dict[str, set[str]]) -> list[str] | None:
 CORE = [
     path
     for name, path in ENGINE.items()
-    if name in {f"engine.{one}" for one in ("tree", "decode", "text", "step")}
-    or name.startswith(("engine.model", "engine.methods"))
+    if room_of(name) in ("core", "model") or path.stem == "drafter"
 ]
 DEVICE_WORDS = {
     "ids": (),

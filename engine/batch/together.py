@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from engine.batch.joint import sessions_of
 from engine.core.drafter import Drafter
 from engine.core.load import Acceptance, Load
+from engine.core.prompt import PromptReading
 from engine.core.step import Clock, Step
 from engine.core.text import Text, TextRequest, text_of
 from engine.errors import UserError
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
-from engine.core.prompt import PromptReading
 
 
 def decode_together(

@@ -21,13 +21,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.bench.command import check_writable
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.step import Step
 from engine.core.text import TextRequest
 from engine.core.threads import torch_threads
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, Models, load_models

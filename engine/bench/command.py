@@ -11,13 +11,13 @@ import torch
 import transformers
 
 from engine.bench.agreement import differences
+from engine.bench.bench_figures import rows
 from engine.bench.contestants import Contestant, Ours, our_contestants
-from engine.bench.figures import rows
 from engine.bench.goals import goals
 from engine.bench.peers import SCHEDULES, peer_contestants
 from engine.bench.profile import profiles
-from engine.bench.progress import Progress
 from engine.bench.report import as_json, text
+from engine.bench.round_progress import Progress
 from engine.bench.rounds import Prompt, race
 from engine.bench.verify_cost import verify_costs
 from engine.errors import UserError

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import Value, resolve
 from engine.core.sampling import Sampling
 from engine.core.step import Step
 from engine.core.text import TextRequest
 from engine.core.threads import torch_threads
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.parts.loading import Models
 from engine.rules import verifier

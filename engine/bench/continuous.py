@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.continuous.figures import Figures, measured
+from engine.continuous.continuous_figures import Figures, measured
 from engine.parts.loading import ModelPaths
 from engine.trace import write_lines
 

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.loops import run_loop
 from engine.core.options import Value, resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter as drafter_class
 from engine.parts.loading import ModelPaths, Models
 from engine.rules import verifier

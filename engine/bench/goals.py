@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.bench.figures import Row, best_of, geometric_mean
+from engine.bench.bench_figures import Row, best_of, geometric_mean
 
 
 @dataclass(frozen=True)

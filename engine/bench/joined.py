@@ -20,10 +20,10 @@ from transformers import AutoModelForCausalLM
 from engine.batch.together import decode_together
 from engine.bench.command import check_writable, processor
 from engine.bench.verify_cost import verify_costs
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter as drafter_class
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, Models, load_models

@@ -20,12 +20,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import Value, resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.threads import torch_threads
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.rules import verifier

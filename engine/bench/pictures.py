@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engine.bench.command import check_writable
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.step import Step
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, load_models

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from engine.bench.agreement import Difference
-from engine.bench.figures import Row, geometric_mean
+from engine.bench.bench_figures import Row, geometric_mean
 from engine.bench.goals import Goal
 from engine.bench.profile import Profile
 from engine.core.step import STAGES

@@ -20,17 +20,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+from engine.bench.bench_figures import geometric_mean
 from engine.bench.command import check_writable
 from engine.bench.datastore_alone import DatastoreAlone
-from engine.bench.figures import geometric_mean
 from engine.bench.lookup_cost import Lookup, lookup_costs
 from engine.core.drafter import Drafter
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.threads import torch_threads
+from engine.loops import run_loop
 from engine.methods import drafter as drafter_class
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.rules import verifier

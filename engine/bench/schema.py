@@ -14,10 +14,10 @@ from pathlib import Path
 
 from engine.bench.command import check_writable
 from engine.chat.json_schema import JsonSchema
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter as drafter_class
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.rules import verifier

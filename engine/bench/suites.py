@@ -7,14 +7,14 @@ from engine.parts.loading import ModelPaths
 
 SUITES = {
     "peers": "engine.bench.command:peers",
-    "openvino": "engine.bench.openvino.command:openvino",
+    "openvino": "engine.bench.openvino.openvino_command:openvino",
     "overlap": "engine.bench.overlap:overlap",
     "joined": "engine.bench.joined:joined",
-    "load": "engine.bench.load:load",
+    "load": "engine.bench.load_suite:load",
     "aligned": "engine.bench.aligned:aligned",
     "parallelbench": "engine.bench.parallelbench:parallelbench",
     "policies": "engine.bench.policies:policies",
-    "reasoning": "engine.bench.reasoning:reasoning",
+    "reasoning": "engine.bench.reasoning_suite:reasoning",
     "retrieval": "engine.bench.retrieval:retrieval",
     "schema": "engine.bench.schema:schema",
     "pictures": "engine.bench.pictures:pictures",

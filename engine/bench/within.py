@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from engine.bench.bench_figures import geometric_mean
+from engine.bench.bench_figures import rows as figures
 from engine.bench.command import Plan, check_writable, choose, setting
 from engine.bench.contestants import Ours
-from engine.bench.figures import geometric_mean
-from engine.bench.figures import rows as figures
 from engine.bench.rounds import Result, race
 from engine.core.options import resolve
 from engine.errors import UserError

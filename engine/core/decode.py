@@ -5,10 +5,10 @@ To pause, do not call next; to single-step, call next once; to cancel, close the
 
 from collections.abc import Iterator
 
-from engine.core.step import Clock, Step
-from engine.core.text import Text, TextRequest, text_of
-from engine.core.target import Target
 from engine.core.prompt import PromptReading
+from engine.core.step import Clock, Step
+from engine.core.target import Target
+from engine.core.text import Text, TextRequest, text_of
 
 
 def decode(

@@ -186,7 +186,7 @@ class Drafter(ABC):
     def observe(self, kept: Kept) -> None:
         """Take note of the outcome of the last proposal."""
 
-    def on_device(self) -> Drafter:
+    def device_twin(self) -> Drafter:
         """The drafter of an unrecorded text whose target computes on static buffers: this one, or another that proposes the
         same trees with fewer copies to the host. Asked before ``begin``."""
         return self

@@ -17,16 +17,16 @@ from engine.core.decode import begin
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Token, Words
 from engine.core.finite import refuse_nan
+from engine.core.prompt import PromptReading
 from engine.core.proposal import Proposal
 from engine.core.rule import Case, Verdict
 from engine.core.sampling import distribution
 from engine.core.seen import Draft, Seen
 from engine.core.simultaneous import Pair, Timed, pair_on
 from engine.core.step import Clock, Final, Span, Step, cut_at_end
+from engine.core.target import Target
 from engine.core.text import Outcome, Text, TextRequest
 from engine.core.tree import DraftTree, Kind
-from engine.core.target import Target
-from engine.core.prompt import PromptReading
 
 
 def overlapped(

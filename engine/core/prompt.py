@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.core.target import of_layers
-from engine.core.target import Session
+from engine.core.target import Session, of_layers
 
 
 class PromptReading:

@@ -5,14 +5,14 @@ target writes one. The loop is a generator, and lossy.
 from collections.abc import Iterator
 
 from engine.core.decode import begin
+from engine.core.prompt import PromptReading
 from engine.core.proposal import Proposal
 from engine.core.rule import Verdict
 from engine.core.seen import Draft, Seen
 from engine.core.step import Clock, Step
+from engine.core.target import Target
 from engine.core.text import Outcome, Text, TextRequest
 from engine.core.tree import DraftTree
-from engine.core.target import Target
-from engine.core.prompt import PromptReading
 
 
 def switching(

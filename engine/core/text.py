@@ -22,11 +22,10 @@ from engine.core.rule import Case, Verdict, Verifier
 from engine.core.sampling import Sampling, distribution
 from engine.core.seen import Draft, Seen
 from engine.core.step import Clock, Final, Step, Stop, cut_at_end
+from engine.core.target import Session, Target
 from engine.core.transfer import to_device, to_host_meanwhile
 from engine.core.tree import DraftTree
 from engine.errors import UserError
-from engine.core.target import Target
-from engine.core.target import Session
 
 PendingVerdict = Callable[[], tuple[Verdict, Tensor | None]]
 """Gives the verdict, and p for a recorder; on a GPU both are on their way before it is called."""

@@ -1,7 +1,5 @@
 """A pass through the transformers module, with the engine's mask and cache."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 

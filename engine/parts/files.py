@@ -13,8 +13,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.errors import UserError
-from engine.parts.admission import free_bytes
 from engine.parts.eight_bit import STORED, packed, unpacked
+from engine.parts.size_limits import free_bytes
 from engine.text_file import ENCODING
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"

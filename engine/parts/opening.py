@@ -20,7 +20,7 @@ from transformers import (
 
 from engine.bounded.bounded_tokenizer import open_tokenizer
 from engine.errors import UserError
-from engine.fast.cpu.model import compiled_model
+from engine.fast.cpu.compiled_model import compiled_model
 from engine.model.admission import CHAINS, admitted
 from engine.model.by_length import ByLengthModel, reads_by_length
 from engine.model.checkpoint_rules import check_rules, unapplied

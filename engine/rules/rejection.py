@@ -11,7 +11,7 @@ from torch import Tensor
 from engine.core.rule import EVERY_KIND, Case, Judgement, Verdict, Verifier, statuses
 from engine.core.schemes import Scheme
 from engine.core.tree import ROOT, DraftTree, Draw
-from engine.rules.expected import rejection_keeps
+from engine.rules.expected_acceptance import rejection_keeps
 from engine.rules.sentences import REJECTION
 
 

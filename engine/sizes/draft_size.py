@@ -22,13 +22,13 @@ import torch
 
 from engine.core.drafter import Drafter
 from engine.core.expected import Expected
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import Value
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.threads import torch_threads
 from engine.core.turn import ENGINE_LOCK
+from engine.loops import run_loop
 from engine.parts.loading import Models
 from engine.progress import Tell, silent
 from engine.rules import verifier

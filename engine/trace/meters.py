@@ -18,7 +18,7 @@ from engine.core.schemes import EXCLUSIVE, IID, Scheme, scheme_of
 from engine.core.step import Step
 from engine.core.tree import ROOT
 from engine.rules import Verifier
-from engine.rules.expected import rejection_keeps
+from engine.rules.expected_acceptance import rejection_keeps
 from engine.rules.transport import transport_bound
 from engine.trace.price import shortfalls
 

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.training.acceptance import chain_matches, mean_accepted
-from engine.training.budget import Budget
+from engine.training.counted_acceptance import chain_matches, mean_accepted
 from engine.training.distill import draft_loss, read
 from engine.training.divergences import LOSSES, loss_named
 from engine.training.loop import fit
+from engine.training.training_budget import Budget
 
 CHAIN_LENGTH = 4
 Text = tuple[int, list[int]]  # length of the prompt, all token ids

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.training.chat_template import END
+from engine.training.model_chat_template import END
 
 
 def save_checkpoint(path: Path, state: dict) -> None:

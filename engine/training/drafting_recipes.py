@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from engine.methods.shared.dflash_model import DFlashModel
-from engine.training import alignment, figures, selftext
-from engine.training.budget import Budget
+from engine.training import alignment, selftext
+from engine.training import family_figures as figures
 from engine.training.checkpoint import export_model
 from engine.training.common import (
     UserError,
@@ -30,6 +30,7 @@ from engine.training.divergences import loss_named
 from engine.training.loop import fit
 from engine.training.precision import pick_precision
 from engine.training.teacher import Teacher, text_windows
+from engine.training.training_budget import Budget
 
 ALIGN_ROWS = 16  # windows per batch: with fewer, the optimizer takes a third of the time
 WINDOW = 256  # tokens

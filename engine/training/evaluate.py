@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 
 from engine.training.answers import share_right
-from engine.training.chat_template import render
 from engine.training.corpus import ANSWER_ONLY, Document, make_vocabulary, read_corpora
 from engine.training.generators import MAKERS, chat_tasks, edits, examples, is_held_out, operations
+from engine.training.model_chat_template import render
 from engine.training.packing import Encoder
 
 

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean
 
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.parts.loading import ModelPaths, load_models
 from engine.rules import verifier

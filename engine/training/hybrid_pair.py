@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from transformers import BambaConfig, BambaForCausalLM, LlamaForCausalLM
 
-from engine.training.budget import Budget
 from engine.training.checkpoint import export_model
 from engine.training.large_pair import Windows, fit_pair, token_loss
 from engine.training.measured_pair import pair_table
-from engine.training.models import MAX_POSITIONS, draft_config, parameter_count
+from engine.training.new_models import MAX_POSITIONS, draft_config, parameter_count
 from engine.training.outlay import NUMBER, told_time
+from engine.training.training_budget import Budget
 
 MINUTES = 50
 DRAFT = {

@@ -16,12 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
-from engine.training.budget import Budget
 from engine.training.checkpoint import export_model
 from engine.training.distill import draft_loss, read
 from engine.training.loop import fit
-from engine.training.models import draft_config, target_config
+from engine.training.new_models import draft_config, target_config
 from engine.training.packing import Mixer, windows
+from engine.training.training_budget import Budget
 
 HEADS = {"num_key_value_heads": 4, "head_dim": 64}
 

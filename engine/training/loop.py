@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from engine.training.budget import Budget, rate_scale
 from engine.training.checkpoint import load_checkpoint, save_checkpoint
 from engine.training.optim import MuonAdam
 from engine.training.precision import autocast, pick_precision
+from engine.training.training_budget import Budget, rate_scale
 
 
 def fit(

@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models

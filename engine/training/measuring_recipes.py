@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from engine.parts.loading import ModelPaths
-from engine.training import card, compare, figures, prompts
+from engine.training import card, compare, prompts
+from engine.training import family_figures as figures
 from engine.training.common import UserError, folder_tokenizer, need_data, open_model, place, say
 from engine.training.students import students
 from engine.training.tokenizer import load_tokenizer

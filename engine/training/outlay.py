@@ -8,11 +8,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from engine.parts.admission import free_bytes
-from engine.training.budget import Budget
+from engine.parts.size_limits import free_bytes
 from engine.training.common import UserError
-from engine.training.models import parameter_count
+from engine.training.new_models import parameter_count
 from engine.training.student import Student
+from engine.training.training_budget import Budget
 
 NUMBER = 4  # bytes: everything is fp32
 

@@ -20,17 +20,17 @@ from torch import Tensor, nn
 from engine.core.options import resolve
 from engine.errors import UserError
 from engine.parts.digest import FIELD, digest_of
-from engine.training.acceptance import walked
 from engine.training.alignment import Text
-from engine.training.budget import Budget
 from engine.training.common import say
+from engine.training.counted_acceptance import walked
 from engine.training.distill import MixedWindows
 from engine.training.loop import fit
-from engine.training.models import parameter_count
+from engine.training.new_models import parameter_count
 from engine.training.outlay import check_memory, memory, told_time
 from engine.training.student import Lesson, Student, taught
 from engine.training.students import student_class
 from engine.training.teacher import Teacher
+from engine.training.training_budget import Budget
 
 ROWS = 6  # windows per batch
 LEAST_LENGTH = 32

@@ -10,7 +10,7 @@ from engine.training.common import folder_tokenizer, need_data, need_file, place
 from engine.training.corpus import available_mix, documents, make_vocabulary, read_corpora
 from engine.training.data_parallel import train
 from engine.training.kept import keep, restore
-from engine.training.models import draft_config, larger_draft_config, target_config
+from engine.training.new_models import draft_config, larger_draft_config, target_config
 from engine.training.plan import DRAFT_PLAN, LARGER_DRAFT_PLAN, TARGET_PLAN
 from engine.training.precision import pick_cpu_format
 from engine.training.shared_state import as_model

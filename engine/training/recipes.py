@@ -36,8 +36,8 @@ from functools import partial
 import torch
 
 from engine.parts.files import halve
-from engine.training import drafting_recipes, measuring_recipes, pretraining_recipes, vocabulary
-from engine.training.budget import Budget
+from engine.training import drafting_recipes, measuring_recipes, pretraining_recipes
+from engine.training import frequent_tokens as vocabulary
 from engine.training.common import UserError, need_data, place, say
 from engine.training.datastore import datastore
 from engine.training.family import family
@@ -49,6 +49,7 @@ from engine.training.pictures.recipe import image
 from engine.training.scylla import scylla
 from engine.training.students import student_class, students
 from engine.training.tokenizer import load_tokenizer
+from engine.training.training_budget import Budget
 
 Recipe = Callable[[argparse.Namespace], None]
 

@@ -18,15 +18,15 @@ from torch import Tensor
 from transformers import LlamaForCausalLM
 
 from engine.parts.digest import FIELD, digest_of
-from engine.training.budget import Budget
 from engine.training.common import say
 from engine.training.distill import MixedWindows
 from engine.training.loop import fit
-from engine.training.models import draft_config, parameter_count
+from engine.training.new_models import draft_config, parameter_count
 from engine.training.scaling import FACTORS, fitted
 from engine.training.student import Lesson, taught
-from engine.training.students.drafts import KEPT, distances
+from engine.training.students.draft_students import KEPT, distances
 from engine.training.teacher import Teacher
+from engine.training.training_budget import Budget
 
 SHAPES = (
     (48, 1),

@@ -20,11 +20,12 @@ from engine.methods.shared.denoiser_part import open_denoiser
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.generation import ends_of
 from engine.model.language_model import refuse_unreadable
-from engine.parts.admission import free_bytes
 from engine.parts.digest import check_belongs, digest_of
 from engine.parts.inspection import inspect
 from engine.parts.opening import causal_model
-from engine.training import alignment, figures, selftext
+from engine.parts.size_limits import free_bytes
+from engine.training import alignment, selftext
+from engine.training import family_figures as figures
 from engine.training.common import UserError, need_data, need_file, place, usual_device
 from engine.training.distill import MixedWindows
 from engine.training.packing import Mixer, windows

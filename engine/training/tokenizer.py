@@ -10,7 +10,7 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from engine.training.chat_template import CHAT_TOKENS, TEMPLATE
+from engine.training.model_chat_template import CHAT_TOKENS, TEMPLATE
 
 VOCABULARY_SIZE = 4096
 EOS = "<|endoftext|>"

@@ -11,7 +11,7 @@ from engine.errors import UserError
 from engine.methods.eagle.eagle_layout import AFTER, BEFORE
 from engine.parts.files import read_config
 from engine.trace import read_trace
-from engine.training.students.drafts import KEPT
+from engine.training.students.draft_students import KEPT
 from presets import trace_file
 from presets.checked import record_checked
 from presets.methods import HERE, MEASURED, PRESETS, Card, cards, own_trace
@@ -21,7 +21,7 @@ LARGEST = 120_000
 """Most bytes of a finished trace, because finished traces lie in the repository."""
 
 
-FIGURES = {"continuous": "engine.continuous.figures"}
+FIGURES = {"continuous": "engine.continuous.continuous_figures"}
 """Cards with a figure of their own: the module whose ``measured`` and ``exhibits`` make it."""
 
 

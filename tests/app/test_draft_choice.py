@@ -19,7 +19,7 @@ from engine.parts.loading import ModelPaths
 from engine.run import open_run
 from engine.trace import read_trace
 from engine.training.checkpoint import export_model
-from engine.training.models import draft_config
+from engine.training.new_models import draft_config
 from presets import HERE
 from tests.app.serving import serving
 from tests.app.test_one_word import FITS

@@ -15,9 +15,9 @@ from app.own_models import _set, refuse_gone, shown
 from app.settings import LIMITS, allowed_models, model_paths
 from engine.core.ending import typed
 from engine.errors import UserError
-from engine.parts.admission import Allowed
 from engine.parts.loading import ModelPaths
 from engine.parts.models import open_model
+from engine.parts.size_limits import Allowed
 from engine.run import RunRequest, open_run
 from presets import family
 from tests.pairs import SIZES, make, strangers_pair

@@ -14,10 +14,10 @@ from app.seats import Seat, Seats
 from app.settings import LIMITS, limits
 from app.turns import Turns
 from app.visitors import VISITORS
+from engine.chat.wanted import WANTED, check_wanted
 from engine.errors import UserError
 from engine.run import open_run
 from engine.trace import read_trace
-from engine.chat.wanted import WANTED, check_wanted
 from tests.engine.family import request
 
 PATIENCE = 120

@@ -7,13 +7,13 @@ import torch
 
 from engine.bench import command
 from engine.bench.agreement import differences, first_difference
+from engine.bench.bench_figures import best_of, geometric_mean, rows
 from engine.bench.contestants import Contestant, Ours, Writing
-from engine.bench.figures import best_of, geometric_mean, rows
 from engine.bench.goals import goals, goals_beside_openvino
-from engine.bench.openvino.command import openvino
-from engine.bench.openvino.peers import GenAi
+from engine.bench.openvino.openvino_command import openvino
+from engine.bench.openvino.openvino_peers import GenAi
 from engine.bench.profile import profiles
-from engine.bench.progress import Progress
+from engine.bench.round_progress import Progress
 from engine.bench.rounds import Prompt, Result, race
 from engine.core.drafter import Drafter
 from engine.errors import UserError

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from engine.bench import load
+from engine.bench import load_suite as load
 from engine.bench.suites import SUITES
 from engine.cli.flags import SUITE_NAMES
 from presets import family

@@ -2,7 +2,7 @@
 
 import json
 
-from engine.bench import reasoning
+from engine.bench import reasoning_suite as reasoning
 from engine.training.generators import is_held_out
 from presets import family
 

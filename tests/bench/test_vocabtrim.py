@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine.bench import vocabtrim
-from engine.methods.vocabtrim.part import Vocabulary
+from engine.methods.shared.vocabulary_part import Vocabulary
 from presets import family
 
 

@@ -5,10 +5,10 @@ import torch
 
 from engine.core.chance import DraftChance
 from engine.core.drafter import Start
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods.chimera.drafter import ChimeraDrafter
 from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part

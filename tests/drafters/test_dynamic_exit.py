@@ -5,11 +5,11 @@ from importlib import import_module
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
-from engine.fast.cpu.model import CompiledModel
+from engine.fast.cpu.compiled_model import CompiledModel
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import Models

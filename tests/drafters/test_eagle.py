@@ -6,12 +6,12 @@ import random
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT
+from engine.loops import run_loop
 from engine.methods.eagle.drafter import EagleDrafter
-from engine.methods.eagle.eagle_reader import EagleReader
+from engine.methods.shared.eagle_reader import EagleReader
 from engine.methods.shared.eagle_tree import Candidates
 from engine.parts.loading import Models
 from engine.rules import verifier

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.model.fuzzy import fuzzy, groups_of
 from engine.parts.loading import Models

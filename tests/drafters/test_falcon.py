@@ -6,19 +6,19 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods.falcon.drafter import FalconDrafter
 from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
 from engine.methods.falcon.falcon_context import FalconContext
+from engine.methods.falcon.falcon_training import through
 from engine.methods.falcon.part import KIND, open_cell, write_cell
 from engine.methods.shared.eagle_shown import MOST_ROWS
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
 from engine.rules import verifier
-from engine.training.falcon import through
 from tests.engine.tiny import tiny_model
 from tests.parts import eagle_config, on_trial
 

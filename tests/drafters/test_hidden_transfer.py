@@ -5,13 +5,13 @@ import json
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.seen import Draft
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods.hidden_transfer.drafter import HiddenTransferDrafter
 from engine.methods.hidden_transfer.part import KIND, TransferMaps
 from engine.methods.none.drafter import NoDrafter

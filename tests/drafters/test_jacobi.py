@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from engine.core.exhibits import Token
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods.jacobi.drafter import JacobiDrafter
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of

@@ -6,11 +6,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods.kangaroo.adapter import Adapter, AdapterConfig, ModuleReader, reader_of
 from engine.methods.kangaroo.drafter import KangarooDrafter
 from engine.methods.kangaroo.fast import CompiledReader

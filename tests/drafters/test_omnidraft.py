@@ -8,11 +8,11 @@ import pytest
 import torch
 from tokenizers import decoders
 
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.omnidraft.online_head import OnlineHead
 from engine.methods.omnidraft.part import _together

@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.shared import private_draft
 from engine.methods.shared.private_draft import (

@@ -7,12 +7,12 @@ import torch
 from safetensors.torch import save_file
 
 from engine.catalogue import catalogue
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.methods.lud.drafter import LexicalUnitDrafter
 from engine.methods.none.drafter import NoDrafter

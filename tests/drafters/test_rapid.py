@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.chance import Chance, JudgeChance
-from engine.loops import run_loop
 from engine.core.sampling import Sampling, display_distribution
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.rapid.retrieved_prompt import bm25, shortened
 from engine.methods.rapid.rule import moved_towards

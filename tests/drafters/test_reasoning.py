@@ -6,10 +6,10 @@ from functools import cache
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.shared.reasoning import CUES, Steps, cue_in
 from engine.methods.specreason.drafter import GRADES, QUESTION

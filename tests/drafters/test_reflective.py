@@ -8,10 +8,10 @@ import torch
 
 from engine.core.chance import Chance
 from engine.core.drafter import Start
-from engine.loops import run_loop
 from engine.core.sampling import Sampling, display_distribution, distribution
 from engine.core.seen import Draft
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of

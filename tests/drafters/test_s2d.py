@@ -15,7 +15,7 @@ from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.training.checkpoint import export_model
-from engine.training.models import draft_config
+from engine.training.new_models import draft_config
 from engine.training.tokenizer import train_tokenizer
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model

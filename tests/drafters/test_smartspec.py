@@ -10,10 +10,10 @@ import torch
 
 from engine.batch.together import decode_together
 from engine.core.load import Acceptance, Load
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.smartspec import drafter as smartspec
 from engine.methods.smartspec.drafter import ALONE, FIRST, SHARED, UNTIMED, SmartSpecDrafter

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter
-from engine.methods.shared.suffix_copies import EarlierTexts
 from engine.methods.shared.suffix_automaton import START, WALK, Match, SuffixAutomaton
+from engine.methods.shared.suffix_copies import EarlierTexts
 from engine.parts.loading import Models
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of

@@ -12,8 +12,8 @@ from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.fast.cpu import store
 from engine.methods.shared.draft_model import DraftReader
+from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.methods.vocabtrim.drafter import VocabTrimDrafter, kept_tokens
-from engine.methods.vocabtrim.part import Vocabulary
 from engine.model import cut_head
 from engine.model.cut_head import head_bytes, with_head
 from engine.parts.digest import FIELD

@@ -2,10 +2,10 @@
 
 from transformers import AutoModel
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.rules import verifier
 

@@ -16,8 +16,8 @@ from engine.fast.cpu.bf16_products import (
     multiply_in_thirds,
     split_products,
 )
+from engine.fast.cpu.core_count import settings
 from engine.fast.cpu.runtime import core
-from engine.fast.cpu.threads import settings
 from engine.model.session import PREFILL_ROWS
 from engine.parts.eight_bit import packed, unpacked
 

@@ -9,11 +9,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from engine.bounded import bounded_tokenizer
 from engine.bounded.bounded_tokenizer import Bounds, Splitter, distrust, open_tokenizer
-from engine.chat.reading import read_prompt
+from engine.chat.prompt_reading import read_prompt
 from engine.errors import UserError
-from engine.parts.admission import Allowed, admit
 from engine.parts.loading import ModelPaths
 from engine.parts.models import open_model
+from engine.parts.size_limits import Allowed, admit
 from engine.run import RunRequest, open_run
 from presets import family
 from tests.engine.tiny import tiny_model

@@ -13,7 +13,7 @@ from engine.core.threads import halved
 from engine.errors import UserError
 from engine.fast.cpu import budget as room
 from engine.fast.cpu.budget import LACKING, Budget, Family, graph_memory, wanted_bytes
-from engine.fast.cpu.model import CompiledModel
+from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.pace import Pace
 from engine.model.layers import Layers
 from engine.parts.opening import language_model

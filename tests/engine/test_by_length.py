@@ -5,10 +5,10 @@ import copy
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.model.by_length import ByLengthModel
 from engine.parts.loading import Models

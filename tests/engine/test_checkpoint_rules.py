@@ -11,11 +11,11 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from engine.batch.together import decode_together
 from engine.core.constraint import Constraint
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling, distribution
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.model.checkpoint_rules import check_rules, unapplied
 from engine.model.generation import own_sampling

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from engine.fast.cpu import passes, store
-from engine.fast.cpu.model import CompiledModel, CompiledSession, compiled_model
+from engine.fast.cpu.compiled_model import CompiledModel, CompiledSession, compiled_model
 from engine.fast.cpu.store import _make_room
-from engine.fast.gpu.model import JoinedModel
+from engine.fast.gpu.static_model import JoinedModel
 from engine.model.language_model import LanguageModel
 from engine.model.layers import Layers
 from engine.parts.opening import language_model

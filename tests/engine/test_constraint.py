@@ -9,13 +9,13 @@ from engine.core.constraint import Constraint, masked, masked_tree
 from engine.core.decode import decode
 from engine.core.drafter import Drafter
 from engine.core.load import GUESS
-from engine.loops import run_loop
 from engine.core.proposal import Proposal
 from engine.core.sampling import Sampling
 from engine.core.seen import Begun, Join, Probes
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter, drafters
 from engine.methods.none.drafter import NoDrafter
 from engine.model.session import Session

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine.bench.continuous import told
-from engine.continuous import figures
+from engine.continuous import continuous_figures as figures
 from engine.continuous.acceptance import from_residual, from_target, write
 from engine.continuous.mixtures import DRAFT, TARGET, Walk, overlap
 from engine.continuous.two_sample import p_value

@@ -7,11 +7,11 @@ from statistics import geometric_mean
 
 import pytest
 
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.parts.loading import load_models
 from engine.rules import verifier

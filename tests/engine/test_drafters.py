@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.constraint import Constraint
-from engine.loops import run_loop
 from engine.core.options import Option, resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.methods.shared.best_first_tree import best_first_tree
 from engine.methods.shared.ngram_index import NgramIndex

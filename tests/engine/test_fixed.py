@@ -6,8 +6,8 @@ import torch
 from engine.core.expected import Expected
 from engine.fast.cpu import fixed, passes
 from engine.fast.cpu.budget import Budget
+from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.fixed import SIZES, fixed_sizes
-from engine.fast.cpu.model import CompiledModel
 from engine.fast.cpu.store import compiled
 from engine.parts.opening import language_model
 from tests.engine.test_compiled import FEATURES, both, logits_of, tokens, wrong_numbers

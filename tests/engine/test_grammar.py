@@ -18,8 +18,8 @@ from transformers import AutoTokenizer
 from engine.chat import grammar, grammar_process
 from engine.chat.grammar import Bounds, GrammarText, GrammarTokenizer, Refused, TooMuch
 from engine.chat.json_schema import JsonSchema
-from engine.errors import UserError
 from engine.chat.wanted import CLIENT, WANTED, Unwanted
+from engine.errors import UserError
 from presets import family
 
 TOKENIZER = AutoTokenizer.from_pretrained(family().target)

@@ -11,11 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.core.sampling import Sampling, distribution
 from engine.fast.gpu import kernel_calls
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.host_free import HostFree, WaitsForHost
 from engine.fast.gpu.inputs import Size, StepInputs
 from engine.fast.gpu.question import JudgingKey
-from engine.fast.gpu.step import chain, step
+from engine.fast.gpu.static_cache import StaticCache
+from engine.fast.gpu.static_step import chain, step
 from engine.fast.gpu.verdict import JudgedInputs, judged
 from engine.fast.kernels import kv_commit, tree_attention, truncation, verify_tree
 from engine.model.language_model import LanguageModel

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.shared.private_draft import own_weights, use_plain_attention
 from engine.model.hybrid import HybridModel

@@ -4,9 +4,9 @@ import openvino
 import torch
 from torch import nn
 
+from engine.fast.cpu.core_count import settings
 from engine.fast.cpu.joining import join_products
 from engine.fast.cpu.runtime import core
-from engine.fast.cpu.threads import settings
 
 
 class Products(nn.Module):

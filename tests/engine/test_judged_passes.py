@@ -46,7 +46,7 @@ class Fixed(NoDrafter):
     ],
 )
 def test_what_does_not_fit_is_judged_after_the_pass(drafter, prompt, inside, static_models, judged):
-    assert drafter.on_device() is drafter
+    assert drafter.device_twin() is drafter
     target = language_model(static_models.target.model, None, "t", lean=False, static=True)
     given = Models(target), drafter, "rejection", Sampling(0.9, seed=3)
     found = steps_of(*given, False, prompt)

@@ -8,10 +8,10 @@ import json
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models

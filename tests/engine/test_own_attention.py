@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.model.layers import Layers
 from engine.model.own_attention import ChainModel, MaskedModel

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from engine.core.decode import decode
+from engine.core.prompt import PromptReading
 from engine.core.sampling import Sampling
 from engine.core.seen import Draft
 from engine.core.text import TextRequest
@@ -11,7 +12,6 @@ from engine.core.tree import DraftTree
 from engine.fast.cpu.openings import LOOKED
 from engine.fast.cpu.openings import SIZES as OPENINGS
 from engine.model.language_model import LanguageModel
-from engine.core.prompt import PromptReading
 from engine.model.session import Session
 from engine.parts.opening import language_model
 from engine.rules import verifier

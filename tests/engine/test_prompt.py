@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from engine.core.decode import decode
+from engine.core.prompt import PromptReading
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods.chain.drafter import ChainDrafter
 from engine.model.language_model import LanguageModel
-from engine.core.prompt import PromptReading
 from engine.model.session import Session
 from engine.parts.opening import language_model
 from engine.rules import verifier

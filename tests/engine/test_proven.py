@@ -3,7 +3,7 @@
 import pytest
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from engine.fast.cpu.model import CompiledModel
+from engine.fast.cpu.compiled_model import CompiledModel
 from engine.model import self_check
 from engine.model.own_attention import MaskedModel
 from engine.model.proven import PROVEN, ROPES, proven_way

@@ -9,7 +9,7 @@ from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
 from engine.fast.cpu import ahead
 from engine.fast.cpu.columns import FIRST
-from engine.fast.cpu.model import CompiledModel
+from engine.fast.cpu.compiled_model import CompiledModel
 from engine.methods.shared.draft_model import DraftReader
 from engine.methods.shared.read_ahead import RowsAhead
 from engine.methods.shared.reading_ahead import ReadAhead

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.shared.denoiser_part import open_denoiser

@@ -7,7 +7,7 @@ import torch
 from transformers import BertConfig, MixtralConfig
 
 from engine.errors import UserError
-from engine.fast.cpu.model import CompiledModel, CompiledSession
+from engine.fast.cpu.compiled_model import CompiledModel, CompiledSession
 from engine.model import admission, self_check
 from engine.model.language_model import LanguageModel
 from engine.model.own_attention import ChainModel
@@ -108,8 +108,8 @@ def test_a_forgotten_column_is_noticed(unproven, monkeypatch):
 
     for name in (
         "engine.model.language_model.LanguageModel",
-        "engine.fast.cpu.model.CompiledModel",
-        "engine.fast.gpu.model.JoinedModel",
+        "engine.fast.cpu.compiled_model.CompiledModel",
+        "engine.fast.gpu.static_model.JoinedModel",
         "engine.model.own_attention.MaskedModel",
         "engine.model.own_attention.ChainModel",
     ):

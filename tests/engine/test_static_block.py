@@ -7,10 +7,10 @@ from engine.core.decode import decode
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.fast.gpu import kernel_calls
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.choice import OneEach
 from engine.fast.gpu.host_free import HostFree
 from engine.fast.gpu.inputs import Size, StepInputs
+from engine.fast.gpu.static_cache import StaticCache
 from engine.fast.kernels import tree_attention
 from engine.methods.ddtree.best_first import BestFirst
 from engine.methods.ddtree.drafter import DDTreeDrafter

@@ -10,7 +10,7 @@ from engine.core.seen import Begun, Draft
 from engine.core.tree import ROOT, DraftTree
 from engine.fast.cpu import store
 from engine.fast.cpu.budget import Budget
-from engine.fast.cpu.model import CompiledModel
+from engine.fast.cpu.compiled_model import CompiledModel
 from engine.model.language_model import LanguageModel
 from engine.model.layers import ATTENTION, Layers
 from engine.parts.opening import language_model

@@ -9,11 +9,11 @@ import torch
 from engine.core.chance import Chance
 from engine.core.constraint import Constraint
 from engine.core.drafter import Kept, Start
-from engine.loops import run_loop
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods.swift.drafter import SwiftDrafter
 from engine.methods.swift.skipping import SkipSearch, candidates
 from engine.model.layers import ATTENTION, MLP, Layers, cost_share

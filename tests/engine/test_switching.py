@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.loops import LOOPS, run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import LOOPS, run_loop
 from engine.methods import drafters
 from engine.methods.ead.drafter import EntropyAdaptiveDrafter, entropy
 from engine.model.session import Session

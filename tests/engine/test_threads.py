@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from engine.core.threads import halved, is_halved, torch_threads
-from engine.fast.cpu import threads as cpu_threads
+from engine.fast.cpu import core_count as cpu_threads
 from engine.fast.cpu.calls import Calls
+from engine.fast.cpu.core_count import fewest_that_pays, settings
 from engine.fast.cpu.runtime import core
 from engine.fast.cpu.store import compiled
-from engine.fast.cpu.threads import fewest_that_pays, settings
 from engine.model.session import Session
 from engine.run import RunRequest, open_run
 from presets import family

@@ -74,8 +74,8 @@ def test_where_no_block_is_captured_the_module_drafts_the_same(sampling, static_
 def test_chains_do_not_leave_the_device(key, static_models, static_blocks):
     for rule, sampling in RULES[:2]:
         for step in steps_of(static_models, built(key, static_models), rule, sampling, False):
-            on_device = isinstance(step.tree, DeviceTree) and step.tree.ids is not None
-            assert on_device == bool(len(step.tree))
+            device_twin = isinstance(step.tree, DeviceTree) and step.tree.ids is not None
+            assert device_twin == bool(len(step.tree))
             for node, token in enumerate(step.tree.tokens):
                 assert (token >= 0) == (node in step.verdict.accepted)
 

@@ -8,11 +8,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, GPTJConfig, GPTNeoConfig, LlamaConfig, MixtralConfig
 
 from engine.errors import UserError
-from engine.parts import admission
-from engine.parts.admission import Allowed, admit
+from engine.parts import size_limits as admission
 from engine.parts.hub import is_hub_name
 from engine.parts.inspection import inspect
 from engine.parts.opening import load_language_model
+from engine.parts.size_limits import Allowed, admit
 from tests.engine.checkpoints import drop, headless, index, rewrite
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 from tests.pairs import SIZES, make, tokenizer

@@ -1,9 +1,9 @@
 """Runs of every drafter on tiny models, and the comparison of an unrecorded run with a recorded one."""
 
 from engine.core.drafter import Drafter
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.parts.loading import Models
 from engine.rules import verifier

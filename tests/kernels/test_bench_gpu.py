@@ -20,8 +20,8 @@ from engine.bench.gpu.without import COMPILED, PIECES
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import Text, TextRequest, text_of
-from engine.fast.gpu.model import JoinedModel, StaticModel
-from engine.fast.gpu.text import DeviceText
+from engine.fast.gpu.device_text import DeviceText
+from engine.fast.gpu.static_model import JoinedModel, StaticModel
 from engine.methods.chain.drafter import ChainDrafter
 from engine.parts.loading import Models
 from engine.rules import verifier

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.fast.gpu.attention import KernelRowMask
+from engine.fast.gpu.static_attention import KernelRowMask
 from engine.fast.kernels.bits import pack, unpack
 from engine.fast.kernels.kv_commit import kv_commit
 from engine.fast.kernels.tree_attention import tree_attention, visible

@@ -11,7 +11,7 @@ from engine.methods.eagle.eagle_layout import AFTER, BEFORE
 from engine.parts.files import write_part
 from engine.rules import verifiers
 from engine.trace import read_trace
-from engine.training.students.drafts import KEPT
+from engine.training.students.draft_students import KEPT
 from presets import cards, examples, methods, preset, presets, trace_file
 from presets.methods import HERE, MEASURED, measuring, own_trace, read_cards
 from presets.methods.measuring import LARGEST, measure, measured

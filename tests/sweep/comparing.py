@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models

@@ -8,7 +8,7 @@ from engine.training import part_recipe, teacher
 from engine.training.checkpoint import export_model
 from engine.training.generators import MAKERS, examples
 from engine.training.generators.words import Vocabulary
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.tokenizer import train_tokenizer, with_chat
 
 SMALL = {

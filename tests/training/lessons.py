@@ -5,7 +5,7 @@ from functools import cache
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.student import taught
 
 VOCABULARY, LAYERS = 48, 4

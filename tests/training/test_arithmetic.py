@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from engine.training.generators import arithmetic, columns, examples
+from engine.training.generators import arithmetic, examples
+from engine.training.generators import column_sums as columns
 from engine.training.generators.words import Vocabulary
 
 EQUATION = re.compile(r"(?<![\d\w])(\d+(?: [-+*x] \d+)+) = (\d+)")

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from engine.training.chat_template import CHAT_TOKENS, render
 from engine.training.checkpoint import export_model, export_tokenizer
 from engine.training.generators import examples
 from engine.training.generators.words import Vocabulary
-from engine.training.models import target_config
+from engine.training.model_chat_template import CHAT_TOKENS, render
+from engine.training.new_models import target_config
 from engine.training.tokenizer import load_tokenizer, with_chat
 
 MESSAGES = [

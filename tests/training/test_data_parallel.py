@@ -12,7 +12,7 @@ from engine.training import window_files
 from engine.training.chunked_loss import ChunkedLoss, likely
 from engine.training.data_parallel import train
 from engine.training.functional_llama import Shape, hidden_states, rotation
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.plan import TARGET_PLAN, TrainingPlan, numbered
 from engine.training.shared_state import SharedState, as_model
 

@@ -12,10 +12,10 @@ from engine.errors import UserError
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
-from engine.training import acceptance
+from engine.training import counted_acceptance as acceptance
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model
-from engine.training.models import draft_config
+from engine.training.new_models import draft_config
 from engine.training.on_policy import continued
 from engine.training.students import student_class
 from engine.training.tokenizer import load_tokenizer

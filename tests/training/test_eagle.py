@@ -10,19 +10,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods.eagle.drafter import EagleDrafter
-from engine.methods.eagle.eagle_reader import EagleReader
 from engine.methods.eagle.part import KIND
-from engine.methods.eagle.recipe import EagleStudent
+from engine.methods.shared.eagle_reader import EagleReader
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.rules import verifier
-from engine.training.eagle import (
+from engine.training.cell_training import (
     DECAY,
     FEATURES,
     TOKENS,
@@ -34,6 +33,7 @@ from engine.training.eagle import (
     unrolled,
     unrolled_loss,
 )
+from engine.training.students.cell_student import EagleStudent
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive

@@ -6,9 +6,9 @@ import torch.nn.functional as F
 
 from engine.core.options import resolve
 from engine.methods.falcon.falcon_context import FalconContext
+from engine.methods.falcon.falcon_training import SOFT, accepted, block_loss, glances, through
 from engine.methods.falcon.recipe import FalconStudent
-from engine.training.eagle import FEATURES, TOKENS
-from engine.training.falcon import SOFT, accepted, block_loss, glances, through
+from engine.training.cell_training import FEATURES, TOKENS
 from tests.training.lessons import greedy_text, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive
@@ -58,7 +58,7 @@ def test_without_a_wrong_token_both_passes_are_the_papers_loss(monkeypatch):
     target = tiny_target()
     shared = (target.get_input_embeddings(), target.get_output_embeddings())
     monkeypatch.setattr(
-        "engine.training.falcon.glances", lambda wrong, index: torch.ones_like(wrong)
+        "engine.methods.falcon.falcon_training.glances", lambda wrong, index: torch.ones_like(wrong)
     )
     arguments = (given.features, given.tokens, given.logits, given.counted)
     found = block_loss(cell, *arguments, *shared, index=1)

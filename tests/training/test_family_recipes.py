@@ -9,12 +9,13 @@ import torch
 from transformers import LlamaForCausalLM
 
 from engine.methods.shared.dflash_model import DFlashModel
-from engine.training import answers, compare, evaluate, figures, gains
+from engine.training import answers, compare, evaluate, gains
+from engine.training import family_figures as figures
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model, export_tokenizer
 from engine.training.diffusion import spread_layers
 from engine.training.generators import MAKERS
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.tokenizer import with_chat
 
 pytestmark = pytest.mark.exhaustive

@@ -7,8 +7,8 @@ import pytest
 
 from engine.model.hybrid import HybridModel
 from engine.parts.opening import load_language_model
-from engine.training.budget import Budget
 from engine.training.hybrid_pair import HybridPlan, train_hybrid
+from engine.training.training_budget import Budget
 
 pytestmark = pytest.mark.exhaustive
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods.kangaroo.drafter import KangarooDrafter
 from engine.methods.kangaroo.part import KIND
 from engine.parts.loading import Models

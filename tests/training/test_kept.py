@@ -6,7 +6,7 @@ import torch
 
 from engine.training.checkpoint import load_checkpoint
 from engine.training.kept import keep, restore, take_up
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.shared_state import KEPT, SharedState
 
 SMALL = {

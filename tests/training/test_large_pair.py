@@ -4,11 +4,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from engine.training.budget import Budget
 from engine.training.distill import divergence_loss
 from engine.training.large_pair import PairPlan, train_pair
-from engine.training.models import draft_config, parameter_count, target_config
+from engine.training.new_models import draft_config, parameter_count, target_config
 from engine.training.packing import Mixer, windows
+from engine.training.training_budget import Budget
 
 pytestmark = pytest.mark.exhaustive
 

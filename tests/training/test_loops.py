@@ -9,13 +9,13 @@ import torch
 from transformers import LlamaForCausalLM
 
 from engine.methods.shared.dflash_model import DFlashModel
-from engine.training import acceptance, alignment, loop
-from engine.training.budget import Budget, rate_scale
+from engine.training import alignment, loop
+from engine.training import counted_acceptance as acceptance
 from engine.training.checkpoint import export_model
 from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors
 from engine.training.distill import divergence_loss, read
 from engine.training.divergences import DIVERGENCES, LOSSES, tvd_plus_plus
-from engine.training.models import (
+from engine.training.new_models import (
     draft_config,
     larger_draft_config,
     parameter_count,
@@ -23,6 +23,7 @@ from engine.training.models import (
 )
 from engine.training.optim import orthogonalize
 from engine.training.packing import Mixer, windows
+from engine.training.training_budget import Budget, rate_scale
 
 SMALL = {
     "hidden_size": 32,

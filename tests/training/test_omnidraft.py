@@ -9,7 +9,7 @@ from transformers import LlamaForCausalLM
 from engine.core.options import resolve
 from engine.methods.omnidraft.recipe import ForeignStudent
 from engine.methods.omnidraft.spelling import Spelling
-from engine.training.models import draft_config
+from engine.training.new_models import draft_config
 from tests.training.conftest import SMALL
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 

@@ -16,7 +16,7 @@ from engine.training.__main__ import main
 from engine.training.checkpoint import export_tokenizer
 from engine.training.distill import divergence_loss
 from engine.training.generators import MAKERS
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.student import Student
 
 SMALL = {

@@ -8,7 +8,7 @@ import torch
 from engine.training import products
 from engine.training.chunked_loss import ChunkedLoss, likely
 from engine.training.functional_llama import Shape, hidden_states, rotation
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.optim import orthogonalize
 
 needs_mkl = pytest.mark.skipif(products.library() is None, reason="MKL is not installed")

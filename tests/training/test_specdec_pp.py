@@ -8,7 +8,7 @@ from transformers import LlamaForCausalLM
 
 from engine.core.options import resolve
 from engine.parts.kinds import kind_of
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.student import taught
 from engine.training.students import student_class
 

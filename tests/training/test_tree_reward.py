@@ -20,13 +20,13 @@ from engine.errors import UserError
 from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.eagle.eagle_layout import AFTER, BEFORE, read_cell, write_cell
 from engine.methods.eagle.part import KIND
+from engine.methods.gto import tree_reward_training as tree_reward
+from engine.methods.gto.tree_reward_training import GrownTree, Lender, Policy
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.training import tree_reward
 from engine.training.__main__ import main
-from engine.training.eagle import new_cell
+from engine.training.cell_training import new_cell
 from engine.training.students import student_class
-from engine.training.tree_reward import GrownTree, Lender, Policy
 from tests.training.lessons import lesson, own_text, tiny_target
 from tests.training.test_eagle import opened
 from tests.training.test_eagle import student as eagle_student

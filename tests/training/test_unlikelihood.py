@@ -7,7 +7,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from engine.training.chunked_loss import ChunkedLoss, likely_and_unlikely
-from engine.training.models import target_config
+from engine.training.new_models import target_config
 from engine.training.repetition import repeated_share
 from engine.training.unlikelihood import make_rows, repeats, rows_of_stories, tempting
 

@@ -9,9 +9,9 @@ from transformers import LlamaForCausalLM
 from engine.parts.digest import FIELD, digest_of
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model
-from engine.training.models import target_config
+from engine.training.frequent_tokens import written
+from engine.training.new_models import target_config
 from engine.training.selftext import SelfText
-from engine.training.vocabulary import written
 
 TEXT = {  # two texts: 5 6 | 7 7 9, and 8 | 9
     "tokens": np.array([5, 6, 7, 7, 9, 8, 9], dtype=np.uint16),

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from engine.core.chance import Chance
 from engine.core.constraint import Constraint, masked
-from engine.loops import run_loop
 from engine.core.sampling import Sampling, distribution
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import Drafter
 from engine.parts.loading import Models
 from engine.rules import Case, Judgement, Verdict, Verifier

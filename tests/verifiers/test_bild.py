@@ -9,12 +9,12 @@ import torch
 from engine.catalogue import catalogue
 from engine.core.chance import JudgeChance
 from engine.core.exhibits import Table
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods.bild.drafter import BigLittleDrafter
 from engine.rules import Case, verifier
 from engine.run import open_run

@@ -9,11 +9,11 @@ from jsonschema import validate
 
 from engine.chat.json_schema import JsonSchema
 from engine.core.constraint import Constraint
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.parts.opening import load_language_model
 from engine.rules import verifier

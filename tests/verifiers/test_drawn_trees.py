@@ -6,12 +6,12 @@ import torch
 
 from engine.core.chance import DraftChance
 from engine.core.drafter import Start
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, Draw
 from engine.errors import UserError
+from engine.loops import run_loop
 from engine.methods.mdsd.drafter import MDSDGreedy
 from engine.methods.multi_chain.drafter import MultiChainDrafter
 from engine.methods.rsd_c.drafter import RSDConstant

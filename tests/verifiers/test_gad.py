@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.chance import JudgeChance
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
+from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.gad.drafter import GeneralisedAggressiveDrafter
 from engine.rules import Case, verifier

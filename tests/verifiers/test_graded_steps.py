@@ -4,9 +4,9 @@ from functools import cache
 
 import pytest
 
-from engine.loops import run_loop
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafter, drafters
 from engine.rules import verifier
 from tests.drafters.writing import built, text_of

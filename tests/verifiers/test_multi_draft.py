@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from engine.core.schemes import Scheme, scheme_of
 from engine.core.tree import ROOT, DraftTree
 from engine.rules import Case, verifier
-from engine.rules.expected import rejection_keeps
+from engine.rules.expected_acceptance import rejection_keeps
 from engine.rules.rejection import normalised
 from engine.rules.spectr import KSequentialTrial, SpecTr, factor_and_share
 from engine.rules.transport import SEPARATE, bound, transport_bound

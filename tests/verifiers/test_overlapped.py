@@ -8,11 +8,11 @@ from functools import cache
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.overlapped import OverlappedText
 from engine.core.sampling import Sampling, display_distribution
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.pearl.drafter import PearlDrafter
 from engine.rules import verifier

@@ -8,10 +8,10 @@ from operator import attrgetter
 import pytest
 import torch
 
-from engine.loops import run_loop
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
+from engine.loops import run_loop
 from engine.methods import drafters
 from engine.methods.chain.drafter import ChainDrafter
 from engine.rules import verifier, verifiers

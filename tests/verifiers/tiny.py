@@ -7,7 +7,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.methods.s2d.part import NestedDraft
 from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
-from engine.methods.vocabtrim.part import Vocabulary
+from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from tests.parts import (

@@ -29,7 +29,7 @@ from engine.core.decode import decode
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
-from engine.fast.gpu.model import StaticModel
+from engine.fast.gpu.static_model import StaticModel
 from engine.methods import drafter as drafter_class
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, Models, load_models

@@ -18,9 +18,9 @@ from engine.core.drafter import Drafter
 from engine.core.sampling import Sampling
 from engine.core.seen import Draft
 from engine.core.text import TextRequest
-from engine.fast.gpu.joint import JointSessions
 from engine.fast.gpu.judge import DeviceJudge
 from engine.fast.gpu.question import JudgingKey, Question, QuestionedDraft
+from engine.fast.gpu.static_joint import JointSessions
 from engine.fast.kernels.flat_tree import Places
 from engine.rules import verifier
 
@@ -77,7 +77,7 @@ def random_model(shape: Shape):
     """A model of these sizes with random weights, on the engine's static buffers."""
     from transformers import AutoModelForCausalLM, LlamaConfig, Qwen3Config
 
-    from engine.fast.gpu.model import StaticModel
+    from engine.fast.gpu.static_model import StaticModel
 
     config = (Qwen3Config if shape.name.startswith("Qwen3") else LlamaConfig)(
         vocab_size=shape.vocabulary,

@@ -15,11 +15,10 @@ from unittest.mock import patch
 import torch.nn.functional as F
 from torch import Tensor
 
-import engine
-from engine.bench.gpu.compiled import CompiledSets
+from engine.bench.gpu.torch_compiled import CompiledSets
 from engine.core.drafter import Drafter
 from engine.fast.gpu import kernel_calls
-from engine.fast.gpu.model import JoinedModel, StaticModel
+from engine.fast.gpu.static_model import JoinedModel, StaticModel
 from engine.fast.gpu.text_buffers import TextBuffers
 from engine.methods import drafters
 from engine.methods.shared.block_context import ModuleContext
@@ -53,7 +52,7 @@ class Piece:
     @property
     def lines(self) -> int:
         """Lines of code in its files."""
-        folder = Path(engine.__file__).parent
+        folder = Path(__file__).parents[2]
         found = {file for pattern in self.files for file in folder.glob(pattern)}
         return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in found)
 
@@ -126,7 +125,7 @@ def _always(tensor: Tensor) -> bool:
 
 @contextlib.contextmanager
 def _judged_on_the_host() -> Iterator[None]:
-    with patch("engine.fast.gpu.text.knows", lambda rule: False):
+    with patch("engine.fast.gpu.device_text.knows", lambda rule: False):
         yield
 
 
@@ -134,7 +133,7 @@ def _judged_on_the_host() -> Iterator[None]:
 def _drafted_on_the_host() -> Iterator[None]:
     with contextlib.ExitStack() as patches:
         for cls in drafters().values():
-            patches.enter_context(patch.object(cls, "on_device", Drafter.on_device))
+            patches.enter_context(patch.object(cls, "device_twin", Drafter.device_twin))
         yield
 
 

@@ -21,9 +21,9 @@ from functools import cache
 
 import numpy as np
 
+from engine.fast.cpu.core_count import settings, threads, timed
 from engine.fast.cpu.joining import by_a_matrix
 from engine.fast.cpu.runtime import core, own_operations
-from engine.fast.cpu.threads import settings, threads, timed
 from engine.model.session import PREFILL_ROWS
 from engine.remembered import Remembered
 

@@ -21,7 +21,7 @@ from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 from engine.errors import UserError
-from engine.fast.cpu.memory import give_back
+from engine.fast.cpu.freed_memory import give_back
 
 SETTING = "DRAFTSCOPE_GRAPH_MEMORY"
 USUAL = "1 GB"

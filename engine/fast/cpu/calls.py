@@ -11,9 +11,9 @@ import numpy as np
 
 from engine.core.threads import is_halved
 from engine.fast.cpu.budget import Family
+from engine.fast.cpu.core_count import threads
 from engine.fast.cpu.pace import PACE, Shortest
 from engine.fast.cpu.store import Compiled, in_one_line
-from engine.fast.cpu.threads import threads
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

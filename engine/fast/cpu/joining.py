@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.fast.cpu.memory import not_wanted
+from engine.fast.cpu.freed_memory import not_wanted
 
 
 def join_products(model, weights: Iterable[Tensor] = ()) -> int:

@@ -19,8 +19,8 @@ from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import FIRST, Buffers, Columns, capacities
 from engine.fast.cpu.convertible import NotConvertible, check, seen, windows_of
 from engine.fast.cpu.fixed import Graphs, any_columns, fixed_sizes, is_large
+from engine.fast.cpu.freed_memory import give_back, not_wanted
 from engine.fast.cpu.graph import NAME, PassGraph
-from engine.fast.cpu.memory import give_back, not_wanted
 from engine.fast.cpu.openings import LOOKED, SIZES, Openings
 from engine.fast.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
 from engine.fast.cpu.store import Compiled, compiled, last_of

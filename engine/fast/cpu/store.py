@@ -21,10 +21,10 @@ from transformers.utils import logging as transformers_logging
 
 from engine.cache_folder import cache_folder, write_whole
 from engine.fast.cpu.bf16_products import bf16_pays, split_products
+from engine.fast.cpu.core_count import settings, threads
 from engine.fast.cpu.joining import join_products
 from engine.fast.cpu.runtime import core
 from engine.fast.cpu.sharing import share_matrices
-from engine.fast.cpu.threads import settings, threads
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ tests compare them with the plain passes. Llama-class models need a third of the
 (``lean_rows``).
 
 In an unrecorded run the target's pass also judges its tree and moves the kept rows (``question``,
-``verdict``, ``judge``), and drafted tokens stay on the device (``Drafter.on_device``, ``device_tree``,
+``verdict``, ``judge``), and drafted tokens stay on the device (``Drafter.device_twin``, ``device_tree``,
 ``choice``). A step is then one copy to the device, one replay, and one copy of the
 verdict's few numbers to the host.
 
@@ -16,8 +16,9 @@ Of the rest of the engine only ``engine.parts.opening``, the device twins of met
 import registers its ways of writing a text and of reading for several texts.
 """
 
-from engine.fast.gpu import joint, text  # noqa: F401
-from engine.fast.gpu.model import JoinedModel, StaticModel
+from engine.fast.gpu import device_text as text  # noqa: F401
+from engine.fast.gpu import static_joint as joint  # noqa: F401
+from engine.fast.gpu.static_model import JoinedModel, StaticModel
 from engine.model.language_model import LanguageModel
 
 __all__ = ["language_model"]

@@ -10,10 +10,10 @@ from queue import SimpleQueue
 import torch
 from torch import Tensor, nn
 
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.capture import Recorder, Recording
 from engine.fast.gpu.host_free import HostFree, WaitsForHost
 from engine.fast.gpu.inputs import StepInputs
+from engine.fast.gpu.static_cache import StaticCache
 from engine.fast.kernels.lang import power_of_two
 
 MARGIN = 256  # columns after the text: the scratch rows of the largest pass

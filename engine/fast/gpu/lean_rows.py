@@ -23,9 +23,9 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from engine.fast.gpu.attention import tree_attention
-from engine.fast.gpu.cache import StaticCache, StaticLayer
 from engine.fast.gpu.fused import fuse
+from engine.fast.gpu.static_attention import tree_attention
+from engine.fast.gpu.static_cache import StaticCache, StaticLayer
 
 CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 

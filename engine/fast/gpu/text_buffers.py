@@ -12,9 +12,9 @@ from engine.core.sampling import Sampling
 from engine.core.transfer import into
 from engine.fast.gpu.buffer_sets import BufferSet, BufferSets, Pass
 from engine.fast.gpu.inputs import DeviceRows, Size, StepInputs
-from engine.fast.gpu.precision import refuse_tf32
+from engine.fast.gpu.product_precision import refuse_tf32
 from engine.fast.gpu.question import JudgedSeen
-from engine.fast.gpu.step import chain, step
+from engine.fast.gpu.static_step import chain, step
 from engine.fast.gpu.verdict import Arrival, JudgedInputs, judged
 from engine.fast.kernels.bits import WORD
 from engine.fast.kernels.lang import power_of_two

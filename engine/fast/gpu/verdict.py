@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.transfer import to_device
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.inputs import DeviceRows, Size, StepInputs
 from engine.fast.gpu.question import JudgingKey
 from engine.fast.gpu.shape import DeviceShape
-from engine.fast.gpu.step import step
+from engine.fast.gpu.static_cache import StaticCache
+from engine.fast.gpu.static_step import step
 from engine.fast.kernels.flat_tree import FlatTree
 from engine.fast.kernels.truncation import truncated
 from engine.fast.kernels.verify_tree import verify_tree

@@ -4,7 +4,7 @@ from torch.nn.functional import pad
 
 from engine.core.drafter import Drafter
 from engine.fast.gpu.device_tree import DeviceTree
-from engine.fast.gpu.model import StaticModel
+from engine.fast.gpu.static_model import StaticModel
 from engine.methods.chain.drafter import ChainDrafter
 from engine.model.cache import CAPACITY
 from engine.model.language_model import LanguageModel
@@ -55,5 +55,5 @@ class DeviceChain(Drafter):
         self._ahead = 0
 
 
-def on_device(drafter: ChainDrafter) -> Drafter:
+def device_twin(drafter: ChainDrafter) -> Drafter:
     return DeviceChain(drafter) if isinstance(drafter.draft, StaticModel) else drafter

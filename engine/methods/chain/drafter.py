@@ -8,7 +8,7 @@ class ChainDrafter(DraftChain):
     title = "Chain"
     summary = "A small draft model writes a few tokens ahead, one after another."
 
-    def on_device(self):
-        from engine.methods.chain.device import on_device
+    def device_twin(self):
+        from engine.methods.chain.device import device_twin
 
-        return on_device(self)
+        return device_twin(self)

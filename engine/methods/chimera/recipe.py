@@ -22,7 +22,7 @@ from engine.methods.chimera.part import GRAM, ChimeraHeads
 from engine.model.layers import final_norm
 from engine.training.distill import divergence_loss
 from engine.training.student import Lesson
-from engine.training.students.heads import DECAY, HeadsStudent
+from engine.training.students.head_students import DECAY, HeadsStudent
 
 SMALL = 0.01
 TRACE = 0.1

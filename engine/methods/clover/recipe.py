@@ -19,7 +19,7 @@ from engine.methods.clover.part import USUAL_HEADS, AttentionDecoder, CloverHead
 from engine.model.layers import final_norm
 from engine.training.distill import divergence_loss
 from engine.training.student import Lesson
-from engine.training.students.heads import HeadsStudent
+from engine.training.students.head_students import HeadsStudent
 
 SMALL = 0.01
 

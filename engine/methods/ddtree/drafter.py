@@ -30,7 +30,7 @@ class DDTreeDrafter(DiffusionDrafter):
         marginals = self._marginals(context, max_depth)
         return best_first_tree(marginals, self.settings["budget"])
 
-    def on_device(self):
+    def device_twin(self):
         from engine.methods.ddtree.device import DeviceDDTree
 
         return DeviceDDTree(self.settings, self.diffusion, self.target)

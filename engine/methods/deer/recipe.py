@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from engine.core.options import Option
 from engine.methods.deer.part import DiffusionLM, DiffusionLMConfig
-from engine.training.acceptance import run_lengths
+from engine.training.counted_acceptance import run_lengths
 from engine.training.diffusion import random_anchors
 from engine.training.distill import divergence_loss
 from engine.training.student import Lesson, Student

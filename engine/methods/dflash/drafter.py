@@ -43,7 +43,7 @@ class DFlashDrafter(DiffusionDrafter):
             parent = tree.draw(parent, token, kind, marginals[offset], f"block {offset + 1}")
         return tree
 
-    def on_device(self):
+    def device_twin(self):
         from engine.methods.dflash.device import DeviceDFlash
 
         return DeviceDFlash(self.settings, self.diffusion, self.target)

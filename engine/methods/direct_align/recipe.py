@@ -16,7 +16,7 @@ from engine.core.options import Option
 from engine.training.distill import draft_loss
 from engine.training.divergences import DRAWS, tvd_plus_plus
 from engine.training.student import Lesson
-from engine.training.students.drafts import DraftStudent
+from engine.training.students.draft_students import DraftStudent
 
 
 class AlignedStudent(DraftStudent):

@@ -16,7 +16,7 @@ from engine.training.distill import draft_loss
 from engine.training.divergences import LOSSES, loss_named
 from engine.training.on_policy import continued
 from engine.training.student import Lesson, taught
-from engine.training.students.drafts import DraftStudent
+from engine.training.students.draft_students import DraftStudent
 
 
 class DistilledStudent(DraftStudent):

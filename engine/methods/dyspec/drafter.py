@@ -8,7 +8,7 @@ class DySpecDrafter(GrownTree):
     title = "Tree, DySpec"
     summary = "A draft model grows a tree, always at the open place whose token is likeliest to be accepted."
 
-    def on_device(self):
+    def device_twin(self):
         from engine.methods.dyspec.device import DeviceDySpec
 
         return DeviceDySpec(self.settings, self.draft, self.vocabulary)

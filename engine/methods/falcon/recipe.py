@@ -9,9 +9,9 @@ from torch import Tensor
 
 from engine.core.options import Option
 from engine.methods.falcon.falcon_cell import FalconCell
+from engine.methods.falcon.falcon_training import accepted, block_loss, new_cell
 from engine.methods.falcon.part import write_cell
-from engine.training.eagle import noise_like
-from engine.training.falcon import accepted, block_loss, new_cell
+from engine.training.cell_training import noise_like
 from engine.training.student import Lesson, Student
 
 

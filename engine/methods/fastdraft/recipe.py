@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
 from engine.core.options import Option
-from engine.training.models import draft_config
+from engine.training.new_models import draft_config
 from engine.training.student import Lesson
-from engine.training.students.drafts import DraftStudent
+from engine.training.students.draft_students import DraftStudent
 
 
 class FastDraftStudent(DraftStudent):

@@ -19,9 +19,9 @@ from dataclasses import replace
 
 from engine.core.options import Option
 from engine.errors import UserError
-from engine.methods.eagle.recipe import CONTINUED, EagleStudent, begun_by
 from engine.methods.shared.eagle_cell import EagleCell
-from engine.training.eagle import new_cell
+from engine.training.cell_training import new_cell
+from engine.training.students.cell_student import CONTINUED, EagleStudent, begun_by
 
 EAGLES = {"layout": "eagle", "steps": 0, "vocabulary": 0}
 """The options of the ``eagle`` cell with which FSPAD is compared."""

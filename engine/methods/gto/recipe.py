@@ -16,11 +16,7 @@ import torch
 from torch import Tensor
 
 from engine.core.options import Option
-from engine.methods.eagle.recipe import STEPS, EagleStudent, begun_by
-from engine.methods.shared.eagle_cell import EagleCell
-from engine.training.eagle import unrolled
-from engine.training.student import Lesson
-from engine.training.tree_reward import (
+from engine.methods.gto.tree_reward_training import (
     GrownTree,
     Lender,
     Policy,
@@ -30,6 +26,10 @@ from engine.training.tree_reward import (
     longest_accepted,
     reward,
 )
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.training.cell_training import unrolled
+from engine.training.student import Lesson
+from engine.training.students.cell_student import STEPS, EagleStudent, begun_by
 
 ETA = 1.0
 

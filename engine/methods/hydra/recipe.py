@@ -16,7 +16,7 @@ from engine.core.options import Option
 from engine.methods.hydra.part import HydraHeads
 from engine.training.distill import divergence_loss
 from engine.training.student import Lesson
-from engine.training.students.heads import HeadsStudent, token_loss
+from engine.training.students.head_students import HeadsStudent, token_loss
 
 
 class HydraStudent(HeadsStudent):

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from engine.fast.cpu.arrays import chain_bias, padded
 from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import FIRST, Buffers, Columns
+from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.fixed import Graphs, Size, any_columns, fixed_sizes
 from engine.fast.cpu.graph import attended_after
-from engine.fast.cpu.model import CompiledModel
 from engine.fast.cpu.row_shape import RowShape, change_in_rows
 from engine.fast.cpu.store import compiled, in_one_line
 from engine.methods.kangaroo.adapter import Adapter, AdapterReader

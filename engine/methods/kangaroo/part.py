@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import UserError
-from engine.fast.cpu.model import CompiledModel
+from engine.fast.cpu.compiled_model import CompiledModel
 from engine.methods.kangaroo.adapter import Adapter, AdapterConfig
 from engine.methods.kangaroo.fast import compiled_readers
 from engine.model.language_model import LanguageModel

@@ -23,7 +23,7 @@ from engine.methods.learn2pd.drafter import LearnedParallelDrafter
 from engine.methods.learn2pd.part import UnmaskingFilter, reading
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.parts.digest import digest_of
-from engine.training.acceptance import run_lengths
+from engine.training.counted_acceptance import run_lengths
 from engine.training.diffusion import random_anchors
 from engine.training.student import Lesson, Student
 

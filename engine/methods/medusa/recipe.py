@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.core.options import Option
 from engine.methods.medusa.part import MedusaHeads
 from engine.training.student import Lesson
-from engine.training.students.heads import HeadsStudent, token_loss
+from engine.training.students.head_students import HeadsStudent, token_loss
 
 
 class MedusaStudent(HeadsStudent):

@@ -22,11 +22,11 @@ from transformers import LlamaForCausalLM
 from engine.core.options import Option
 from engine.methods.omnidraft.spelling import Spelling, spelling_of
 from engine.training import selftext
-from engine.training.acceptance import chain_lengths
 from engine.training.checkpoint import export_model
 from engine.training.common import need_file
+from engine.training.counted_acceptance import chain_lengths
 from engine.training.divergences import DIVERGENCES, forward_kl
-from engine.training.models import draft_config
+from engine.training.new_models import draft_config
 from engine.training.student import Lesson, Student
 from engine.training.tokenizer import train_tokenizer
 

@@ -18,9 +18,9 @@ from engine.core.options import Option
 from engine.methods.s2d.part import EXITS
 from engine.training.distill import divergence_loss
 from engine.training.divergences import DIVERGENCES
-from engine.training.models import draft_config
+from engine.training.new_models import draft_config
 from engine.training.student import Lesson
-from engine.training.students.drafts import DraftStudent
+from engine.training.students.draft_students import DraftStudent
 
 
 class SortedStudent(DraftStudent):

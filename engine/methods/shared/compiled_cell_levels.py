@@ -23,8 +23,8 @@ from engine.fast.cpu.arrays import ahead_bias
 from engine.fast.cpu.budget import Family
 from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import Columns
+from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.graph import attended
-from engine.fast.cpu.model import CompiledModel
 from engine.fast.cpu.store import compiled, in_one_line
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.model.language_model import LanguageModel

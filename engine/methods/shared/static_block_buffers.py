@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from engine.core.transfer import into
-from engine.fast.gpu.attention import tree_attention
 from engine.fast.gpu.buffer_sets import BufferSet, Pass
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.choice import Choice
 from engine.fast.gpu.inputs import DeviceRows, Size, StepInputs
-from engine.fast.gpu.step import StaticMask
+from engine.fast.gpu.static_attention import tree_attention
+from engine.fast.gpu.static_cache import StaticCache
+from engine.fast.gpu.static_step import StaticMask
 from engine.fast.kernels.bits import WORD
 from engine.fast.kernels.lang import power_of_two
 from engine.methods.shared.dflash_model import DFlashAttention, DFlashModel

@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.core.exhibits import Gauge, Table, Token
 from engine.core.options import Option
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
-from engine.methods.vocabtrim.part import Vocabulary
+from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.model.cut_head import head_bytes, with_head
 from engine.model.language_model import LanguageModel
 

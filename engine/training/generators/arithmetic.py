@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from engine.training.generators.columns import OPERATIONS, in_lines, value, worked
+from engine.training.generators.column_sums import OPERATIONS, in_lines, value, worked
 from engine.training.generators.words import FOODS, NAMES, THINGS, Vocabulary
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from engine.training.chat_template import render
 from engine.training.generators.chat_tasks import TASKS, WEIGHTS, one_sentence
 from engine.training.generators.words import Vocabulary
+from engine.training.model_chat_template import render
 
 SYSTEMS = [
     "You are a kind storyteller.",

@@ -8,7 +8,7 @@ import re
 from engine.training.generators import code, edits, records
 from engine.training.generators.arithmetic import easy_sum, large_sum
 from engine.training.generators.arithmetic import story as word_problem
-from engine.training.generators.columns import worked
+from engine.training.generators.column_sums import worked
 from engine.training.generators.held_out import is_held_out
 from engine.training.generators.words import (
     ADJECTIVES,

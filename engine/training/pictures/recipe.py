@@ -17,11 +17,10 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.model.picture import FIELD
-from engine.training.budget import Budget
 from engine.training.checkpoint import export_model
 from engine.training.common import say
 from engine.training.loop import fit
-from engine.training.models import parameter_count
+from engine.training.new_models import parameter_count
 from engine.training.pictures.digits import draw
 from engine.training.pictures.tokens import (
     ANY_TOKEN,
@@ -32,6 +31,7 @@ from engine.training.pictures.tokens import (
     picture_tokenizer,
     tokens_of,
 )
+from engine.training.training_budget import Budget
 
 ROWS = 64  # pictures per batch
 UNNAMED = 0.1  # share of the pictures that are learned without their digit

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.core.options import Option
-from engine.training.acceptance import run_lengths
+from engine.training.counted_acceptance import run_lengths
 from engine.training.distill import divergence_loss
 from engine.training.student import Student
 

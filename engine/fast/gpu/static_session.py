@@ -10,16 +10,16 @@ from torch import Tensor
 
 from engine.core.sampling import Sampling
 from engine.core.seen import Draft, Seen
-from engine.fast.gpu.attention import KernelRowMask
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.device_tree import DeviceTree
 from engine.fast.gpu.inputs import DeviceRows
 from engine.fast.gpu.question import QuestionedDraft
+from engine.fast.gpu.static_attention import KernelRowMask
+from engine.fast.gpu.static_cache import StaticCache
 from engine.model.rows import Rows
 from engine.model.session import Session
 
 if TYPE_CHECKING:
-    from engine.fast.gpu.model import JoinedModel, StaticModel
+    from engine.fast.gpu.static_model import JoinedModel, StaticModel
 
 READ_AHEAD = 3  # more tokens than this are a prompt, read in passes of their own sizes
 

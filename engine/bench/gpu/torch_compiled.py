@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from engine.fast.gpu.buffer_sets import BufferSet, BufferSets, Pass
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.inputs import StepInputs
-from engine.fast.gpu.step import StaticMask
+from engine.fast.gpu.static_cache import StaticCache
+from engine.fast.gpu.static_step import StaticMask
 from engine.model.forward import forward
 
 RECOMPILATIONS = 64  # of one function: the passes of several sizes, of target and draft
@@ -32,7 +32,7 @@ def _compiled_step() -> Callable:
 
 
 def _step(module, inputs: StepInputs, cache: StaticCache, features: tuple[int, ...]):
-    """As ``engine.fast.gpu.step.step``, for layers without a window, and without the properties that are computed once, which
+    """As ``engine.fast.gpu.static_step.step``, for layers without a window, and without the properties that are computed once, which
     hold a lock in Python 3.11 and would cut the compiled graph in two."""
     mask = StaticMask(inputs, cache.capacity)
     seen = _Seen(mask._visible(None))

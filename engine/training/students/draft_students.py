@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from engine.training.acceptance import chain_lengths
 from engine.training.checkpoint import export_model
+from engine.training.counted_acceptance import chain_lengths
 from engine.training.divergences import DIVERGENCES
 from engine.training.student import Lesson, Student
 

@@ -11,9 +11,9 @@ from engine.core.constraint import Constraint, masked
 from engine.core.finite import refuse_nan
 from engine.core.sampling import Sampling, display_distribution
 from engine.core.transfer import to_device
-from engine.methods.eagle.levels_ahead import Level, LevelsAhead
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.eagle_context import Read, context_of
+from engine.methods.shared.levels_ahead import Level, LevelsAhead
 from engine.model.language_model import LanguageModel
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig
 
-from engine.methods.vocabtrim.part import Vocabulary
+from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.parts.digest import digest_of
 from engine.training import selftext
 from engine.training.common import need_file, say

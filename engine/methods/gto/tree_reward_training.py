@@ -19,9 +19,9 @@ from torch import Tensor
 
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
-from engine.methods.eagle.drafter import drafted_below
-from engine.methods.eagle.eagle_reader import EagleReader
+from engine.methods.shared.cell_tree import drafted_below
 from engine.methods.shared.eagle_cell import EagleCell
+from engine.methods.shared.eagle_reader import EagleReader
 
 
 @dataclass(frozen=True)

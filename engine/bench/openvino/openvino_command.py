@@ -8,15 +8,15 @@ from pathlib import Path
 import transformers
 
 from engine.bench.agreement import differences
+from engine.bench.bench_figures import Row, geometric_mean, rows
 from engine.bench.command import Plan, check_writable, choose, needed, setting
 from engine.bench.contestants import our_contestants
-from engine.bench.figures import Row, geometric_mean, rows
 from engine.bench.goals import goals_beside_openvino
-from engine.bench.openvino.peers import genai_contestants
+from engine.bench.openvino.openvino_peers import genai_contestants
 from engine.bench.peers import plain_generate
 from engine.bench.profile import profiles
-from engine.bench.progress import Progress
 from engine.bench.report import as_json, text
+from engine.bench.round_progress import Progress
 from engine.bench.rounds import race
 from engine.bench.verify_cost import verify_costs
 from engine.bench.weather import reading_milliseconds, steadiness

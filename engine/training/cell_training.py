@@ -19,7 +19,7 @@ from torch import Tensor
 
 from engine.methods.shared.eagle_cell import EagleCell, EagleLayer, Pieces
 from engine.methods.shared.eagle_config import EagleConfig, Layout
-from engine.training.acceptance import run_lengths
+from engine.training.counted_acceptance import run_lengths
 
 Borrowed = Callable[[Tensor], Tensor]
 NOISE = 0.1

@@ -11,7 +11,7 @@ from engine.training import evaluate, family_runs, gains
 from engine.training.corpus import read_corpora
 from engine.training.generators import MAKERS, examples
 from engine.training.generators.words import Vocabulary
-from engine.training.models import parameter_count
+from engine.training.new_models import parameter_count
 
 NEW_TOKENS = 96
 PER_WORKLOAD = 8

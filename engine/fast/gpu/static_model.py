@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from engine.fast.gpu import attention
+from engine.fast.gpu import static_attention as attention
 from engine.fast.gpu.buffer_sets import BufferSets
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.lean_rows import LeanRows, fits
-from engine.fast.gpu.session import BufferedSession, StaticSession
+from engine.fast.gpu.static_cache import StaticCache
+from engine.fast.gpu.static_session import BufferedSession, StaticSession
 from engine.fast.gpu.text_buffers import TextBuffers
 from engine.model.language_model import LanguageModel
 from engine.model.session import Session

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.sampling import Sampling, distribution, pick
-from engine.fast.gpu.cache import StaticCache
 from engine.fast.gpu.inputs import StepInputs
+from engine.fast.gpu.static_cache import StaticCache
 from engine.fast.kernels.bits import WORD, AncestorBits
 from engine.model.forward import forward
 

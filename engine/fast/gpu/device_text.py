@@ -5,8 +5,8 @@ from dataclasses import replace
 from engine.core.seen import Draft, Seen
 from engine.core.text import PendingVerdict, Text, TextRequest, text_of
 from engine.fast.gpu.judge import DeviceJudge, knows
-from engine.fast.gpu.model import StaticModel
 from engine.fast.gpu.question import JudgingKey, QuestionedDraft
+from engine.fast.gpu.static_model import StaticModel
 
 
 class DeviceText(Text):
@@ -14,7 +14,7 @@ class DeviceText(Text):
 
     def __init__(self, target: StaticModel, request: TextRequest) -> None:
         super().__init__(target, request, recorded=False)
-        self.drafter = request.drafter.on_device()
+        self.drafter = request.drafter.device_twin()
         kinds = self.drafter.kinds(self.sampling)
         key = JudgingKey(request.verifier.key, replace(self.sampling, seed=0), kinds)
         self._judge = DeviceJudge(key, self.sampling.seed, self.chance.judging, target)

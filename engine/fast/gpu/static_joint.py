@@ -9,11 +9,11 @@ import torch
 from engine.batch.joint import SeparateSessions, sessions_of
 from engine.core.load import RowsOf
 from engine.core.seen import Draft, Seen
-from engine.fast.gpu.inputs import DeviceRows, Size
-from engine.fast.gpu.model import JoinedModel
-from engine.fast.gpu.question import JudgedSeen, QuestionedDraft
-from engine.fast.gpu.session import BufferedSession
 from engine.core.target import of_layers
+from engine.fast.gpu.inputs import DeviceRows, Size
+from engine.fast.gpu.question import JudgedSeen, QuestionedDraft
+from engine.fast.gpu.static_model import JoinedModel
+from engine.fast.gpu.static_session import BufferedSession
 from engine.model.session import Session
 
 _IDLE = DeviceRows([0], 0, [0], [1])

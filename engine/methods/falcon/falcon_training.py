@@ -19,8 +19,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
-from engine.training.acceptance import run_lengths
-from engine.training.eagle import FEATURES, TOKENS, Borrowed, Scales, eagle_config, take_layer
+from engine.training.cell_training import (
+    FEATURES,
+    TOKENS,
+    Borrowed,
+    Scales,
+    eagle_config,
+    take_layer,
+)
+from engine.training.counted_acceptance import run_lengths
 
 GLANCED = 0.2
 """Length of the glanced run, as a share of the number of wrong tokens: the mean of the paper's, which falls from 0.4 to

@@ -1,0 +1,183 @@
+"""Drafting from the target's own features: a small cell predicts the next ones, and its best guesses form a tree.
+
+EAGLE (Li et al., 2024) drafts features, not tokens: the feature at a place and the token after it give the
+next feature, and a head turns that feature into the next token's law. The cell reads the token because the feature
+alone cannot tell which token was drawn. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
+(``engine.methods.shared.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state. Only the
+part decides which of the three methods is used (``engine.methods.shared.eagle_cell``); the recipes ``gto`` and ``fspad`` make
+parts of the same kind.
+
+After a step the target's features replace the drafted ones, so no error outlives the step.
+
+Exactness: the nodes are picked by their probabilities and never drawn, so the tree is judged one-hot, even in
+sampled texts; q ranks the nodes and is shown, but no rule uses it. (If tokens were drawn,
+re-ranking would drop some of them, and the law of the others would not be q.)
+
+Beyond the paper: a candidate that is not among the best N when its level is drafted is not read, because
+nothing below it could be kept; the tree stays the same. In greedy decoding no further level is read once
+its nodes are unlikely to be reached (``stop_below``; the paper's value is 0). A tree of few nodes is a chain: the cell
+then reads one node of each level, and on a CPU several levels in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.drafter import Drafter, Kept, tree_size
+from engine.core.exhibits import Curve, Later
+from engine.core.options import Option
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.draft_model import stop_option
+from engine.methods.shared.eagle_context import context_of
+from engine.methods.shared.eagle_reader import EagleReader
+from engine.methods.shared.eagle_shown import Outcomes, shown_path, shown_tree
+from engine.methods.shared.eagle_tree import Candidates
+from engine.methods.shared.levels_ahead import Level
+
+SOURCE = "feature draft"
+
+
+class CellTree(Drafter):
+    family = "heads"
+    needs = {"eagle": "eagle"}
+    options = (
+        tree_size(256, "nodes"),
+        Option("depth", "int", 8, "Longest branch.", 1, 16),
+        Option(
+            "top_k",
+            "int",
+            0,
+            "Candidates below each node, and nodes of each level that the cell reads (0: nodes divided by depth, as in "
+            "the paper's trees of 60 nodes and 6 levels).",
+            0,
+            32,
+            label="Width",
+        ),
+        stop_option(
+            0.1,
+            "Draft no further when the chance that any of the nodes to be read next is reached falls "
+            "below this, by q",
+        ),
+    )
+    size_option, usual_size = "nodes", 11
+    trial = {"nodes": 5, "depth": 3, "top_k": 3}
+
+    def __init__(self, settings, cell, target) -> None:
+        super().__init__(settings)
+        self.cell, self.target = cell, target
+        self.feature_layers = cell.config.layers_of(target.layers)
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.part(next(iter(cls.needs))), models.target)
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot"})
+
+    def expect(self, coming):
+        context_of(self.cell, self.target).expect(coming)
+
+    def begin(self, start):
+        super().begin(start)
+        self._reader = EagleReader(
+            self.cell, self.target, self.sampling, start.constraint, len(start.prompt)
+        )
+        self._reader.learn(start.features)
+        self._outcomes = Outcomes()
+        self._drafted: Drafted | None = None
+        self._stop_below = self.settings["stop_below"] if self.sampling.greedy else 0.0
+
+    def propose(self, context, max_depth):
+        self._drafted = None
+        count, depth = self.settings["nodes"], self.settings["depth"]
+        levels, width = min(depth, max_depth, count), self.settings["top_k"] or -(-count // depth)
+        level = self._reader.catch_up(context, levels if width == 1 else 1)
+        if level is None:  # a prompt of one token: the target has read nothing yet
+            return DraftTree()
+        found = drafted_below(self._reader, level, count, levels, width, self._stop_below)
+        kept = sorted(found.candidates.best(count))
+        tree, node_of = found.tree(kept)
+        tree.exhibits += shown_tree(found.candidates, kept)
+        found.node_of, self._drafted = node_of, found
+        return tree
+
+    def observe(self, kept):
+        drafted, self._drafted = self._drafted, None  # the next step might not propose anything
+        self._reader.learn(kept.features)
+        if drafted is None:
+            return
+        self._outcomes.count(kept)
+        path = Later(lambda: self._shown_path(kept, drafted))
+        kept.tree.exhibits[:0] = [path, *self._outcomes.shown()]  # in front of the tables
+
+    @torch.no_grad()
+    def _shown_path(self, kept: Kept, drafted: Drafted) -> Curve:
+        features = kept.features
+        below = features[len(features) - 1 - len(kept.path) :]  # forced tokens stand before them
+        places = [ROOT, *(drafted.place_of(node) for node in kept.path)]
+        return shown_path(kept, places, drafted.states, self._reader.fuse(below))
+
+    def passes(self):
+        return {"eagle": self._reader.passes}
+
+
+def drafted_below(
+    reader: EagleReader, top: Level, count: int, levels: int, width: int, stop_below: float = 0.0
+) -> Drafted:
+    """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep, below the level of the text's
+    last token; see the drafter's options."""
+    width = min(width, count)
+    found = Drafted(top.states[0])
+    candidates, read, places = found.candidates, top, [ROOT]
+    for depth in range(levels):
+        chances, tokens = read.q.topk(min(width, read.q.shape[-1]))
+        found.laws |= zip(places, read.q, strict=True)
+        candidates.add(places, tokens.tolist(), chances.tolist())
+        if depth + 1 == levels:
+            break
+        above = places
+        places = candidates.worth_reading(width, count)
+        if sum(candidates.joint[place] for place in places) < stop_below or not places:
+            break
+        rows = [above.index(candidates.parents[place]) for place in places]
+        seen = candidates.seen_by(places)
+        given = [candidates.tokens[place] for place in places]
+        paths = [candidates.path(place) for place in places]
+        read = reader.grow(read.states[rows], given, depth, seen, paths)
+        candidates.read += places
+        found.states |= zip(places, read.states, strict=True)
+    return found
+
+
+class Drafted:
+    """A step's candidates. laws: q [V] after each place whose children were drafted. states: the drafted state [H] at
+    each candidate that was read, and at the text's last token (ROOT)."""
+
+    def __init__(self, state: Tensor) -> None:
+        self.candidates = Candidates()
+        self.laws: dict[int, Tensor] = {}
+        self.states: dict[int, Tensor] = {ROOT: state}
+        self.node_of: dict[int, int] = {}
+
+    def tree(self, kept: Sequence[int]) -> tuple[DraftTree, dict[int, int]]:
+        """The tree of the kept candidates, and each candidate's node."""
+        tree, node_of, found = DraftTree(), {ROOT: ROOT}, self.candidates
+        for place in kept:
+            parent = found.parents[place]
+            node_of[place] = tree.draw(
+                node_of[parent],
+                found.tokens[place],
+                "one_hot",
+                self.laws[parent],
+                SOURCE,
+                found.own[place],
+            )
+        return tree, node_of
+
+    def place_of(self, node: int) -> int:
+        """The candidate that became a node."""
+        return next(place for place, one in self.node_of.items() if one == node)

@@ -1,0 +1,168 @@
+"""Training of an EAGLE cell: the loss of EAGLE-1 and 2 on features and tokens, or EAGLE-3's training-time test.
+
+With layout=eagle the cell reads the last state, with noise added, and learns the next state and the target's
+distribution after it; with layout=eagle3 or speculators it reads three lower states, has its own head (vocabulary=N:
+over the N most frequent tokens) and learns only the distribution. steps=N unrolls N steps of a draft in which the
+cell's own states are fed back: this is EAGLE-3's training-time test, which layout=eagle can also use, instead of the
+loss on features. With --start a trained cell continues to learn, and its files record the accepted length before and
+after.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.errors import UserError
+from engine.methods.eagle.eagle_layout import AFTER, BEFORE, read_cell, write_cell
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.parts.digest import check_belongs, digest_of
+from engine.training.cell_training import (
+    accepted,
+    eagle_config,
+    feature_loss,
+    most_frequent,
+    new_cell,
+    noise_like,
+    unrolled_loss,
+)
+from engine.training.counted_acceptance import walked
+from engine.training.student import Lesson, Student
+
+if TYPE_CHECKING:
+    from engine.training.teacher import Teacher
+
+CONTINUED = 0.002, 4e-4
+"""The rates (Muon's, Adam's) of a cell that is trained already: a fifth of a new cell's."""
+CHAIN = 6  # tokens of the chains that measure the accepted length
+STEPS = Option(
+    "steps",
+    "int",
+    0,
+    "Steps of the training-time test (0: the lesson on features, or one step of a cell that reads three states).",
+    0,
+    8,
+)
+
+
+class EagleStudent(Student):
+    key = "eagle"
+    summary = "a cell that predicts the target's next features"
+    options = (
+        Option(
+            "layout",
+            "choice",
+            "eagle",
+            "Of the files, and what the cell reads: the last state (eagle) or three lower ones.",
+            choices=("eagle", "eagle3", "speculators"),
+        ),
+        STEPS,
+        Option(
+            "vocabulary",
+            "int",
+            0,
+            "Tokens that a cell with a head of its own can draft, the most frequent ones (0: all).",
+            0,
+            1 << 20,
+        ),
+    )
+
+    def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
+        """begun: a frozen cell to continue from; its layout and vocabulary override the settings."""
+        super().__init__(target, settings)
+        if begun is None:
+            size = 0 if settings["layout"] == "eagle" else settings["vocabulary"]
+            self._size = min(size, self.config.vocab_size) % self.config.vocab_size
+            self._shape = eagle_config(self.config, settings["layout"], self._size)
+        else:
+            self._size, self._shape = 0, begun.config
+            self.muon_rate, self.adam_rate = CONTINUED
+        self.rival = begun
+        self._begun = begun
+        self._before: float | None = None
+        self._vocabulary: Tensor | None = None
+        self._steps = settings["steps"] or (1 if self._shape.fused else 0)
+        self._embedding = target.get_input_embeddings()
+        self._head = target.get_output_embeddings()
+
+    @classmethod
+    def of(cls, teacher, settings):
+        if teacher.start is None:
+            return cls(teacher.module, settings)
+        return begun_by(cls, teacher, settings, teacher.start)
+
+    @property
+    def logit_sets(self) -> int:
+        return max(1, self._steps)
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return self._shape.layers_of(self.config.num_hidden_layers)
+
+    def prepare(self, tokens: Tensor) -> None:
+        if self._size:
+            self._vocabulary = most_frequent(tokens, self._size, self.config.vocab_size)
+
+    def start(self) -> EagleCell:
+        if self._begun is not None:
+            return copy.deepcopy(self._begun).requires_grad_(True)
+        if self._size and self._vocabulary is None:
+            raise UserError("A draft vocabulary is chosen by the text that is learned from.")
+        return new_cell(self._shape, self.target, self._vocabulary)
+
+    def loss(self, part: EagleCell, lesson: Lesson) -> Tensor:
+        given = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
+        if self._steps:
+            return unrolled_loss(part, *given, self._embedding, self._head, self._steps)
+        noise = noise_like(lesson.features, lesson.index)
+        return feature_loss(part, *given, self._embedding, self._head, noise)
+
+    def accepted(self, part: EagleCell, lesson: Lesson) -> Tensor:
+        """For a chain of ``CHAIN`` tokens; the drafter's tree holds more."""
+        shared = (self._embedding, self._head)
+        return accepted(part, lesson.features, lesson.tokens, *shared, length=CHAIN)
+
+    def measured(self, part: EagleCell, lessons: Iterable[Lesson]) -> dict:
+        """The accepted length, beside that of the cell to compare with, where there is one."""
+        if self.rival is None:
+            return {}
+        before, after = [], []
+        for lesson in lessons:
+            start = int(lesson.counted[0].int().argmax())
+            if self._before is None:
+                before.append(walked(self.accepted(self.rival, lesson)[0].tolist(), start))
+            after.append(walked(self.accepted(part, lesson)[0].tolist(), start))
+        if self._before is None:
+            self._before = sum(before) / len(before)
+        return {BEFORE: round(self._before, 4), AFTER: round(sum(after) / len(after), 4)}
+
+    @torch.no_grad()
+    def save(self, part: EagleCell, folder: Path, about: Mapping) -> None:
+        write_cell(part, folder, about)
+
+
+def begun_by(cls: type[Student], teacher: Teacher, settings: Mapping, folder: Path) -> Student:
+    """A student that continues from the feature drafter in a folder, or is compared with it. Raises UserError with one
+    sentence where the drafter is missing or belongs to another target."""
+    if not (folder / "config.json").is_file():
+        raise UserError(
+            f"There is no feature drafter at {folder.name} to go on from: run the recipe `eagle` first, or name its "
+            "folder (--start)."
+        )
+    check_belongs(folder, teacher.folder, "feature drafter")
+    cell = read_cell(folder, torch.float32, str(teacher.module.device))
+    width = teacher.module.config.get_text_config(decoder=True).hidden_size
+    if cell.config.target_hidden_size != width:
+        raise UserError(
+            f"The feature drafter at {folder.name} reads states of {cell.config.target_hidden_size} numbers, and "
+            f"those of {teacher.folder.name} have {width}."
+        )
+    made = cls(teacher.module, settings, cell)
+    made.settings["start"] = digest_of(folder)  # a resumed training must have the same start
+    return made
