@@ -91,14 +91,17 @@ def test_p_is_the_targets_after_temperature_and_truncation(trace, reference):
     text = list(trace.run["prompt"]["tokens"])
     for step in trace.steps[:3]:
         nodes = step["nodes"]
-        for node, parent in enumerate(nodes["parent"][:6]):
+        known: dict[tuple[int, ...], torch.Tensor] = {}  # logits after the text and a path
+        for node, parent in reversed(list(enumerate(nodes["parent"][:6]))):
             path = []
             while parent >= 0:
                 path.insert(0, nodes["token"][parent])
                 parent = nodes["parent"][parent]
-            with torch.no_grad():
-                logits = reference(torch.tensor([text + path])).logits[0, -1]
-            expected = naive(logits, trace.run["sampling"])[nodes["token"][node]]
+            if tuple(path) not in known:
+                with torch.no_grad():
+                    rows = reference(torch.tensor([text + path]), logits_to_keep=1 + len(path))
+                known |= {tuple(path[:depth]): row for depth, row in enumerate(rows.logits[0])}
+            expected = naive(known[tuple(path)], trace.run["sampling"])[nodes["token"][node]]
             if nodes["p"][node] is None:
                 unjudged = nodes["status"][node] == "ignored"  # the target has not read it yet
                 assert unjudged or not trace.run["verifier"]["lossless"]
