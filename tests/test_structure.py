@@ -41,7 +41,8 @@ FLOORS = {
         "core rules model chat batch fast.cpu fast.gpu fast.kernels parts methods methods.shared sizes trace "
         "continuous training loops run"
     ),
-    "cli": "core parts methods.shared",
+    "proof": "core rules model parts methods methods.shared training loops",
+    "cli": "core parts methods.shared proof",
 }
 """Room of the engine -> the rooms below it."""
 

@@ -11,17 +11,25 @@ from engine.errors import UserError
 from engine.finding import modules, shared_parts
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from engine.model.language_model import LanguageModel
+
+
+Opener = Callable[["nn.Module"], "LanguageModel"]
+"""Turns a module into a language model of the engine: plain, lean, or on static buffers."""
 
 
 @dataclass(frozen=True)
 class PartKind:
     """key: what drafters need. noun: for sentences. load(path, target, dtype, device): opens a part and checks that it belongs
-    to the target; raises UserError, one sentence. dtype: a torch dtype, or None for the checkpoint's."""
+    to the target; raises UserError, one sentence. dtype: a torch dtype, or None for the checkpoint's. tiny(target, opener): a small random part beside a
+    tiny target, for proofs and tests; None where the method's recipe starts one."""
 
     key: str
     noun: str
     load: Callable[[str, LanguageModel, object, str], object]
+    tiny: Callable[[LanguageModel, Opener], object] | None = None
 
     @property
     def named(self) -> str:

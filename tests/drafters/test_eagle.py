@@ -14,10 +14,10 @@ from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.shared.eagle_reader import EagleReader
 from engine.methods.shared.eagle_tree import Candidates
 from engine.parts.loading import Models
+from engine.proof.tiny_parts import on_trial
 from engine.rules import verifier
 from tests.engine.eagle_cells import LAYOUTS, TARGET, checkpoint, tensors_of
 from tests.engine.tiny import tiny_model
-from tests.parts import on_trial
 
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9]
 GREEDY = Sampling()

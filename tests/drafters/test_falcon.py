@@ -15,12 +15,13 @@ from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
 from engine.methods.falcon.falcon_context import FalconContext
 from engine.methods.falcon.falcon_training import through
 from engine.methods.falcon.part import KIND, open_cell, write_cell
+from engine.methods.shared.eagle_config import tiny_config as eagle_config
 from engine.methods.shared.eagle_shown import MOST_ROWS
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
+from engine.proof.tiny_parts import on_trial
 from engine.rules import verifier
 from tests.engine.tiny import tiny_model
-from tests.parts import eagle_config, on_trial
 
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9]
 GREEDY, COUNT = Sampling(), 12

@@ -10,11 +10,11 @@ from engine.core.memory import Memory, Store
 from engine.core.sampling import Sampling
 from engine.methods import drafters
 from engine.model.language_model import LanguageModel
+from engine.proof.tiny_parts import tiny_parts
 from engine.run import RunRequest, open_run
 from presets import family
 from tests.drafters.writing import begun, drafted, steps_of
 from tests.engine.tiny import tiny_model
-from tests.parts import tiny_parts
 
 HERS, HIS = [30, 29, 28, 31, 30, 29], [1, 2, 3, 1, 2]
 

@@ -5,12 +5,12 @@ import pytest
 from engine.core.sampling import Sampling
 from engine.methods import drafter
 from engine.parts.loading import load_models
+from engine.proof.memo import remembering
+from engine.proof.step_law import step_error
 from engine.rules import verifier
 from engine.training.pictures.tokens import FIRST_DIGIT, PICTURE
 from presets import family
 from tests.drafters.writing import built, steps_of
-from tests.verifiers.decoding import step_error
-from tests.verifiers.memo import remembering
 
 WINDOW = 16
 

@@ -305,7 +305,7 @@ def test_a_drafter_is_told_what_shared_its_pass(target):
 
 
 def _models(target):
-    from tests.parts import tiny_parts
+    from engine.proof.tiny_parts import tiny_parts
 
     return tiny_parts(
         target, [SmartSpecDrafter], lambda module: LanguageModel(module, None, "part")

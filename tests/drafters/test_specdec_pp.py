@@ -11,13 +11,12 @@ from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
 from engine.methods.specdec_pp.drafter import SpecDecPlusPlusDrafter
-from engine.methods.specdec_pp.part import DRAFT, AcceptanceHead, check_draft
+from engine.methods.specdec_pp.part import DRAFT, AcceptanceHead, acceptance_head, check_draft
 from engine.parts.digest import digest_of
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from tests.drafters.writing import steps_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
-from tests.parts import acceptance_head
 
 PROMPT = [3, 5, 7, 3, 5]
 WIDTH = 32

@@ -10,11 +10,12 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafter
+from engine.methods.hidden_transfer.part import tiny_transfer_maps
+from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
 from engine.model.by_length import ByLengthModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.rules import verifier
-from tests.parts import tiny_prompt_tokens, tiny_transfer_maps
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
 

@@ -20,10 +20,10 @@ from engine.methods.shared.best_first_tree import best_first_tree
 from engine.methods.shared.ngram_index import NgramIndex
 from engine.model.language_model import LanguageModel
 from engine.parts.opening import language_model
+from engine.proof.tiny_parts import on_trial, tiny_parts
 from engine.rules import verifier
 from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
-from tests.parts import on_trial, tiny_parts
 from tests.soundness import assert_sound
 
 

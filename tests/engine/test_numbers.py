@@ -16,13 +16,13 @@ from engine.methods import drafters
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
+from engine.proof.tiny_parts import on_trial, tiny_parts
 from engine.run import pick_verifier
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 from tests.grids import some
 from tests.lossless import lossless
-from tests.parts import on_trial, tiny_parts
 
 SAMPLINGS = {"greedy": Sampling(), "drawn": Sampling(0.9, top_p=0.95, seed=4)}
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9]

@@ -6,8 +6,8 @@ from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafters
 from engine.parts.loading import Models
+from engine.proof.tiny_parts import on_trial
 from engine.rules import verifier
-from tests.parts import on_trial
 
 PROMPT = [3, 5, 7, 3, 5]
 RULES = [

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from engine.core.tree import ROOT, DraftTree
-from tests.verifiers.enumeration import Oracle, Path, World, path_of
+from engine.proof.enumeration import Oracle, Path, World, path_of
 
 Plan = Callable[[Path], tuple[str, int]]
 """The kind and number of draws after a path."""

@@ -6,10 +6,10 @@ from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree, Draw
 from engine.methods.dyspec.drafter import DySpecDrafter
+from engine.proof.memo import remembering
+from engine.proof.step_law import step_error
+from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
-from tests.verifiers.decoding import step_error
-from tests.verifiers.memo import remembering
-from tests.verifiers.tiny import tiny_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)

@@ -11,13 +11,7 @@ from scipy.optimize import linprog
 
 from engine.core.schemes import Scheme, scheme_of
 from engine.core.tree import ROOT, DraftTree
-from engine.rules import Case, verifier
-from engine.rules.expected_acceptance import rejection_keeps
-from engine.rules.rejection import normalised
-from engine.rules.spectr import KSequentialTrial, SpecTr, factor_and_share
-from engine.rules.transport import SEPARATE, bound, transport_bound
-from tests.verifiers import growers
-from tests.verifiers.enumeration import (
+from engine.proof.enumeration import (
     OracleJudgeChance,
     Sampling,
     World,
@@ -26,6 +20,12 @@ from tests.verifiers.enumeration import (
     output_law,
     target_rows,
 )
+from engine.rules import Case, verifier
+from engine.rules.expected_acceptance import rejection_keeps
+from engine.rules.rejection import normalised
+from engine.rules.spectr import KSequentialTrial, SpecTr, factor_and_share
+from engine.rules.transport import SEPARATE, bound, transport_bound
+from tests.verifiers import growers
 from tests.verifiers.test_exactness import EXACT, consistent, worst
 
 KINDS = ("iid", "without_replacement")

@@ -23,7 +23,7 @@ from engine.methods.shared.block_context import Column
 from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer, KeyValue, rotary
 from engine.model.language_model import LanguageModel
 from engine.parts.files import load_published, needed_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 
 NOUN = "diffusion language model"
 CHUNK = 512  # tokens of a text that are read at a time; bounds the mask
@@ -205,4 +205,9 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> DiffusionLM:
     return model.to(device).eval().requires_grad_(False)
 
 
-KIND = PartKind("diffusion_lm", NOUN, _load)
+def tiny_diffusion_lm(target: LanguageModel, opener: Opener | None = None) -> DiffusionLM:
+    config = DiffusionLMConfig(target.vocab_size, 16, 24, 2, 2, 1, 8, block_size=4)
+    return DiffusionLM(config).eval().requires_grad_(False)
+
+
+KIND = PartKind("diffusion_lm", NOUN, _load, tiny_diffusion_lm)

@@ -2,12 +2,15 @@
 
 from functools import lru_cache
 
+import torch
+
 from engine.errors import UserError
 from engine.methods.eagle.eagle_layout import read_cell
 from engine.methods.shared.compiled_cell_context import compiled_contexts
 from engine.methods.shared.eagle_cell import EagleCell
+from engine.methods.shared.eagle_config import tiny_config
 from engine.model.language_model import LanguageModel
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 
 
 @lru_cache(maxsize=4)
@@ -64,4 +67,11 @@ def _what_differs(cell: EagleCell, target: LanguageModel) -> str:
     return ""
 
 
-KIND = PartKind("eagle", "feature drafter", _load)
+def tiny_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell:
+    cell = EagleCell(tiny_config(target)).eval().requires_grad_(False)
+    # the state begins as the feature, so the cell guesses that the text goes on as before
+    cell.fc.weight[:, target.hidden_size :] += torch.eye(target.hidden_size)
+    return cell
+
+
+KIND = PartKind("eagle", "feature drafter", _load, tiny_cell)

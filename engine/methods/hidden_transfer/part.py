@@ -24,7 +24,7 @@ from engine.core.seen import MOST_PROBES, Join, Probes
 from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 
 NOUN = "set of transfer maps"
 LAYERS = "transfer_layers"
@@ -104,4 +104,14 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> TransferMaps:
     return made.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
 
 
-KIND = PartKind("transfer_maps", NOUN, _load)
+def tiny_transfer_maps(target: LanguageModel, opener: Opener | None = None) -> TransferMaps:
+    """Maps for two places, both from the last layer: the identity, and the identity with noise."""
+    made = TransferMaps((target.layers - 1, target.layers - 1), target.hidden_size)
+    for place, each in enumerate(made.maps):
+        torch.nn.init.eye_(each.weight)
+        each.weight.data += 0.2 * place * torch.randn_like(each.weight)
+        torch.nn.init.zeros_(each.bias)
+    return made.requires_grad_(False)
+
+
+KIND = PartKind("transfer_maps", NOUN, _load, tiny_transfer_maps)

@@ -14,7 +14,7 @@ from engine.methods.kangaroo.adapter import Adapter, AdapterConfig
 from engine.methods.kangaroo.fast import compiled_readers
 from engine.model.language_model import LanguageModel
 from engine.parts.files import load_published, read_config, read_tensors
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 
 NOUN = "Kangaroo adapter"
 _ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
@@ -55,4 +55,10 @@ def _from_published(raw: Mapping, tensors: Mapping[str, Tensor]) -> Adapter:
     return made
 
 
-KIND = PartKind("adapter", NOUN, _load)
+def tiny_adapter(target: LanguageModel, opener: Opener | None = None) -> Adapter:
+    """An adapter behind the first layer. Untrained, it predicts what the early exit predicts."""
+    config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
+    return Adapter(config).eval().requires_grad_(False)
+
+
+KIND = PartKind("adapter", NOUN, _load, tiny_adapter)

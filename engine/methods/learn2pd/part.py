@@ -16,9 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import UserError
+from engine.methods.shared.denoiser_part import tiny_denoiser
+from engine.model.language_model import LanguageModel
 from engine.parts.digest import digest_of
 from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 
 NOUN = "unmasking filter"
 DENOISER = "draftscope_denoiser"
@@ -85,4 +87,16 @@ def _load(path: str, target, dtype, device: str) -> UnmaskingFilter:
     return part.to(device).eval().requires_grad_(False)
 
 
-KIND = PartKind("unmasking_filter", NOUN, _load)
+def tiny_filter(places: int) -> UnmaskingFilter:
+    """A filter that looks at all places: its chances vary with the block."""
+    made = UnmaskingFilter(places, 4)
+    for weight in made.parameters():
+        weight.data.normal_(0, 2)
+    return made.eval().requires_grad_(False)
+
+
+def _tiny(target: LanguageModel, opener: Opener) -> UnmaskingFilter:
+    return tiny_filter(tiny_denoiser(target, opener).config.block_size - 1)
+
+
+KIND = PartKind("unmasking_filter", NOUN, _load, _tiny)

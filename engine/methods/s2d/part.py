@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UserError
+from engine.methods.shared.draft_part import tiny_draft
 from engine.model.language_model import LanguageModel
 from engine.model.layers import Layers, view_of
 from engine.parts.files import read_config
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 from engine.parts.models import check_same_vocabulary, open_model
 
 EXITS = "exits"
@@ -42,4 +43,9 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> NestedDraft:
     return NestedDraft(model, tuple(exits))
 
 
-KIND = PartKind("nested_draft", "nested draft", _load)
+def tiny_nested_draft(target: LanguageModel, opener: Opener) -> NestedDraft:
+    """A draft as from ``tiny_draft``, with an exit behind its first layer."""
+    return NestedDraft(tiny_draft(target, opener), (1, target.layers))
+
+
+KIND = PartKind("nested_draft", "nested draft", _load, tiny_nested_draft)

@@ -20,7 +20,7 @@ from pydivsufsort import divsufsort
 from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.parts.files import json_object
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 from engine.parts.shelf import Shelf
 
 MOST_TOKENS = 4_000_000
@@ -180,4 +180,14 @@ def _digest(tokenizer, datastore: Datastore) -> str | None:
     return tokenizer_digest(tokenizer, datastore.tokens)
 
 
-KIND = PartKind("datastore", "datastore", _load)
+def _tiny(target: LanguageModel, opener: Opener) -> Datastore:
+    return tiny_datastore(target.vocab_size)
+
+
+def tiny_datastore(vocabulary: int) -> Datastore:
+    """A text of 400 tokens in which short runs recur."""
+    rng = np.random.default_rng(2)
+    return Datastore(rng.integers(0, min(vocabulary, 12), 400))
+
+
+KIND = PartKind("datastore", "datastore", _load, _tiny)

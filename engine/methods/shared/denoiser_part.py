@@ -8,9 +8,9 @@ from safetensors import SafetensorError
 
 from engine.errors import UserError
 from engine.methods.shared.compiled_block_context import compiled_contexts
-from engine.methods.shared.dflash_model import DFlashModel
+from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 from engine.model.language_model import LanguageModel
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 
 
 def load_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
@@ -61,4 +61,21 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> DFlashModel:
     return denoiser
 
 
-KIND = PartKind("denoiser", "diffusion drafter", _load)
+def tiny_denoiser(target: LanguageModel, opener: Opener) -> DFlashModel:
+    config = DFlashConfig(
+        vocab_size=target.vocab_size,
+        hidden_size=target.hidden_size,
+        intermediate_size=24,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        block_size=4,
+        target_layer_ids=(0, target.layers - 1),
+        mask_token_id=0,
+        num_target_layers=target.layers,
+    )
+    return DFlashModel(config).eval().requires_grad_(False)
+
+
+KIND = PartKind("denoiser", "diffusion drafter", _load, tiny_denoiser)

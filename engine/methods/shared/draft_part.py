@@ -1,7 +1,11 @@
 """Draft models: causal language models that share the target's tokenizer."""
 
+import copy
+
+import torch
+
 from engine.model.language_model import LanguageModel
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 from engine.parts.models import check_same_vocabulary, open_model
 
 
@@ -11,4 +15,13 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel
     return draft
 
 
-KIND = PartKind("draft", "draft model", _load)
+@torch.no_grad()
+def tiny_draft(target: LanguageModel, opener: Opener) -> LanguageModel:
+    """The target with a little noise on its weights: its guesses are often right, but not always."""
+    module = copy.deepcopy(target.model)
+    for weight in module.parameters():
+        weight += 0.1 * torch.randn_like(weight)
+    return opener(module)
+
+
+KIND = PartKind("draft", "draft model", _load, tiny_draft)

@@ -199,3 +199,18 @@ def _rope(inner: dict) -> dict:
     if not isinstance(theta, int | float) or not 0 < theta < math.inf:
         raise ValueError(f"rope_theta is {theta!r}")
     return {"rope_type": "default", **given, "rope_theta": float(theta)}
+
+
+def tiny_config(target) -> EagleConfig:
+    """Of a cell beside a tiny target."""
+    return EagleConfig(
+        layout="eagle",
+        vocab_size=target.vocab_size,
+        hidden_size=target.hidden_size,
+        target_hidden_size=target.hidden_size,
+        intermediate_size=24,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        rope={"rope_type": "default", "rope_theta": 10000.0},
+    )

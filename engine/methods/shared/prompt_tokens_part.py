@@ -21,7 +21,7 @@ from engine.core.seen import MOST_PROBES, Probes
 from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.parts.files import WEIGHTS, needed_config, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 
 NOUN = "set of prompt tokens"
 FILES = ("adapter_model.safetensors", WEIGHTS)
@@ -118,4 +118,12 @@ def _from_published(config: Mapping, tensors: Mapping[str, Tensor], width: int) 
     return made
 
 
-KIND = PartKind("prompt_tokens", NOUN, _load)
+def tiny_prompt_tokens(target: LanguageModel, opener: Opener | None = None) -> PromptTokens:
+    """Two places of two vectors each, which are embeddings of tokens, so that they have an effect."""
+    made = PromptTokens(2, 2, target.hidden_size)
+    tokens = torch.arange(4) % target.embeddings
+    made.embeddings.data.copy_(target.embed(tokens).view_as(made.embeddings))
+    return made.requires_grad_(False)
+
+
+KIND = PartKind("prompt_tokens", NOUN, _load, tiny_prompt_tokens)

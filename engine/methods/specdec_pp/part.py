@@ -20,9 +20,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import UserError
+from engine.model.language_model import LanguageModel
 from engine.parts.digest import digest_of
 from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.parts.kinds import Opener, PartKind
 
 NOUN = "acceptance head"
 DRAFT = "draftscope_draft"
@@ -120,4 +121,17 @@ def _load(path: str, target, dtype, device: str) -> AcceptanceHead:
     return head.to(device).eval().requires_grad_(False)
 
 
-KIND = PartKind("acceptance_head", NOUN, _load)
+def acceptance_head(width: int, layers: int = 1) -> AcceptanceHead:
+    """A head for a draft whose state has this width; its chances vary with the text."""
+    head = AcceptanceHead(layers, width)
+    with torch.no_grad():
+        for weight in head.parameters():
+            weight.normal_(0, 0.1)
+    return head.eval().requires_grad_(False)
+
+
+def tiny_acceptance_head(target: LanguageModel, opener: Opener) -> AcceptanceHead:
+    return acceptance_head(target.hidden_size)
+
+
+KIND = PartKind("acceptance_head", NOUN, _load, tiny_acceptance_head)

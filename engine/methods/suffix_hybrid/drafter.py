@@ -62,7 +62,7 @@ class SuffixHybridDrafter(Drafter):
         copying |= {"budget": settings["copied"], "offset": 0}
         drafting = {"length": settings["length"]}
         made = (
-            part.build(resolve(part.key, part.options, given), models)
+            part.build(resolve(cls.key, part.options, given), models)
             for part, given in ((SuffixCopies, copying), (DraftChain, drafting))
         )
         return cls(settings, *made)

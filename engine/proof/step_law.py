@@ -18,8 +18,7 @@ from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import Drafter
 from engine.parts.loading import Models
-from engine.rules import Case, Judgement, Verdict, Verifier
-from tests.verifiers.enumeration import (
+from engine.proof.enumeration import (
     Law,
     Oracle,
     OracleDraftChance,
@@ -28,6 +27,7 @@ from tests.verifiers.enumeration import (
     as_list,
     branches,
 )
+from engine.rules import Case, Judgement, Verdict, Verifier
 
 LENGTH = 3  # tokens of the law; tokens that a step writes beyond these are not compared
 ROOM = 30

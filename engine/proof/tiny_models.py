@@ -5,24 +5,22 @@ import copy
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from engine.methods.deer.part import tiny_diffusion_lm
+from engine.methods.eagle.part import tiny_cell as eagle_cell
+from engine.methods.falcon.part import tiny_cell as falcon_cell
+from engine.methods.hidden_transfer.part import tiny_transfer_maps
+from engine.methods.kangaroo.part import tiny_adapter
+from engine.methods.learn2pd.part import tiny_filter
+from engine.methods.omnidraft.part import foreign_draft
 from engine.methods.s2d.part import NestedDraft
+from engine.methods.shared.datastore_part import tiny_datastore
 from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
+from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
 from engine.methods.shared.vocabulary_part import Vocabulary
+from engine.methods.specdec_pp.part import acceptance_head
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from tests.parts import (
-    acceptance_head,
-    beginners,
-    eagle_cell,
-    falcon_cell,
-    foreign_draft,
-    tiny_adapter,
-    tiny_datastore,
-    tiny_diffusion_lm,
-    tiny_filter,
-    tiny_prompt_tokens,
-    tiny_transfer_maps,
-)
+from engine.proof.tiny_parts import beginners
 
 
 def tiny_models(
