@@ -1,7 +1,8 @@
-"""The command line: list, run, bench, datastore."""
+"""The command line: list, run, bench, prove, datastore."""
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from engine.cli import terminal
 from engine.cli.flags import parser
 from engine.errors import UserError
+from engine.finding import OUTSIDE
 from engine.text_file import text_of
 
 
@@ -18,6 +20,8 @@ def main(arguments: list[str] | None = None) -> int:
     terminal.speak_unicode()
     try:
         given = parser(_list, _run, _bench, _embedded_target).parse_args(arguments)
+        if getattr(given, "methods", None) is not None:
+            os.environ[OUTSIDE] = given.methods  # read when methods are first looked for
         return given.action(given)
     except UserError as error:
         terminal.say(f"error: {error}")
@@ -31,6 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _list(given: argparse.Namespace) -> int:
     from engine.catalogue import catalogue
+    from engine.methods import unusable
     from presets import methods, presets
 
     found = catalogue([card.to_dict() for card in presets()], methods())
@@ -46,6 +51,8 @@ def _list(given: argparse.Namespace) -> int:
     for card in found["presets"]:
         rows.append(f"{card['name']:18} {'preset':10} {card['drafter']:14} {card['title']}")
     terminal.write("".join(f"{row}\n" for row in rows))
+    for sentence in unusable().values():
+        terminal.say(f"left out: {sentence}")
     return 0
 
 

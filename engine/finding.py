@@ -7,15 +7,24 @@ its modules ``*_part.py``.
 
 import importlib
 import inspect
+import os
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from engine.errors import UserError
+from engine.printable import one_line
+
 HERE = Path(__file__).parent / "methods"
 PACKAGE = "engine.methods"
 SHARED = "shared"
+OUTSIDE = "DRAFTSCOPE_METHODS"
+"""The setting that names a folder of further methods, the user's own code."""
+
+_OUTSIDE_PACKAGE = "draftscope_methods"
 FAMILIES = ("none", "chain", "tree", "retrieval", "self", "diffusion", "heads")
 """In the order in which methods are offered."""
 
@@ -57,3 +66,45 @@ def classes(module: ModuleType, base: type) -> list[type]:
         and one.__module__ == module.__name__
         and "key" in vars(one)
     ]
+
+
+def outside() -> Path | None:
+    """The folder of further methods; None where the setting is empty."""
+    named = os.environ.get(OUTSIDE, "").strip()
+    return Path(named) if named else None
+
+
+def outside_folders() -> dict[str, Path]:
+    """Name -> folder of each method from outside. Raises UserError where the setting names no folder."""
+    place = outside()
+    if place is None:
+        return {}
+    if not place.is_dir():
+        raise UserError(f"{OUTSIDE} names no folder: {one_line(str(place))}.")
+    found = [path for path in place.iterdir() if path.is_dir() and path.name[0] not in "._"]
+    return {path.name: path for path in sorted(found)}
+
+
+def outside_module(folder: Path, file: str) -> ModuleType:
+    """``file`` ("drafter", "rule") of a method from outside, imported. Raises UserError, one sentence, whatever the file
+    raises."""
+    package = f"{_OUTSIDE_PACKAGE}_{abs(hash(folder.resolve().parent))}"
+    if package not in sys.modules:
+        made = ModuleType(package)
+        made.__path__ = [str(folder.resolve().parent)]
+        sys.modules[package] = made
+    if not folder.name.isidentifier():
+        raise UserError(
+            f"The folder of the method {one_line(folder.name)} must have the name of a Python module."
+        )
+    if not (folder / f"{file}.py").is_file():
+        raise UserError(f"The method {one_line(folder.name)} has no {file}.py.")
+    try:
+        return importlib.import_module(f"{package}.{folder.name}.{file}")
+    except BaseException as error:  # the user's own code may raise anything, SystemExit too
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        told = one_line(f"{type(error).__name__}: {error}")
+        raise UserError(
+            f"{file}.py of the method {folder.name} cannot be imported: {told}."
+        ) from error

@@ -1,28 +1,25 @@
 """The files in docs/adding-a-method.md are registered and run as written there."""
 
-import importlib.util
 import json
 import re
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-import engine.methods
-import engine.parts.kinds
-import engine.rules
 from engine.catalogue import catalogue
 from engine.core.sampling import Sampling
 from engine.errors import UserError
+from engine.methods import drafter
 from engine.parts.kinds import kind_of
 from engine.proof.memo import remembering
 from engine.proof.step_law import step_error
 from engine.proof.tiny_models import tiny_models
-from engine.rules import verifier
+from engine.rules import verifier, verifiers
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
 from presets import family
+from tests.outside import outside_methods
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"
 BLOCK = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
@@ -34,29 +31,14 @@ def files():
 
 
 @pytest.fixture
-def module(files, tmp_path, monkeypatch):
-    """Imports a file from that page under the name that it would have in the repository."""
-
-    def load(path):
-        place = tmp_path / Path(path).name
-        place.write_text(files[path], "utf-8")
-        name = path.removesuffix(".py").replace("/", ".")
-        spec = importlib.util.spec_from_file_location(name, place)
-        found = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, found)
-        spec.loader.exec_module(found)
-        return found
-
-    return load
-
-
-@pytest.fixture
-def registered(module, monkeypatch):
-    drafter = module("engine/methods/bigram.py").BigramDrafter
-    rule = module("engine/rules/near_best.py").NearBest
-    monkeypatch.setattr(engine.methods, "_ALL", (*engine.methods._ALL, drafter))
-    monkeypatch.setattr(engine.rules, "RULES", [*engine.rules.RULES, rule])
-    return drafter, rule
+def registered(files, tmp_path, monkeypatch):
+    """The folder of that page, as a method from outside."""
+    for name, text in files.items():
+        place = tmp_path / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text, "utf-8")
+    with outside_methods(tmp_path, monkeypatch):
+        yield drafter("bigram"), verifiers()["near_best"]
 
 
 def test_the_catalogue_tells_of_both(registered):
@@ -71,7 +53,7 @@ def test_the_drafter_is_exact(registered):
     models = remembering(tiny_models(4))
     found = step_error(
         models,
-        lambda: registered[0](dict(registered[0].trial)),
+        lambda: registered[0].build(dict(registered[0].trial), models),
         verifier("rejection"),
         Sampling(1.0),
         (1, 2, 0, 1, 2),
@@ -96,9 +78,7 @@ def test_a_run_with_both_leaves_a_trace(registered):
     assert drafted and set(drafted) == {"accepted"}
 
 
-def test_the_part_opens_or_is_refused(module, monkeypatch, tmp_path):
-    part = module("engine/parts/bigram_table.py")
-    monkeypatch.setitem(engine.parts.kinds.MODULES, "bigram_table", part.__name__)
+def test_the_part_opens_or_is_refused(registered, tmp_path):
     target = tiny_models(4).target
     (tmp_path / "table.json").write_text(json.dumps([1, 2, 3, 0]))
     assert kind_of("bigram_table").load(str(tmp_path), target, None, "cpu") == [1, 2, 3, 0]
@@ -110,5 +90,5 @@ def test_the_part_opens_or_is_refused(module, monkeypatch, tmp_path):
 
 
 def test_the_card_is_whole(files):
-    card = tomllib.loads(files["presets/methods/bigram.toml"])
+    card = tomllib.loads(files["bigram/card.toml"])
     assert card["kind"] == "drafter" and card["mechanism"].count(".") >= 2

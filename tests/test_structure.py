@@ -42,7 +42,7 @@ FLOORS = {
         "continuous training loops run"
     ),
     "proof": "core rules model parts methods methods.shared training loops",
-    "cli": "core parts methods.shared proof",
+    "cli": "core rules parts methods methods.shared proof",
 }
 """Room of the engine -> the rooms below it."""
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from engine.cli import datastore_command, terminal
+from engine.cli import datastore_command, prove_command, terminal
 from engine.errors import UserError
 
 Action = Callable[[argparse.Namespace], int]
@@ -70,18 +70,27 @@ def parser(
     """
     parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
     commands = parser.add_subparsers(
-        required=True, metavar="list | run | bench | datastore", parser_class=_Parser
+        required=True, metavar="list | run | bench | prove | datastore", parser_class=_Parser
     )
     listed = commands.add_parser("list", help="drafters, verifiers, presets and methods")
     listed.add_argument("--json", action="store_true", help="as JSON")
+    _add_methods(listed)
     listed.set_defaults(action=listing)
     _add_run(commands.add_parser("run", help="write a continuation, and its trace"), run)
     _add_bench(commands.add_parser("bench", help="this engine and its peers, side by side"), bench)
+    prove = commands.add_parser("prove", help="show that a method is exact, or where it is not")
+    prove_command.declare(prove)
     datastore = commands.add_parser(
         "datastore", help="make a datastore of your text, in which drafts are looked up"
     )
     datastore_command.declare(datastore, embedded_target)
     return parser
+
+
+def _add_methods(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--methods", metavar="DIR", help="a folder of further methods: your own code"
+    )
 
 
 def _text(argument: str) -> str:
@@ -134,6 +143,7 @@ def _add_run(run: argparse.ArgumentParser, action: Action) -> None:
     add("--device", metavar="D")
     add("--json-schema", metavar="FILE", help="the text must follow this JSON schema")
     add("--trace", metavar="OUT.ndjson", help="write the trace here")
+    _add_methods(run)
     run.set_defaults(action=action)
 
 
@@ -152,4 +162,5 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
         default="peers",
         help="kernels, gpu and pieces need a CUDA GPU",
     )
+    _add_methods(bench)
     bench.set_defaults(action=action, preset=None)

@@ -128,6 +128,9 @@ class Drafter(ABC):
     usual_size: ClassVar[int] = 0
     """The size that replaces a 0 where nothing has been measured."""
 
+    yours: ClassVar[bool] = False
+    """Whether it comes from a folder outside this repository (``engine.finding.outside``)."""
+
     trial: ClassVar[Mapping[str, Value]] = {}
     """Options for tests and figures: a small setting in which a tiny model shows the drafter at work."""
 

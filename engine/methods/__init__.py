@@ -3,21 +3,47 @@
 from functools import cache
 
 from engine.core.drafter import Drafter
-from engine.errors import LISTED, unknown
-from engine.finding import classes, modules
+from engine.errors import LISTED, UserError, unknown
+from engine.finding import classes, modules, outside_folders
+from engine.methods.guarded import outside_drafter
 
-__all__ = ["Drafter", "drafter", "drafters"]
+__all__ = ["Drafter", "drafter", "drafters", "own_drafters", "unusable"]
 
 
 @cache
 def drafters() -> dict[str, type[Drafter]]:
-    """Every drafter class by key, in the order in which the page offers them."""
+    """Every drafter class by key, in the order in which the page offers them; those from outside come last. Raises UserError
+    where the setting for these names no folder."""
+    return _found()[0]
+
+
+def unusable() -> dict[str, str]:
+    """Name of the folder of a method from outside that cannot be used -> the reason, a sentence."""
+    return _found()[1]
+
+
+def own_drafters() -> dict[str, type[Drafter]]:
+    """Those of this repository alone."""
     return {cls.key: cls for _, module in modules("drafter") for cls in classes(module, Drafter)}
+
+
+@cache
+def _found() -> tuple[dict[str, type[Drafter]], dict[str, str]]:
+    found, wrong = own_drafters(), {}
+    for name, folder in outside_folders().items():
+        try:
+            made = outside_drafter(folder, found)
+            found[made.key] = made
+        except UserError as error:
+            wrong[name] = str(error)
+    return found, wrong
 
 
 def drafter(key: str) -> type[Drafter]:
     """The drafter class of this key. Raises UserError that names the known keys."""
     known = drafters()
+    if key in unusable():
+        raise UserError(unusable()[key])
     if key not in known:
         raise unknown("drafter", key, known, LISTED)
     return known[key]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from engine.errors import UserError
-from engine.finding import modules, shared_parts
+from engine.finding import modules, outside_folders, outside_module, shared_parts
 
 if TYPE_CHECKING:
     from torch import nn
@@ -41,7 +42,11 @@ class PartKind:
 def kinds() -> dict[str, PartKind]:
     """Every kind by its key."""
     found = [module for _, module in modules("part")] + list(shared_parts())
-    return {module.KIND.key: module.KIND for module in found}
+    for folder in outside_folders().values():
+        if (folder / "part.py").is_file():
+            with suppress(UserError):
+                found.append(outside_module(folder, "part"))
+    return {module.KIND.key: module.KIND for module in reversed(found)}
 
 
 def kind_of(key: str) -> PartKind:

@@ -8,6 +8,7 @@ If every step has the target's law, whatever came before it, so has the run.
 import itertools
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -15,6 +16,7 @@ from engine.core.chance import Chance
 from engine.core.constraint import Constraint, masked
 from engine.core.sampling import Sampling, distribution
 from engine.core.text import TextRequest
+from engine.core.tree import DraftTree
 from engine.loops import run_loop
 from engine.methods import Drafter
 from engine.parts.loading import Models
@@ -69,7 +71,32 @@ class Watch:
         return int(law.argmax())
 
 
-def step_error(
+@dataclass(frozen=True)
+class StepLaw:
+    """The law of the first tokens of a step, and the target's. context: the text before the step. branches: how many the step
+    has. trees: (weight, tree, output) of the branches, the heaviest first; a few."""
+
+    law: Law
+    truth: Law
+    context: Path
+    branches: int
+    trees: list[tuple[float, DraftTree, Path]]
+
+    @property
+    def error(self) -> float:
+        """The largest difference of a probability."""
+        paths = {*self.law, *self.truth}
+        return max(abs(self.law.get(path, 0.0) - self.truth.get(path, 0.0)) for path in paths)
+
+
+def step_error(*given, **named) -> float:
+    """How far the law of the first LENGTH tokens of a step is from the target's; see ``step_law``."""
+    found = step_law(*given, **named)
+    assert abs(sum(found.law.values()) - 1) < 1e-5
+    return found.error
+
+
+def step_law(
     models: Models,
     make: Callable[[], Drafter],
     rule: Verifier,
@@ -78,12 +105,15 @@ def step_error(
     steps_before: int = 0,
     dice: int = 0,
     constraint: Callable[[], Constraint] = lambda: None,
-) -> float:
-    """How far the law of the first LENGTH tokens of a step is from the target's."""
-    reader = Reader(models, sampling, constraint, prompt)
-    contexts = set()
+    length: int = LENGTH,
+    check: Callable[[], None] = lambda: None,
+) -> StepLaw:
+    """The law of the first ``length`` tokens of a step. check: called before every branch; may raise."""
+    reader = Reader(models, sampling, constraint, prompt, length)
+    contexts, trees = set(), []
 
     def program(oracle: Oracle) -> list[tuple[Path, float]]:
+        check()
         watch, judge = Watch(Dice(dice)), Remembering(rule)
         chance = Chance(OracleDraftChance(watch), OracleJudgeChance(watch, rule))
         request = TextRequest(
@@ -98,6 +128,7 @@ def step_error(
         watch.source = oracle
         step = next(steps)
         oracle.weigh(judge.verdict.judgements)
+        trees.append((oracle.weight, step.tree, tuple(step.output)))
         if watch.final_law is None or step.final == "none":
             return [(tuple(step.output), 1.0)]
         final_law = as_list(watch.final_law)
@@ -108,11 +139,11 @@ def step_error(
         (context,) = contexts
         for output, share in outputs:
             if oracle.weight * share > 0:
-                for path, weight in reader.law(context, output[:LENGTH]).items():
+                for path, weight in reader.law(context, output[:length]).items():
                     law[path] = law.get(path, 0.0) + oracle.weight * share * weight
-    truth = reader.law(context, ())
-    assert abs(sum(law.values()) - 1) < 1e-5
-    return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
+    count = len(trees)
+    trees = sorted(trees, key=lambda one: -one[0])[:200]
+    return StepLaw(law, reader.law(context, ()), context, count, trees)
 
 
 def run_error(
@@ -192,14 +223,15 @@ class Reader:
         sampling: Sampling,
         constraint: Callable[[], Constraint] = lambda: None,
         prompt: Path = (),
+        length: int = LENGTH,
     ) -> None:
-        self._target, self._sampling = models.target, sampling
+        self._target, self._sampling, self._length = models.target, sampling, length
         self._constraint, self._begin = constraint(), len(prompt)
         self._known: dict[Path, list[float]] = {}
 
     def law(self, context: Path, start: Path) -> Law:
-        """The law of continuations of ``context`` that begin with ``start``, LENGTH long or ended."""
-        if len(start) == LENGTH or (start and start[-1] in self._target.end_tokens):
+        """The law of continuations of ``context`` that begin with ``start``, ``length`` tokens or ended."""
+        if len(start) == self._length or (start and start[-1] in self._target.end_tokens):
             return {start: 1.0}
         law: Law = {}
         for token, prob in enumerate(self._next((*context, *start))):

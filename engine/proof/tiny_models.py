@@ -18,9 +18,38 @@ from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.methods.specdec_pp.part import acceptance_head
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.proof.tiny_parts import beginners
+
+
+def tiny_target(vocabulary: int, seed: int = 2, end_token: int | None = None) -> LanguageModel:
+    """A target alone, of two layers; see ``tiny_models``."""
+    module = _module(vocabulary, seed, end_token, 2)
+    with torch.no_grad():
+        module.lm_head.weight *= 0.5
+    return language_model(module, None, "tiny target", lean=False)
+
+
+def _module(vocabulary: int, seed: int, end_token: int | None, layers: int) -> LlamaForCausalLM:
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=vocabulary,
+            hidden_size=16,
+            intermediate_size=24,
+            num_hidden_layers=layers,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            max_position_embeddings=64,
+            initializer_range=0.5,
+            tie_word_embeddings=False,
+            eos_token_id=end_token,
+            bos_token_id=None,
+            pad_token_id=None,
+        )
+    )
 
 
 def tiny_models(
@@ -32,27 +61,12 @@ def tiny_models(
     The weights are large, so that distributions differ from context to context. With seed 2 and a
     vocabulary of 4 a refusal mostly leaves two or three tokens; with only one left, many faults would be hidden.
     """
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=layers,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=64,
-        initializer_range=0.5,
-        tie_word_embeddings=False,
-        eos_token_id=end_token,
-        bos_token_id=None,
-        pad_token_id=None,
-    )
-    target = LlamaForCausalLM(config)
-    draft = copy.deepcopy(target)
+    module = _module(vocabulary, seed, end_token, layers)
+    draft = copy.deepcopy(module)
     with torch.no_grad():
         for weight in draft.parameters():
             weight += 0.2 * torch.randn_like(weight)
-        for model in (target, draft):
+        for model in (module, draft):
             model.lm_head.weight *= 0.5
     diffusion = DFlashModel(
         DFlashConfig(
@@ -69,7 +83,7 @@ def tiny_models(
             num_target_layers=2,
         )
     )
-    opened = language_model(target, None, "tiny target", lean=False)
+    opened = language_model(module, None, "tiny target", lean=False)
     small = language_model(draft, None, "tiny draft", lean=False)
     return Models(
         opened,
@@ -77,7 +91,7 @@ def tiny_models(
             "draft": small,
             "s2d": NestedDraft(small, (1, 2)),
             "omnidraft": foreign_draft(
-                vocabulary, target, lambda module: language_model(module, None, "other", lean=False)
+                vocabulary, module, lambda made: language_model(made, None, "other", lean=False)
             ),
             "diffusion": diffusion.eval().requires_grad_(False),
             "medusa": beginners("medusa", opened),

@@ -2,13 +2,14 @@
 
 import importlib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from engine.core.options import Value, resolve
 from engine.core.rule import Case, Judgement, Verdict, Verifier
-from engine.errors import LISTED, unknown
-from engine.finding import classes, modules
+from engine.errors import LISTED, UserError, unknown
+from engine.finding import classes, modules, outside_folders, outside_module
 
 __all__ = ["Case", "Judgement", "Verdict", "Verifier", "verifier", "verifiers"]
 
@@ -21,7 +22,14 @@ def verifiers() -> dict[str, type[Verifier]]:
     found = [cls for module in here for cls in classes(module, Verifier)]
     found += [cls for _, module in modules("rule") for cls in classes(module, Verifier)]
     found.sort(key=lambda cls: (not cls.exact_kinds, cls.key))
-    return {cls.key: cls for cls in found}
+    known = {cls.key: cls for cls in found}
+    for folder in outside_folders().values():
+        if (folder / "rule.py").is_file():
+            with suppress(UserError):  # ``engine.methods.unusable`` says what is wrong
+                known = {
+                    cls.key: cls for cls in classes(outside_module(folder, "rule"), Verifier)
+                } | known
+    return known
 
 
 def verifier(key: str, options: Mapping[str, Value] | None = None) -> Verifier:

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from engine.errors import UserError
+from engine.finding import folders
 from engine.methods import drafters
 from engine.methods.eagle.eagle_layout import AFTER, BEFORE
 from engine.parts.files import write_part
@@ -13,7 +14,7 @@ from engine.rules import verifiers
 from engine.trace import read_trace
 from engine.training.students.draft_students import KEPT
 from presets import cards, examples, methods, preset, presets, trace_file
-from presets.methods import HERE, MEASURED, measuring, own_trace, read_cards
+from presets.methods import HERE, MEASURED, card_files, measuring, own_trace, read_cards
 from presets.methods.measuring import LARGEST, measure, measured
 
 CARD = """
@@ -33,7 +34,7 @@ def read(tmp_path):
 
     def one(text: str):
         (tmp_path / "toy.toml").write_text(text, "utf-8")
-        return read_cards(tmp_path, {"toy": {"steps": 3}})["toy"]
+        return read_cards(card_files(tmp_path), {"toy": {"steps": 3}})["toy"]
 
     return one
 
@@ -100,7 +101,7 @@ def test_every_figure_belongs_to_a_card():
 
 def test_the_list_for_programs():
     listed = {entry["key"]: entry for entry in methods()}
-    assert set(listed) == {path.stem for path in HERE.glob("*.toml")}
+    assert set(listed) == {path.stem for path in HERE.glob("*.toml")} | set(folders())
     for key, entry in listed.items():
         assert entry["available"] or cards()[key].part or cards()[key].kind in ("drafter", "rule")
         assert entry["preset"] is None or entry["preset"] in examples()

@@ -9,6 +9,7 @@ from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 
 
 class DraftChain(DraftModelDrafter):
+    key = "chain"
     family = "chain"
     options = (
         Option(

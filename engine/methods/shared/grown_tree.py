@@ -52,6 +52,7 @@ class HostPlace:
 
 
 class GrownTree(DraftModelDrafter):
+    key = "dyspec"
     family = "tree"
     options = (
         tree_size(256),

@@ -56,6 +56,7 @@ class Branches:
 
 
 class SuffixCopies(RememberingDrafter):
+    key = "suffix"
     family = "retrieval"
     options = (
         tree_size(64),

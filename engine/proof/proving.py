@@ -1,0 +1,371 @@
+"""Whether a method leaves the target's law unchanged: shown on small models branch by branch, or refuted by the smallest
+counterexample found.
+
+Three things are shown with every rule that claims to be exact for the drafter's proposals. At temperature 0 the text is
+that of plain decoding. Under a rule that keeps the text of plain sampling, so is the sampled text with the same seed. Under
+the other rules, the law of the tokens of a step is computed by enumerating all that chance can do, and compared with the
+target's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from engine.core.chance import Chance
+from engine.core.options import resolve
+from engine.core.sampling import Sampling, distribution
+from engine.core.text import TextRequest
+from engine.core.tree import DraftTree
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.methods import Drafter
+from engine.parts.loading import Models
+from engine.parts.opening import language_model
+from engine.printable import one_line
+from engine.proof.enumeration import Path
+from engine.proof.memo import remembering
+from engine.proof.step_law import LENGTH, StepLaw, step_law
+from engine.proof.tiny_models import tiny_target
+from engine.proof.tiny_parts import tiny_parts
+from engine.rules import Verifier, verifier
+
+EXACT = 1e-5
+"""The largest difference of a probability that counts as none: laws are float32."""
+TOKENS = 20
+"""Of the texts that are compared."""
+SECONDS = 100.0
+"""After so long no further case is begun."""
+MOST_BRANCHES = 40_000
+"""A case with more branches is left out."""
+
+PROMPTS: tuple[Path, ...] = ((1,), (1, 2), (1, 2, 0, 1, 2), (0, 1, 0, 1, 0, 1))
+SAMPLINGS = (
+    Sampling(1.0),
+    Sampling(0.7),
+    Sampling(1.0, top_p=0.8),
+    Sampling(0.7, top_k=3, top_p=0.97),
+)
+SEEDS = (1, 2, 3)
+SIZES = ((3, None), (4, None), (4, 0))
+"""Tokens of the vocabulary, and the one that ends a text."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A case in which the law, or the text, is not the target's.
+
+    context: the text before the step. tokens, parents: of a draft that occurs there. after: what the step has written
+    already. expected, got: the probability of each next token; or two texts.
+    """
+
+    rule: str
+    sampling: Sampling
+    vocabulary: int
+    context: Path
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...]
+    after: Path
+    expected: tuple[float, ...]
+    got: tuple[float, ...]
+    texts: bool = False
+
+
+@dataclass
+class RuleProof:
+    """What was shown with one rule. cases, branches: how many. error: the largest difference of a probability. left_out: cases
+    with too many branches, or for which no time was left."""
+
+    rule: str
+    how: str
+    cases: int = 0
+    branches: int = 0
+    error: float = 0.0
+    left_out: int = 0
+    counterexample: Counterexample | None = None
+
+
+@dataclass
+class Proof:
+    """rules: what was shown, by rule. exact_kinds: the kinds of draw that the drafter declares."""
+
+    key: str
+    kinds: tuple[str, ...]
+    rules: list[RuleProof] = field(default_factory=list)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every rule that claims exactness holds, and at least one was shown."""
+        return bool(self.rules) and not any(one.counterexample for one in self.rules)
+
+
+class _TooMany(Exception):
+    pass
+
+
+def prove(
+    cls: type[Drafter],
+    rules: list[type[Verifier]],
+    tell: Callable[[str], None] = lambda line: None,
+    seconds: float = SECONDS,
+) -> Proof:
+    """Show or refute that the drafter is exact with each of these rules that says so.
+
+    Raises UserError, one sentence, where the drafter cannot be proven: it fails, it loops, it takes its chances from
+    another source than ``self.chance``, or it needs more than a tiny model has.
+    """
+    if cls.loop != "speculative":
+        raise UserError(
+            f"The method {cls.key} takes its steps in the loop {cls.loop}; only steps of the speculative loop are proven here."
+        )
+    until = time.monotonic() + seconds
+    drawn, greedy = cls.kinds(Sampling(1.0)), cls.kinds(Sampling())
+    proof = Proof(cls.key, tuple(sorted(drawn | greedy)))
+    bench = _Bench(cls)
+    bench.check_repeats()
+    claims = [rule for rule in rules if rule.lossless_with(greedy) or rule.lossless_with(drawn)]
+    # a share of the time for each rule that is enumerated
+    enumerated = [one for one in claims if not (one.only_greedy or one.same_text)]
+    shares = {one: (until - time.monotonic()) / max(1, len(enumerated)) for one in enumerated}
+    for rule in claims:
+        tell(f"{cls.key} with {rule.key} …")
+        if rule.only_greedy:
+            found = bench.greedy_texts(rule)
+        elif not rule.lossless_with(drawn):
+            continue
+        elif rule.same_text:
+            found = bench.sampled_texts(rule)
+        else:
+            found = bench.laws(rule, time.monotonic() + shares[rule])
+        proof.rules.append(found)
+    return proof
+
+
+class _Bench:
+    """The drafter on tiny models."""
+
+    def __init__(self, cls: type[Drafter]) -> None:
+        self.cls = cls
+        self._models: dict[tuple[int, int | None], Models] = {}
+        try:
+            self.settings = resolve(cls.key, cls.options, {**small(cls), **cls.trial})
+        except UserError as error:
+            raise UserError(
+                f"The trial options of the method {cls.key} do not fit: {error}"
+            ) from None
+
+    def models(self, vocabulary: int, end: int | None = None) -> Models:
+        """A tiny target and the drafter's parts. Texts are computed once where the drafter uses nothing else of the models."""
+        if (vocabulary, end) not in self._models:
+            target = tiny_target(vocabulary, end_token=end)
+            made = tiny_parts(
+                target, [self.cls], lambda module: language_model(module, None, "tiny", lean=False)
+            )
+            apart = self.cls.uses_target or not set(self.cls.needs.values()) <= {"draft"}
+            self._models[vocabulary, end] = made if apart else remembering(made)
+        return self._models[vocabulary, end]
+
+    def make(self, models: Models) -> Drafter:
+        return self.cls.build(self.settings, models)
+
+    def check_repeats(self) -> None:
+        """The same chances must give the same draft."""
+        models = self.models(4)
+        for sampling in (Sampling(1.0, seed=5), Sampling()):
+            drafts = []
+            for seed in range(3):
+                torch.manual_seed(seed)
+                steps = self._steps(
+                    models,
+                    "rejection" if sampling.temperature else "greedy",
+                    sampling,
+                    PROMPTS[2],
+                    8,
+                )
+                drafts.append([(one.tree.tokens, one.tree.parents, one.output) for one in steps])
+            if any(one != drafts[0] for one in drafts):
+                raise UserError(
+                    f"The method {self.cls.key} cannot be proven: with the same chances it drafts now this, now that. "
+                    "Draw with self.chance, which the run owns, and keep nothing from run to run."
+                )
+
+    def greedy_texts(self, rule: type[Verifier]) -> RuleProof:
+        """At temperature 0, beside plain decoding."""
+        found = RuleProof(rule.key, "the text of plain decoding at temperature 0")
+        return self._texts(found, rule, [Sampling()])
+
+    def sampled_texts(self, rule: type[Verifier]) -> RuleProof:
+        found = RuleProof(rule.key, "the text of plain sampling with the same seed")
+        return self._texts(
+            found,
+            rule,
+            [
+                Sampling(one.temperature, one.top_k, one.top_p, seed)
+                for one in SAMPLINGS
+                for seed in SEEDS
+            ],
+        )
+
+    def _texts(
+        self, found: RuleProof, rule: type[Verifier], samplings: list[Sampling]
+    ) -> RuleProof:
+        for (vocabulary, end), prompt, sampling in itertools.product(
+            ((4, None), (16, None), (4, 0)), PROMPTS, samplings
+        ):
+            models = self.models(vocabulary, end)
+            steps = self._steps(models, rule.key, sampling, prompt, TOKENS, rule)
+            got = [token for step in steps for token in step.output]
+            expected = plain(models, sampling, prompt, TOKENS)
+            found.cases += 1
+            if got != expected:
+                at = next(
+                    (i for i, (a, b) in enumerate(zip(got, expected, strict=False)) if a != b), 0
+                )
+                found.counterexample = Counterexample(
+                    rule.key, sampling, vocabulary, prompt, *_draft_at(steps, at), tuple(expected[:at]),
+                    tuple(expected), tuple(got), texts=True,
+                )  # fmt: skip
+                return found
+        return found
+
+    def _steps(
+        self, models, rule_key, sampling, prompt, count, rule: type[Verifier] | None = None
+    ) -> list:
+        made = rule() if rule is not None else verifier(rule_key)
+        request = TextRequest(self.make(models), made, sampling, prompt, count)
+        return list(run_loop(models.target, request))
+
+    def laws(self, rule: type[Verifier], until: float) -> RuleProof:
+        """The law of a step, from the smallest case to the largest."""
+        found = RuleProof(rule.key, "the law of a step, all branches enumerated")
+        for vocabulary, end, prompt, sampling, before in cases():
+            if time.monotonic() > until:
+                found.left_out += 1
+                continue
+            try:
+                law = self._law(rule, vocabulary, end, prompt, sampling, before, LENGTH, until)
+            except _TooMany:
+                found.left_out += 1
+                continue
+            if law is None:
+                continue
+            found.cases, found.branches = found.cases + 1, found.branches + law.branches
+            found.error = max(found.error, law.error)
+            if law.error > EXACT:
+                for length in range(1, LENGTH + 1):  # the fewest tokens that show it
+                    law = self._law(
+                        rule, vocabulary, end, prompt, sampling, before, length, until + 60
+                    )
+                    if law.error > EXACT:
+                        break
+                found.counterexample = _smallest(rule.key, sampling, vocabulary, law)
+                return found
+        return found
+
+    def _law(
+        self, rule, vocabulary, end, prompt, sampling, before, length, until
+    ) -> StepLaw | None:
+        """None where the text may end before the step."""
+        models, count = self.models(vocabulary, end), 0
+
+        def check() -> None:
+            nonlocal count
+            count += 1
+            if count > MOST_BRANCHES or time.monotonic() > until + 20:
+                raise _TooMany
+
+        try:
+            return step_law(
+                models,
+                lambda: self.make(models),
+                rule(),
+                sampling,
+                prompt,
+                before,
+                length=length,
+                check=check,
+            )
+        except AssertionError:
+            return None
+        except (ValueError, IndexError, RuntimeError, TypeError, AttributeError, KeyError) as error:
+            told = one_line(f"{type(error).__name__}: {error}")
+            raise UserError(
+                f"The method {self.cls.key} cannot be proven with the rule {rule.key}: {told}. A rule tosses one coin, "
+                "case.chance.toss(), for each judgement that has one, and draws with case.chance.draw."
+            ) from error
+
+
+def cases() -> Iterator[tuple[int, int | None, Path, Sampling, int]]:
+    """(vocabulary, end token, prompt, sampling, steps before): the small ones first."""
+    for (vocabulary, end), before in itertools.product(SIZES, (0, 1, 2)):
+        if end is not None and before:
+            continue
+        for prompt, sampling in itertools.product(PROMPTS[: 2 + before], SAMPLINGS):
+            yield vocabulary, end, prompt, sampling, before
+
+
+def small(cls: type[Drafter]) -> dict[str, int]:
+    """Small values for the whole numbers among a drafter's options: lengths and sizes multiply the branches."""
+    found = {}
+    for option in cls.options:
+        if option.type == "int" and isinstance(option.default, int):
+            low = option.minimum if option.minimum is not None else 0
+            found[option.name] = int(
+                min(max(low, 3), option.maximum if option.maximum is not None else 3)
+            )
+    return found
+
+
+def plain(models: Models, sampling: Sampling, prompt: Path, count: int) -> list[int]:
+    """The tokens that the target writes alone: the target's own draw at each position."""
+    chance, text = Chance.of(sampling.seed), list(prompt)
+    while len(text) < len(prompt) + count:
+        logits = models.target.session(len(text)).extend(tuple(text))
+        if sampling.greedy:
+            token = int(logits.argmax())
+        else:
+            token = chance.judging.draw(distribution(logits, sampling), len(text))
+        text.append(token)
+        if token in models.target.end_tokens:
+            break
+    return text[len(prompt) :]
+
+
+def _draft_at(steps: list, place: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tokens and parents of the draft of the step that wrote the token at this place."""
+    written = 0
+    for step in steps:
+        written += len(step.output)
+        if written > place:
+            return tuple(step.tree.tokens), tuple(step.tree.parents)
+    return (), ()
+
+
+def _smallest(rule: str, sampling: Sampling, vocabulary: int, law: StepLaw) -> Counterexample:
+    """The place of the step whose next token is furthest from the target's law."""
+    paths = sorted(
+        {*law.law, *law.truth}, key=lambda path: -abs(law.law.get(path, 0) - law.truth.get(path, 0))
+    )
+    after = paths[0][:-1]
+    expected, got = (_next(each, after, vocabulary) for each in (law.truth, law.law))
+    tree = next(
+        (tree for _, tree, output in law.trees if len(tree) and output[: len(after)] == after),
+        DraftTree(),
+    )
+    return Counterexample(
+        rule, sampling, vocabulary, law.context, tuple(tree.tokens), tuple(tree.parents), after, expected, got
+    )  # fmt: skip
+
+
+def _next(law: dict[Path, float], after: Path, vocabulary: int) -> tuple[float, ...]:
+    """The law of the token behind ``after``, given that the step begins so."""
+    weights = [
+        sum(weight for path, weight in law.items() if path[: len(after) + 1] == (*after, token))
+        for token in range(vocabulary)
+    ]
+    total = sum(weights)
+    return tuple(weight / total if total else 0.0 for weight in weights)

@@ -1,0 +1,22 @@
+"""Methods from a folder outside the repository, for one test."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine import methods, rules
+from engine.finding import OUTSIDE
+from engine.parts import kinds
+
+CACHES = (methods.drafters, methods._found, rules.verifiers, kinds.kinds)
+
+
+@contextmanager
+def outside_methods(folder: Path, monkeypatch) -> Iterator[None]:
+    monkeypatch.setenv(OUTSIDE, str(folder))
+    for cached in CACHES:
+        cached.cache_clear()
+    yield
+    monkeypatch.delenv(OUTSIDE)
+    for cached in CACHES:
+        cached.cache_clear()
