@@ -1,8 +1,17 @@
-"""The page: python app.py, on port 7860 or GRADIO_SERVER_PORT."""
+"""The page: python app.py, on port 7860 or GRADIO_SERVER_PORT. --methods DIR adds methods of one's own."""
 
 import os
+import sys
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported
+
+from app.settings import take_methods
+from engine.errors import UserError
+
+try:
+    take_methods(sys.argv[1:] if __name__ == "__main__" else ())
+except UserError as error:
+    sys.exit(f"error: {error}")
 
 from app.page import build, launch
 from app.shutdown import end

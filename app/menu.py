@@ -27,6 +27,7 @@ FAMILIES = {
     "diffusion": "diffusion",
     "heads": "extra heads",
     "self": "self-speculation",
+    "yours": "Yours",
 }
 """The families of drafters in words, in the order in which they are listed."""
 
@@ -56,7 +57,7 @@ def drafter_menu() -> dict[str, dict]:
         key: {
             "label": f"{cls.title} ({key})",
             "title": cls.title,
-            "family": cls.family,
+            "family": "yours" if cls.yours else cls.family,
             "summary": cls.summary,
             "exact": _word(cls) == "lossless",
             "word": _word(cls),

@@ -2,13 +2,15 @@
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from engine.errors import UserError, unknown
+from engine.finding import OUTSIDE, outside_folders
 from engine.parts.loading import ModelPaths
 from engine.parts.size_limits import Allowed
+from engine.printable import one_line
 from engine.text_file import text_of
 from presets import family
 
@@ -211,6 +213,22 @@ def address() -> tuple[str, int]:
     hosted = "SPACE_ID" in os.environ
     host = os.environ.get("GRADIO_SERVER_NAME") or ("0.0.0.0" if hosted else "127.0.0.1")
     return host, int(os.environ.get("GRADIO_SERVER_PORT") or 7860)
+
+
+def take_methods(arguments: Sequence[str] = ()) -> None:
+    """Methods from outside: the folder of ``--methods DIR``, else of DRAFTSCOPE_METHODS, on a page that only its owner
+    reaches. Elsewhere they are left out, because strangers would run them. Raises UserError for other arguments, and for a
+    name of no folder."""
+    given = list(arguments)
+    if given[:1] == ["--methods"] and len(given) == 2:
+        os.environ[OUTSIDE] = given[1]
+    elif given:
+        raise UserError(
+            f"app.py takes --methods DIR, and nothing else: {one_line(' '.join(given))}."
+        )
+    if address()[0] not in LOOPBACK:
+        os.environ.pop(OUTSIDE, None)
+    outside_folders()
 
 
 def allowed_models(environment: Mapping[str, str] = os.environ) -> Allowed:

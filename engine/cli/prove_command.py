@@ -55,7 +55,10 @@ def _prove(given: argparse.Namespace) -> int:
         }
         terminal.write(json.dumps(told, indent=1) + "\n")
     else:
-        terminal.write("".join(f"{line}\n" for one in proofs for line in lines(one)))
+        told = [line for one in proofs for line in lines(one)]
+        wrong = [each.counterexample for one in proofs for each in one.rules if each.counterexample]
+        told += ["", *_counterexample(wrong[0])] if wrong else []
+        terminal.write("".join(f"{line}\n" for line in told))
     return EXACT if exact else BIASED
 
 
@@ -91,8 +94,6 @@ def lines(proof) -> list[str]:
         if one.left_out:
             cases += f"; {one.left_out} larger cases left out"
         told.append(f"  {'✗' if one.counterexample else '✓'} {one.rule:14} {one.how}: {cases}")
-    for one in wrong[:1]:
-        told += ["", *_counterexample(one.counterexample)]
     return told
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -29,7 +30,7 @@ from engine.parts.opening import language_model
 from engine.printable import one_line
 from engine.proof.enumeration import Path
 from engine.proof.memo import remembering
-from engine.proof.step_law import LENGTH, StepLaw, step_law
+from engine.proof.step_law import LENGTH, CoinsDiffer, Reader, StepLaw, step_law
 from engine.proof.tiny_models import tiny_target
 from engine.proof.tiny_parts import tiny_parts
 from engine.rules import Verifier, verifier
@@ -42,6 +43,10 @@ SECONDS = 100.0
 """After so long no further case is begun."""
 MOST_BRANCHES = 40_000
 """A case with more branches is left out."""
+
+RUNS = 12_000
+DEVIATIONS = 6.0
+"""Standard deviations of a probability, measured in so many runs, that chance may explain; false once in 10^8."""
 
 PROMPTS: tuple[Path, ...] = ((1,), (1, 2), (1, 2, 0, 1, 2), (0, 1, 0, 1, 0, 1))
 SAMPLINGS = (
@@ -151,6 +156,7 @@ class _Bench:
     def __init__(self, cls: type[Drafter]) -> None:
         self.cls = cls
         self._models: dict[tuple[int, int | None], Models] = {}
+        self._sampled_cases = 0
         try:
             self.settings = resolve(cls.key, cls.options, {**small(cls), **cls.trial})
         except UserError as error:
@@ -247,7 +253,7 @@ class _Bench:
                 found.left_out += 1
                 continue
             try:
-                law = self._law(rule, vocabulary, end, prompt, sampling, before, LENGTH, until)
+                law = self._law(rule, vocabulary, end, prompt, sampling, before, until)
             except _TooMany:
                 found.left_out += 1
                 continue
@@ -256,19 +262,13 @@ class _Bench:
             found.cases, found.branches = found.cases + 1, found.branches + law.branches
             found.error = max(found.error, law.error)
             if law.error > EXACT:
-                for length in range(1, LENGTH + 1):  # the fewest tokens that show it
-                    law = self._law(
-                        rule, vocabulary, end, prompt, sampling, before, length, until + 60
-                    )
-                    if law.error > EXACT:
-                        break
+                shorter = map(law.shortened, range(1, LENGTH + 1))
+                law = next(one for one in shorter if one.error > EXACT)
                 found.counterexample = _smallest(rule.key, sampling, vocabulary, law)
                 return found
         return found
 
-    def _law(
-        self, rule, vocabulary, end, prompt, sampling, before, length, until
-    ) -> StepLaw | None:
+    def _law(self, rule, vocabulary, end, prompt, sampling, before, until) -> StepLaw | None:
         """None where the text may end before the step."""
         models, count = self.models(vocabulary, end), 0
 
@@ -286,17 +286,47 @@ class _Bench:
                 sampling,
                 prompt,
                 before,
-                length=length,
                 check=check,
             )
         except AssertionError:
             return None
+        except CoinsDiffer:
+            return self._sampled(rule, models, sampling, prompt, before)
         except (ValueError, IndexError, RuntimeError, TypeError, AttributeError, KeyError) as error:
             told = one_line(f"{type(error).__name__}: {error}")
             raise UserError(
                 f"The method {self.cls.key} cannot be proven with the rule {rule.key}: {told}. A rule tosses one coin, "
                 "case.chance.toss(), for each judgement that has one, and draws with case.chance.draw."
             ) from error
+
+    def _sampled(self, rule, models, sampling, prompt, before) -> StepLaw | None:
+        """The law of a step as far as many runs show it, for a rule whose coins cannot be enumerated because it uses one for
+        several nodes. Differences that chance explains are taken out."""
+        if before or self._sampled_cases >= 2:
+            raise _TooMany
+        self._sampled_cases += 1
+        reader, counts, trees = (
+            Reader(models, sampling, prompt=prompt),
+            Counter(),
+            [],
+        )
+        for seed in range(RUNS):
+            drawn = Sampling(sampling.temperature, sampling.top_k, sampling.top_p, seed)
+            request = TextRequest(self.make(models), rule(), drawn, prompt, LENGTH + 1)
+            step = next(run_loop(models.target, request))
+            counts[tuple(step.output[:LENGTH])] += 1
+            if len(trees) < 50:
+                trees.append((1.0, step.tree, tuple(step.output)))
+        law: dict[Path, float] = {}
+        for output, count in counts.items():
+            for path, weight in reader.law(prompt, output).items():
+                law[path] = law.get(path, 0.0) + count / RUNS * weight
+        truth = reader.law(prompt, ())
+        for path in {*law, *truth}:
+            p, got = truth.get(path, 0.0), law.get(path, 0.0)
+            if abs(got - p) <= DEVIATIONS * (max(p * (1 - p), 1 / RUNS) / RUNS) ** 0.5:
+                law[path] = p
+        return StepLaw(law, truth, prompt, RUNS, trees)
 
 
 def cases() -> Iterator[tuple[int, int | None, Path, Sampling, int]]:

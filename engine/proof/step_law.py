@@ -8,7 +8,7 @@ If every step has the target's law, whatever came before it, so has the run.
 import itertools
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -33,6 +33,10 @@ from engine.rules import Case, Judgement, Verdict, Verifier
 
 LENGTH = 3  # tokens of the law; tokens that a step writes beyond these are not compared
 ROOM = 30
+
+
+class CoinsDiffer(Exception):
+    """The rule did not toss one coin for each judgement that has one, so its branches cannot be weighed."""
 
 
 class Dice:
@@ -88,6 +92,18 @@ class StepLaw:
         paths = {*self.law, *self.truth}
         return max(abs(self.law.get(path, 0.0) - self.truth.get(path, 0.0)) for path in paths)
 
+    def shortened(self, length: int) -> "StepLaw":
+        """The law of the first ``length`` tokens."""
+        law, truth = _shortened(self.law, length), _shortened(self.truth, length)
+        return replace(self, law=law, truth=truth)
+
+
+def _shortened(law: Law, length: int) -> Law:
+    found: Law = {}
+    for path, weight in law.items():
+        found[path[:length]] = found.get(path[:length], 0.0) + weight
+    return found
+
 
 def step_error(*given, **named) -> float:
     """How far the law of the first LENGTH tokens of a step is from the target's; see ``step_law``."""
@@ -127,6 +143,9 @@ def step_law(
         contexts.add(context)
         watch.source = oracle
         step = next(steps)
+        coins = [one for one in judge.verdict.judgements if one.coin is not None]
+        if len(coins) != len(oracle.tossed):
+            raise CoinsDiffer
         oracle.weigh(judge.verdict.judgements)
         trees.append((oracle.weight, step.tree, tuple(step.output)))
         if watch.final_law is None or step.final == "none":

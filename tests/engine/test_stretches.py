@@ -146,7 +146,7 @@ def test_a_graph_that_cannot_be_made_when_a_pass_wants_it_is_done_without(
             raise RuntimeError("no such operation")
         return store.compiled(graph, given, described, *how, **options)
 
-    for place in ("stretches", "model"):
+    for place in ("stretches", "compiled_model"):
         monkeypatch.setattr(f"engine.fast.cpu.{place}.compiled", refuses)
     model.prepare_stretches([1], 2)
     session, plain = model.session(64), LanguageModel(model.model, None, "plain").session(64)

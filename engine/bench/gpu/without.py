@@ -154,7 +154,7 @@ TWINS = (
     "fast/gpu/choice.py", "fast/gpu/shape.py",
 )  # fmt: skip
 VERDICTS = (
-    "fast/gpu/verdict.py", "fast/gpu/judge.py", "fast/gpu/question.py", "fast/gpu/text.py", "fast/kernels/verify_tree.py",
+    "fast/gpu/verdict.py", "fast/gpu/judge.py", "fast/gpu/question.py", "fast/gpu/device_text.py", "fast/kernels/verify_tree.py",
     "fast/kernels/flat_tree.py", "fast/kernels/judging.py",
 )  # fmt: skip
 GRAPHS = ("fast/gpu/capture.py", "fast/gpu/host_free.py")
@@ -194,7 +194,7 @@ PIECES = (
     Piece(
         "buffers",
         "passes through the module on a growing cache; no graphs, verdicts or twins",
-        ("gpu/*.py",),
+        ("fast/gpu/*.py",),
         _without_buffers,
     ),
     Piece(

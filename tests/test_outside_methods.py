@@ -1,0 +1,236 @@
+"""Methods from a folder outside the repository: what they may do wrong, one sentence each, and proofs of planted mistakes."""
+
+import re
+
+import pytest
+
+from app import settings
+from engine.__main__ import main
+from engine.errors import UserError
+from engine.finding import OUTSIDE
+from engine.methods import drafters, guarded, unusable
+from engine.run import RunRequest, open_run
+from presets import family
+from tests.grids import some
+from tests.outside import outside_methods
+
+DRAFTER = """
+import torch
+from engine.core.drafter import Drafter
+from engine.core.tree import ROOT, DraftTree
+
+
+class Mine(Drafter):
+    key = "KEY"
+    title = "Mine"
+    family = "chain"
+    summary = "Draws."
+    trial = {}
+
+    @classmethod
+    def build(cls, settings, models):
+        made = cls(settings)
+        made.weights = torch.arange(1.0, models.target.vocab_size + 1)
+        return made
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"iid"})
+
+    def law(self, token):
+        q = self.weights.roll(token)
+        return q / q.sum()
+
+    def propose(self, context, max_depth):
+        tree, parent, token = DraftTree(), ROOT, context[-1]
+        for place in range(min(2, max_depth)):
+            q = self.law(token)
+            BODY
+        return tree
+"""
+RIGHT = """token = self.chance.draw(q)
+            parent = tree.draw(parent, token, "iid", q, "mine")"""
+RULE = """
+import torch
+from engine.core.rule import Judgement, Verdict, Verifier, statuses
+from engine.core.tree import ROOT
+
+
+class Own(Verifier):
+    key = "own_rule"
+    summary = "judges a chain"
+    exact_kinds = frozenset({"iid"})
+
+    def judge(self, case):
+        tree, at, kept, told, coin = case.tree, ROOT, [], [], None
+        while children := tree.children(at):
+            p, node = case.p[at + 1], children[0]
+            token, q = tree.tokens[node], tree.laws[tree.draws[at][0].law]
+            accept = ACCEPT
+            coin = COIN
+            told.append(Judgement(node, "own", float(p[token]), float(q[token]), accept, coin))
+            if coin >= accept:
+                rest = RESIDUAL
+                final = case.chance.draw(rest / rest.sum(), case.position + len(kept))
+                return Verdict(kept, statuses(len(tree), kept, told), told, final, "recovered", [ROOT, *kept])
+            kept.append(node)
+            at = node
+        last = BONUS
+        final = case.chance.draw(last, case.position + len(kept))
+        return Verdict(kept, statuses(len(tree), kept, told), told, final, "bonus", [ROOT, *kept])
+"""
+HONEST = {
+    "ACCEPT": "float((p[token] / q[token]).clamp(max=1))",
+    "COIN": "case.chance.toss()",
+    "RESIDUAL": "(p - q).clamp(min=0)",
+    "BONUS": "case.p[at + 1]",
+}
+
+
+def written(folder, key="mine", body=RIGHT, rule=None):
+    place = folder / key
+    place.mkdir()
+    (place / "drafter.py").write_text(DRAFTER.replace("KEY", key).replace("BODY", body), "utf-8")
+    if rule is not None:
+        text = RULE
+        for name, code in (HONEST | rule).items():
+            text = text.replace(name, code)
+        (place / "rule.py").write_text(text, "utf-8")
+    return place
+
+
+def proven(place, capsys) -> tuple[int, str]:
+    code = main(["prove", str(place), "--seconds", "4"])
+    return code, capsys.readouterr().out
+
+
+def test_honest_ones_are_exact(tmp_path, capsys):
+    code, told = proven(written(tmp_path, rule={}), capsys)
+    assert code == 0 and "own_rule" in told
+
+
+DISHONEST_DRAFTERS = {
+    "a drawn token is dropped": """token = self.chance.draw(q)
+            if q[token] < 0.3: break
+            parent = tree.draw(parent, token, "iid", q, "mine")""",
+    "another temperature in q": """token = self.chance.draw(q.sqrt())
+            parent = tree.draw(parent, token, "iid", q, "mine")""",
+    "siblings as if independent": """left = q.clone()
+            for _ in range(2):
+                token = self.chance.draw(left / left.sum())
+                left[token] = 0
+                tree.draw(ROOT, token, "iid", q, "mine")
+            break""",
+    "the law of another place": """token = self.chance.draw(q)
+            parent = tree.draw(parent, token, "iid", self.law(context[-1]), "mine")""",
+    "the better of two draws": """token = max(self.chance.draw(q), self.chance.draw(q))
+            parent = tree.draw(parent, token, "iid", q, "mine")""",
+    "the likeliest token as if drawn": """token = int(q.argmax())
+            parent = tree.draw(parent, token, "iid", q, "mine")""",
+}
+DISHONEST_RULES = {
+    "a residual with too much in it": {"RESIDUAL": "(p - q).clamp(min=0) + 0.01"},
+    "the residual is p": {"RESIDUAL": "p"},
+    "a bonus from the draft": {"BONUS": "q if tree.tokens else case.p[at + 1]"},
+    "the quotient upside down": {
+        "ACCEPT": "float((q[token] / p[token].clamp(min=1e-9)).clamp(max=1))"
+    },
+    "one coin for all nodes": {"COIN": "coin or case.chance.toss()"},
+}
+
+
+@pytest.mark.parametrize("mistake", DISHONEST_DRAFTERS)
+def test_a_dishonest_drafter_is_found(mistake, tmp_path, capsys):
+    code, told = proven(written(tmp_path, body=DISHONEST_DRAFTERS[mistake]), capsys)
+    assert code == 1 and "biased with rejection" in told and counterexample(told)
+
+
+@pytest.mark.parametrize("mistake", some(DISHONEST_RULES, lambda one: "one coin" not in one))
+def test_a_dishonest_rule_is_found(mistake, tmp_path, capsys):
+    code, told = proven(written(tmp_path, rule=DISHONEST_RULES[mistake]), capsys)
+    assert code == 1 and "mine: biased with own_rule" in told and counterexample(told)
+
+
+def counterexample(told: str) -> bool:
+    """Whether the two laws of the next token are there, each adding up to 1, and differ."""
+    rows = [
+        [
+            float(number)
+            for number in re.search(rf"^  {name} +([\d. ]+)$", told, re.MULTILINE)[1].split()
+        ]
+        for name in ("expected", "got")
+    ]
+    return all(abs(sum(row) - 1) < 1e-3 for row in rows) and rows[0] != rows[1]
+
+
+NEVER = "while True: pass"
+UNUSABLE = {
+    "token": ('tree.draw(parent, 10**6, "one_hot", None, "mine")', "does not have"),
+    "fails": ("1 / 0", "ZeroDivisionError"),
+    "loops": (NEVER, "took more than"),
+    "own_draws": (
+        RIGHT.replace("self.chance.draw(q)", "int(torch.multinomial(q, 1))"),
+        "self.chance",
+    ),
+}
+
+
+@pytest.mark.parametrize("key", UNUSABLE)
+def test_one_sentence_says_why_it_cannot_be_proven(key, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(guarded, "PATIENCE", 1.0)
+    body, words = UNUSABLE[key]
+    assert main(["prove", str(written(tmp_path, key, body))]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(f"error: The method {key} ") and words in told
+
+
+@pytest.fixture
+def bad_folders(tmp_path, monkeypatch):
+    """Good ones beside folders that cannot be used."""
+    written(tmp_path, "good_one")
+    written(tmp_path, "taken").joinpath("drafter.py").write_text(
+        DRAFTER.replace("KEY", "chain").replace("BODY", RIGHT)
+    )
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "raises").mkdir()
+    (tmp_path / "raises" / "drafter.py").write_text("raise SystemExit('\\x1b[31mbye')")
+    written(tmp_path, "endless", NEVER)
+    with outside_methods(tmp_path, monkeypatch):
+        yield tmp_path
+
+
+def test_bad_folders_are_left_out_with_a_sentence_each(bad_folders, capsys):
+    assert (
+        "good_one" in drafters() and drafters()["good_one"].yours and not drafters()["chain"].yours
+    )
+    assert set(unusable()) == {"taken", "empty", "raises"}
+    assert "has no drafter.py" in unusable()["empty"]
+    assert "which another method has already" in unusable()["taken"]
+    assert "SystemExit" in unusable()["raises"] and "\x1b" not in unusable()["raises"]
+    assert main(["list"]) == 0
+    out, err = capsys.readouterr()
+    assert "good_one" in out and err.count("left out: ") == 3
+
+
+def test_one_of_ones_own_runs_and_an_endless_one_is_stopped(bad_folders, monkeypatch):
+    def text(key: str) -> str:
+        run = open_run(RunRequest("Once upon a time", family(), drafter=key, max_new_tokens=12))
+        list(run.steps())
+        return run.summary()
+
+    assert '"stop":"length"' in text("good_one").replace(" ", "")
+    monkeypatch.setattr(guarded, "PATIENCE", 0.5)
+    with pytest.raises(UserError, match="The method endless took more than"):
+        text("endless")
+
+
+def test_strangers_get_none_of_them(tmp_path, monkeypatch):
+    monkeypatch.setenv(OUTSIDE, str(tmp_path))
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "0.0.0.0")
+    settings.take_methods()
+    assert OUTSIDE not in settings.os.environ
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
+    settings.take_methods(["--methods", str(tmp_path)])
+    assert settings.os.environ[OUTSIDE] == str(tmp_path)
+    with pytest.raises(UserError, match="names no folder"):
+        settings.take_methods(["--methods", str(tmp_path / "nowhere")])
