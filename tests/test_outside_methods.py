@@ -4,11 +4,15 @@ import re
 
 import pytest
 
-from app import settings
+from app import menu, settings
 from engine.__main__ import main
+from engine.core.rule import Verifier
 from engine.errors import UserError
-from engine.finding import OUTSIDE
-from engine.methods import drafters, guarded, unusable
+from engine.finding import OUTSIDE, classes, outside_module
+from engine.methods import drafters, guarded, own_drafters, unusable
+from engine.methods.guarded import outside_drafter
+from engine.proof.proving import prove
+from engine.rules import verifiers
 from engine.run import RunRequest, open_run
 from presets import family
 from tests.grids import some
@@ -99,14 +103,34 @@ def written(folder, key="mine", body=RIGHT, rule=None):
     return place
 
 
-def proven(place, capsys) -> tuple[int, str]:
-    code = main(["prove", str(place), "--seconds", "4"])
-    return code, capsys.readouterr().out
+def proven(place, *rules):
+    """The drafter of this folder with these rules, or with the folder's own; ``rejection`` where it has none."""
+    own = [cls for cls in classes(outside_module(place, "rule"), Verifier)] if not rules else []
+    return prove(
+        outside_drafter(place, own_drafters()), [*own, *(verifiers()[key] for key in rules)]
+    )
 
 
 def test_honest_ones_are_exact(tmp_path, capsys):
-    code, told = proven(written(tmp_path, rule={}), capsys)
-    assert code == 0 and "own_rule" in told
+    place = written(tmp_path, rule={})
+    assert main(["prove", str(place), "--seconds", "30"]) == 0
+    told = capsys.readouterr().out
+    assert "mine: exact with these rules" in told and "✓ own_rule" in told and "✓ rejection" in told
+
+
+def test_the_command_line_shows_a_counterexample(tmp_path, capsys):
+    place = written(tmp_path, body=DISHONEST_DRAFTERS["a drawn token is dropped"])
+    assert main(["prove", str(place), "--seconds", "2"]) == 1
+    told = capsys.readouterr().out
+    rows = [
+        [
+            float(number)
+            for number in re.search(rf"^  {name} +([\d. ]+)$", told, re.MULTILINE)[1].split()
+        ]
+        for name in ("expected", "got")
+    ]
+    assert "mine: biased with rejection" in told and "text so far" in told
+    assert all(abs(sum(row) - 1) < 1e-3 for row in rows) and rows[0] != rows[1]
 
 
 DISHONEST_DRAFTERS = {
@@ -140,27 +164,22 @@ DISHONEST_RULES = {
 
 
 @pytest.mark.parametrize("mistake", DISHONEST_DRAFTERS)
-def test_a_dishonest_drafter_is_found(mistake, tmp_path, capsys):
-    code, told = proven(written(tmp_path, body=DISHONEST_DRAFTERS[mistake]), capsys)
-    assert code == 1 and "biased with rejection" in told and counterexample(told)
+def test_a_dishonest_drafter_is_found(mistake, tmp_path):
+    assert_refuted(proven(written(tmp_path, body=DISHONEST_DRAFTERS[mistake]), "rejection"))
 
 
 @pytest.mark.parametrize("mistake", some(DISHONEST_RULES, lambda one: "one coin" not in one))
-def test_a_dishonest_rule_is_found(mistake, tmp_path, capsys):
-    code, told = proven(written(tmp_path, rule=DISHONEST_RULES[mistake]), capsys)
-    assert code == 1 and "mine: biased with own_rule" in told and counterexample(told)
+def test_a_dishonest_rule_is_found(mistake, tmp_path):
+    assert_refuted(proven(written(tmp_path, rule=DISHONEST_RULES[mistake])))
 
 
-def counterexample(told: str) -> bool:
-    """Whether the two laws of the next token are there, each adding up to 1, and differ."""
-    rows = [
-        [
-            float(number)
-            for number in re.search(rf"^  {name} +([\d. ]+)$", told, re.MULTILINE)[1].split()
-        ]
-        for name in ("expected", "got")
-    ]
-    return all(abs(sum(row) - 1) < 1e-3 for row in rows) and rows[0] != rows[1]
+def assert_refuted(proof) -> None:
+    """The counterexample has two laws of the next token, which differ."""
+    (shown,) = proof.rules
+    found = shown.counterexample
+    assert not proof.exact and found.context and found.tokens
+    assert sum(found.expected) == pytest.approx(1) and sum(found.got) == pytest.approx(1)
+    assert max(abs(a - b) for a, b in zip(found.expected, found.got, strict=True)) > 1e-3
 
 
 NEVER = "while True: pass"
@@ -222,6 +241,12 @@ def test_one_of_ones_own_runs_and_an_endless_one_is_stopped(bad_folders, monkeyp
     monkeypatch.setattr(guarded, "PATIENCE", 0.5)
     with pytest.raises(UserError, match="The method endless took more than"):
         text("endless")
+
+
+def test_the_picker_lists_ones_own_under_yours(bad_folders):
+    found = menu.drafter_menu()
+    assert menu.FAMILIES[found["good_one"]["family"]] == "Yours"
+    assert found["chain"]["family"] == "chain" and found["good_one"]["exact"]
 
 
 def test_strangers_get_none_of_them(tmp_path, monkeypatch):

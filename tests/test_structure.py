@@ -1,6 +1,7 @@
 """The packages of the project: which may import which, and words that the core must not know."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -261,3 +262,12 @@ def is_minus_one(value: ast.AST | None) -> bool:
 )  # fmt: skip
 def test_such_a_word_would_be_seen(line):
     assert device_words(ast.parse(line))
+
+
+def test_the_files_to_read_first_are_short():
+    """docs/reading-order.md promises twenty minutes."""
+    text = (ROOT / "docs" / "reading-order.md").read_text("utf-8").partition("Then, as you need")[0]
+    named = re.findall(r"`(engine/[\w/]+\.py)`", text)
+    assert len(named) == 6
+    for name in named:
+        assert len((ROOT / name).read_text("utf-8").splitlines()) <= 150, name
