@@ -2,10 +2,12 @@
 
 A run that has taken its share while others stand in line gives its place to the first of them and goes to the end of
 the line, so that a long run never holds up a short one. All steps are taken on one thread, so torch keeps one team of
-threads, not one per visitor. There, the addresses of visitors take turns, however many runs each has.
+threads, not one per visitor. There, the address that had the least of the thread's time lately goes first, however many
+runs it has: whoever keeps the engine busy waits for those who come now and then, and not they for him.
 """
 
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +20,32 @@ from engine.errors import UserError
 
 T = TypeVar("T")
 
+HALF = 10.0
+"""Seconds after which time on the engine's thread counts half."""
+LEAST = 0.001
+"""Seconds; less than that is forgotten."""
+
+
+class RecentUse:
+    """Who had how much of something lately, in seconds that fade."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._had: dict[Hashable, tuple[float, float]] = {}
+        """Seconds, and when they were counted."""
+
+    def __len__(self) -> int:
+        return len(self._had)
+
+    def of(self, who: Hashable) -> float:
+        seconds, when = self._had.get(who, (0.0, 0.0))
+        return seconds * 0.5 ** ((self._now() - when) / HALF)
+
+    def add(self, who: Hashable, seconds: float) -> None:
+        self._had[who] = self.of(who) + seconds, self._now()
+        if len(self._had) > 256:
+            self._had = {one: had for one, had in self._had.items() if self.of(one) > LEAST}
+
 
 class Turns:
     """The runs that take turns, and the line behind them."""
@@ -28,8 +56,8 @@ class Turns:
         self._line: OrderedDict[Turn, None] = OrderedDict()
         self._opening: Counter[str] = Counter()
         self._steps: OrderedDict[Hashable, deque[tuple[Callable, Future]]] = OrderedDict()
-        """By client, the steps that are wanted now; the client whose turn is next comes first."""
-        self._last: Hashable = None
+        """By client, the steps that are wanted now, in the order in which the clients came."""
+        self._use = RecentUse()
         self._changed = threading.Condition()
         self._engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
@@ -77,7 +105,7 @@ class Turns:
                 self._changed.notify_all()
 
     def _stepped(self, whose: Hashable, work: Callable[[], T]) -> T:
-        """The result of the work, done on the engine's thread when it is due: one step of each client in turn."""
+        """The result of the work, done on the engine's thread when it is due."""
         future: Future[T] = Future()
         with self._changed:
             self._steps.setdefault(whose, deque()).append((work, future))
@@ -86,17 +114,22 @@ class Turns:
 
     def _take_step(self) -> None:
         with self._changed:
-            # whoever had the last step comes after those who came while it was taken
-            whose = next((one for one in self._steps if one != self._last), self._last)
+            whose = min(self._steps, key=self._use.of)
             steps = self._steps.pop(whose)
             work, future = steps.popleft()
             if steps:
                 self._steps[whose] = steps
-            self._last = whose
+        began = time.monotonic()
         try:
-            future.set_result(work())
+            result, failure = work(), None
         except BaseException as error:  # noqa: BLE001 - it is raised where the step was asked for
-            future.set_exception(error)
+            result, failure = None, error
+        with self._changed:
+            self._use.add(whose, time.monotonic() - began)
+        if failure is None:
+            future.set_result(result)
+        else:
+            future.set_exception(failure)
 
     def counts(self) -> tuple[int, int]:
         """How many runs take turns, and how many stand in line."""

@@ -20,7 +20,7 @@ ENGINE = ("engine", "presets/models")
 NOTEBOOKS = ("tests/test_notebook.py", "tests/test_lesson_notebook.py")
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "kernels": (("tests/kernels",), ("engine/fast/kernels", "engine/fast/gpu", "tests/kernels")),
-    "training": (("tests/training",), ("engine/training", "engine/parts", "tests/training")),
+    "training": (("tests/training",), ("engine/training", "engine/parts", "engine/methods", "tests/training")),
     "engine": (
         ("tests/engine", "tests/drafters", "tests/verifiers", "tests/bench"),
         (*ENGINE, "tests/engine", "tests/drafters", "tests/verifiers", "tests/bench"),

@@ -12,7 +12,7 @@ import pytest
 from app.made import made
 from app.seats import Seat, Seats
 from app.settings import LIMITS, limits
-from app.turns import Turns
+from app.turns import HALF, RecentUse, Turns
 from app.visitors import VISITORS
 from engine.chat.wanted import WANTED, check_wanted
 from engine.errors import UserError
@@ -109,6 +109,46 @@ def test_addresses_take_turns_however_many_runs_each_has():
     assert len(taken) == 240 and end < 150, (
         "a step for each of the others', not for each of their runs"
     )
+
+
+def test_whoever_had_the_engine_least_goes_first():
+    turns, order, held, began = Turns(few()), [], threading.Event(), threading.Event()
+
+    def step(name: str, work=None) -> threading.Thread:
+        turn = turns.enter(name)
+        thread = threading.Thread(target=turn.step, args=[work or (lambda: order.append(name))])
+        thread.start()
+        return thread
+
+    def hold() -> None:
+        began.set()
+        held.wait(PATIENCE)
+
+    turns.enter("busy").step(lambda: time.sleep(0.2))
+    turns.enter("sometimes").step(lambda: time.sleep(0.05))
+    threads = [step("first", hold)]
+    began.wait(PATIENCE)
+    for place, name in enumerate(["busy", "sometimes", "guest"]):
+        threads.append(step(name))
+        while len(turns._steps) <= place:
+            time.sleep(0.001)
+    held.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert order == ["guest", "sometimes", "busy"]
+
+
+def test_use_fades():
+    now = 0.0
+    use = RecentUse(lambda: now)
+    use.add("one", 4.0)
+    now = HALF
+    use.add("other", 1.0)
+    assert use.of("one") == pytest.approx(2.0) and use.of("other") == 1.0 and use.of("nobody") == 0
+    now = 100 * HALF
+    for number in range(300):
+        use.add(number, 1.0)
+    assert len(use) == 300, "the first two are forgotten"
 
 
 def test_one_is_told_ones_place_and_the_next_is_refused():
