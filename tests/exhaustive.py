@@ -20,9 +20,18 @@ ENGINE = ("engine", "presets/models")
 NOTEBOOKS = ("tests/test_notebook.py", "tests/test_lesson_notebook.py")
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "kernels": (("tests/kernels",), ("engine/fast/kernels", "engine/fast/gpu", "tests/kernels")),
-    "training": (("tests/training",), ("engine/training", "engine/parts", "engine/methods", "tests/training")),
+    "training": (
+        ("tests/training",),
+        ("engine/training", "engine/parts", "engine/methods", "tests/training"),
+    ),
     "engine": (
-        ("tests/engine", "tests/drafters", "tests/verifiers", "tests/bench"),
+        (
+            "tests/engine",
+            "tests/drafters",
+            "tests/verifiers",
+            "tests/bench",
+            "tests/test_outside_methods.py",
+        ),
         (*ENGINE, "tests/engine", "tests/drafters", "tests/verifiers", "tests/bench"),
     ),
     "page": (

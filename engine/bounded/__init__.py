@@ -1,0 +1,1 @@
+"""Code of strangers' checkpoints, tokenizers for one, in a process of its own with bounds on time and memory."""

@@ -1,0 +1,1 @@
+"""Conversations, and constraints on what is written: JSON schemas and grammars."""

@@ -1,0 +1,1 @@
+"""Passes with little overhead. Knows models and trees, and no method."""

@@ -1,1 +1,1 @@
-"""Trained things attached to a target: draft models, heads, denoisers; one kind per file."""
+"""Checkpoints, of targets and of what is trained for them: found, checked, opened once a process."""
