@@ -1,5 +1,6 @@
 """The whole page, and how it is served."""
 
+import logging
 import os
 
 import gradio as gr
@@ -30,7 +31,9 @@ from app.settings import LIMITS, MCP, address
 from app.shares import Shares
 from app.visitors import VISITORS, proxies
 from app.watch import Watch
+from engine.methods import unusable
 
+log = logging.getLogger("draftscope")
 KEPT = (live.seats, live.memories, own)
 """What the server keeps for visitors."""
 
@@ -92,6 +95,8 @@ def launch(page: gr.Blocks, **settings) -> None:
     head = assets.head(offer())
     logs.configure()
     os.environ["FORWARDED_ALLOW_IPS"] = proxies()  # read by uvicorn
+    for sentence in unusable().values():
+        log.warning(sentence)
     connections.use()
     service.measure()
     sweep_forever(*KEPT)

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from engine.bounded.time_limit import within
 from engine.errors import UserError
 from engine.printable import one_line
 
@@ -99,12 +100,8 @@ def outside_module(folder: Path, file: str) -> ModuleType:
         )
     if not (folder / f"{file}.py").is_file():
         raise UserError(f"The method {one_line(folder.name)} has no {file}.py.")
-    try:
-        return importlib.import_module(f"{package}.{folder.name}.{file}")
-    except BaseException as error:  # the user's own code may raise anything, SystemExit too
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        told = one_line(f"{type(error).__name__}: {error}")
-        raise UserError(
-            f"{file}.py of the method {folder.name} cannot be imported: {told}."
-        ) from error
+    return within(
+        folder.name,
+        f"the import of its {file}.py",
+        lambda: importlib.import_module(f"{package}.{folder.name}.{file}"),
+    )

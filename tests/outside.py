@@ -8,7 +8,7 @@ from engine import methods, rules
 from engine.finding import OUTSIDE
 from engine.parts import kinds
 
-CACHES = (methods.drafters, methods._found, rules.verifiers, kinds.kinds)
+CACHES = (methods.drafters, methods._found, rules._found, kinds._found)
 
 
 @contextmanager

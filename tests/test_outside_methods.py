@@ -6,13 +6,14 @@ import pytest
 
 from app import menu, settings
 from engine.__main__ import main
-from engine.core.rule import Verifier
+from engine.bounded import time_limit
 from engine.errors import UserError
-from engine.finding import OUTSIDE, classes, outside_module
-from engine.methods import drafters, guarded, own_drafters, unusable
+from engine.finding import OUTSIDE
+from engine.methods import drafter, drafters, own_drafters, unusable
 from engine.methods.guarded import outside_drafter
+from engine.parts.kinds import kind_of
 from engine.proof.proving import prove
-from engine.rules import verifiers
+from engine.rules import outside_rules, own_rules, verifiers
 from engine.run import RunRequest, open_run
 from presets import family
 from tests.grids import some
@@ -27,9 +28,9 @@ from engine.core.tree import ROOT, DraftTree
 class Mine(Drafter):
     key = "KEY"
     title = "Mine"
-    family = "chain"
     summary = "Draws."
     trial = {}
+    family = "chain"
 
     @classmethod
     def build(cls, settings, models):
@@ -105,7 +106,7 @@ def written(folder, key="mine", body=RIGHT, rule=None):
 
 def proven(place, *rules):
     """The drafter of this folder with these rules, or with the folder's own; ``rejection`` where it has none."""
-    own = [cls for cls in classes(outside_module(place, "rule"), Verifier)] if not rules else []
+    own = outside_rules(place, own_rules()) if not rules else []
     rules = [*own, *(verifiers()[key] for key in rules)]
     return prove(outside_drafter(place, own_drafters()), rules, seconds=10)
 
@@ -181,6 +182,22 @@ def assert_refuted(proof) -> None:
 
 NEVER = "while True: pass"
 UNUSABLE = {
+    "leaves": ("raise SystemExit(0)", "SystemExit"),
+    "swallows": (
+        """
+            try:
+                while True: pass
+            except BaseException: pass""",
+        "took more than",
+    ),
+    "stubborn": (
+        """
+            while True:
+                try:
+                    while True: pass
+                except RuntimeError: pass""",
+        "took more than",
+    ),
     "token": ('tree.draw(parent, 10**6, "one_hot", None, "mine")', "does not have"),
     "fails": ("1 / 0", "ZeroDivisionError"),
     "loops": (NEVER, "took more than"),
@@ -193,11 +210,22 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("key", UNUSABLE)
 def test_one_sentence_says_why_it_cannot_be_proven(key, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(guarded, "PATIENCE", 1.0)
+    monkeypatch.setattr(time_limit, "PATIENCE", 1.0)
     body, words = UNUSABLE[key]
     assert main(["prove", str(written(tmp_path, key, body))]) == 2
     told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith(f"error: The method {key} ") and words in told
+    assert told.startswith(f"error: The method {key} ") and words in told, told
+
+
+WRONG_WORDS = {
+    "strange_part": 'needs = {"thing": "thing"}',
+    "strange_rule": 'default_verifier = "rejecton"',
+    "strange_option": 'options = ("length",)',
+    "strange_trial": 'trial = {"size": 3}',
+    "strange_loop": 'loop = "round"',
+    "no_words": 'summary = ""; title = 3',
+}
+"""Declarations that the page and the lists could not read, each in place of a line that could."""
 
 
 @pytest.fixture
@@ -211,6 +239,18 @@ def bad_folders(tmp_path, monkeypatch):
     (tmp_path / "raises").mkdir()
     (tmp_path / "raises" / "drafter.py").write_text("raise SystemExit('\\x1b[31mbye')")
     written(tmp_path, "endless", NEVER)
+    (tmp_path / "chain").mkdir()  # empty, and must not take the place of the engine's own
+    honest = DRAFTER.replace("BODY", RIGHT)
+    for name, line in WRONG_WORDS.items():
+        text = honest.replace("KEY", name).replace(
+            'family = "chain"', f'family = "chain"\n    {line}'
+        )
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "drafter.py").write_text(text, "utf-8")
+    written(tmp_path, "no_kind").joinpath("part.py").write_text("x = 1")
+    written(tmp_path, "no_summary", rule={}).joinpath("rule.py").write_text(
+        RULE.replace('"judges a chain"', '""')
+    )
     with outside_methods(tmp_path, monkeypatch):
         yield tmp_path
 
@@ -219,13 +259,16 @@ def test_bad_folders_are_left_out_with_a_sentence_each(bad_folders, capsys):
     assert (
         "good_one" in drafters() and drafters()["good_one"].yours and not drafters()["chain"].yours
     )
-    assert set(unusable()) == {"taken", "empty", "raises"}
+    bad = {"taken", "empty", "raises", "chain", "no_kind", "no_summary", *WRONG_WORDS}
+    assert set(unusable()) == bad
+    assert drafter("chain") is drafters()["chain"] and not drafter("chain").yours
+    assert kind_of("draft") and "own_rule" not in verifiers()
     assert "has no drafter.py" in unusable()["empty"]
     assert "which another method has already" in unusable()["taken"]
     assert "SystemExit" in unusable()["raises"] and "\x1b" not in unusable()["raises"]
     assert main(["list"]) == 0
     out, err = capsys.readouterr()
-    assert "good_one" in out and err.count("left out: ") == 3
+    assert "good_one" in out and err.count("left out: ") == len(bad)
 
 
 def test_one_of_ones_own_runs_and_an_endless_one_is_stopped(bad_folders, monkeypatch):
@@ -235,7 +278,7 @@ def test_one_of_ones_own_runs_and_an_endless_one_is_stopped(bad_folders, monkeyp
         return run.summary()
 
     assert '"stop":"length"' in text("good_one").replace(" ", "")
-    monkeypatch.setattr(guarded, "PATIENCE", 0.5)
+    monkeypatch.setattr(time_limit, "PATIENCE", 0.5)
     with pytest.raises(UserError, match="The method endless took more than"):
         text("endless")
 

@@ -23,7 +23,7 @@ TOP = ["run", "loops", "catalogue", "__main__"]
 """Modules in the root that stand on the rooms."""
 FLOORS = {
     "core": "",
-    "rules": "core",
+    "rules": "core bounded",
     "model": "core",
     "bounded": "",
     "chat": "core model bounded",
@@ -33,7 +33,7 @@ FLOORS = {
     "fast.gpu": "core model batch fast.kernels",
     "parts": "core model bounded fast.cpu fast.gpu",
     "methods.shared": "core rules model fast.cpu fast.gpu fast.kernels parts",
-    "methods": "core rules model fast.cpu fast.gpu parts methods.shared",
+    "methods": "core rules model bounded fast.cpu fast.gpu parts methods.shared",
     "sizes": "core rules model parts loops",
     "trace": "core rules model",
     "continuous": "core",

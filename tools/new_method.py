@@ -49,7 +49,12 @@ watch = "A repeated token is kept, others are not."
 
 def write(key: str, place: Path) -> Path:
     """The new folder. Raises UserError, one sentence, for a key that cannot be used."""
-    if not key.isidentifier() or keyword.iskeyword(key) or key != key.lower():
+    if (
+        not key.isidentifier()
+        or key.startswith("_")
+        or keyword.iskeyword(key)
+        or key != key.lower()
+    ):
         raise UserError(
             f"A key is a name in small letters, digits and underscores, not {one_line(key)!r}."
         )
@@ -65,7 +70,7 @@ def write(key: str, place: Path) -> Path:
     folder.mkdir(parents=True)
     for name, text in (("drafter.py", DRAFTER), ("card.toml", CARD)):
         (folder / name).write_text(text.format(**fields), "utf-8")
-    if place == HERE:
+    if place.resolve() == HERE.resolve():
         (folder / "__init__.py").write_text("", "utf-8")
     return folder
 

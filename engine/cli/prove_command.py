@@ -26,6 +26,18 @@ def declare(prove: argparse.ArgumentParser) -> None:
 
 def _prove(given: argparse.Namespace) -> int:
     """Exit code 0: exact; 1: biased; 2, by UserError: it cannot be used or proven."""
+    try:
+        return _proven(given)
+    except (UserError, terminal.ReaderGone):
+        raise
+    except Exception as error:  # a stranger's code may raise anything, and must not seem biased
+        told = terminal.one_line(f"{type(error).__name__}: {error}")
+        raise UserError(
+            f"The method {terminal.one_line(given.method)} cannot be proven: {told}."
+        ) from error
+
+
+def _proven(given: argparse.Namespace) -> int:
     from engine.methods import drafter, drafters
     from engine.proof.proving import prove
     from engine.rules import verifiers
@@ -64,15 +76,16 @@ def _prove(given: argparse.Namespace) -> int:
 
 def _outside(folder: Path):
     """The drafter and the rules of a folder. Raises UserError."""
-    from engine.finding import classes, outside_module
     from engine.methods import own_drafters
     from engine.methods.guarded import outside_drafter
-    from engine.rules import Verifier
+    from engine.parts.kinds import add_kind
+    from engine.rules import outside_rules, own_rules
 
-    cls = outside_drafter(folder.resolve(), own_drafters())
-    with_rule = (folder / "rule.py").is_file()
-    rules = classes(outside_module(folder.resolve(), "rule"), Verifier) if with_rule else []
-    return cls, rules
+    folder = folder.resolve()
+    if (folder / "part.py").is_file():
+        add_kind(folder)
+    rules = outside_rules(folder, own_rules()) if (folder / "rule.py").is_file() else []
+    return outside_drafter(folder, own_drafters()), rules
 
 
 def lines(proof) -> list[str]:

@@ -6,6 +6,8 @@ from engine.core.drafter import Drafter
 from engine.errors import LISTED, UserError, unknown
 from engine.finding import classes, modules, outside_folders
 from engine.methods.guarded import outside_drafter
+from engine.parts.kinds import unusable_kinds
+from engine.rules import unusable_rules
 
 __all__ = ["Drafter", "drafter", "drafters", "own_drafters", "unusable"]
 
@@ -29,7 +31,7 @@ def own_drafters() -> dict[str, type[Drafter]]:
 
 @cache
 def _found() -> tuple[dict[str, type[Drafter]], dict[str, str]]:
-    found, wrong = own_drafters(), {}
+    found, wrong = own_drafters(), dict(unusable_rules()) | dict(unusable_kinds())
     for name, folder in outside_folders().items():
         try:
             made = outside_drafter(folder, found)
@@ -42,7 +44,7 @@ def _found() -> tuple[dict[str, type[Drafter]], dict[str, str]]:
 def drafter(key: str) -> type[Drafter]:
     """The drafter class of this key. Raises UserError that names the known keys."""
     known = drafters()
-    if key in unusable():
+    if key not in known and key in unusable():
         raise UserError(unusable()[key])
     if key not in known:
         raise unknown("drafter", key, known, LISTED)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import UserError
@@ -38,15 +38,40 @@ class PartKind:
         return f"{'an' if self.noun[0] in 'aeiou' else 'a'} {self.noun}"
 
 
-@cache
 def kinds() -> dict[str, PartKind]:
     """Every kind by its key."""
-    found = [module for _, module in modules("part")] + list(shared_parts())
-    for folder in outside_folders().values():
+    return _found()[0]
+
+
+def unusable_kinds() -> dict[str, str]:
+    """Name of the folder of a method from outside whose part.py cannot be used -> the reason, a sentence."""
+    return _found()[1]
+
+
+@cache
+def _found() -> tuple[dict[str, PartKind], dict[str, str]]:
+    ours = [module for _, module in modules("part")] + list(shared_parts())
+    known, wrong = {module.KIND.key: module.KIND for module in ours}, {}
+    for name, folder in outside_folders().items():
         if (folder / "part.py").is_file():
-            with suppress(UserError):
-                found.append(outside_module(folder, "part"))
-    return {module.KIND.key: module.KIND for module in reversed(found)}
+            try:
+                add_kind(folder, known)
+            except UserError as error:
+                wrong[name] = str(error)
+    return known, wrong
+
+
+def add_kind(folder: Path, known: dict[str, PartKind] | None = None) -> None:
+    """The kind of part.py of a method from outside becomes one of ``known``, or of ``kinds()``. Raises UserError, one
+    sentence, where that file has none, or one whose key is taken."""
+    known = kinds() if known is None else known
+    kind = getattr(outside_module(folder, "part"), "KIND", None)
+    if not isinstance(kind, PartKind):
+        raise UserError(f"part.py of the method {folder.name} must have a KIND, a PartKind.")
+    if known.setdefault(kind.key, kind) is not kind:
+        raise UserError(
+            f"The method {folder.name} has a part of the kind {kind.key!r}, which exists already."
+        )
 
 
 def kind_of(key: str) -> PartKind:

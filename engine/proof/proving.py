@@ -31,7 +31,7 @@ from engine.parts.opening import language_model
 from engine.printable import one_line
 from engine.proof.enumeration import Path
 from engine.proof.memo import remembering
-from engine.proof.step_law import LENGTH, CoinsDiffer, Reader, StepLaw, step_law
+from engine.proof.step_law import LENGTH, CoinsDiffer, Reader, StepLaw, TextEnded, step_law
 from engine.proof.tiny_models import tiny_target
 from engine.proof.tiny_parts import tiny_parts
 from engine.rules import Verifier, verifier
@@ -95,6 +95,7 @@ class RuleProof:
     branches: int = 0
     error: float = 0.0
     left_out: int = 0
+    enumerated: bool = False
     counterexample: Counterexample | None = None
 
 
@@ -154,7 +155,7 @@ def _proof(cls: type[Drafter], rules: list, tell: Callable[[str], None], until: 
             found = bench.sampled_texts(rule)
         else:
             found = bench.laws(rule, time.monotonic() + shares[rule])
-        if found.branches and not found.counterexample and found.cases < ENOUGH:
+        if found.enumerated and not found.counterexample and found.cases < ENOUGH:
             raise UserError(
                 f"The method {cls.key} cannot be proven with the rule {rule.key} in this time: only {found.cases} cases were "
                 "small enough. Give its class a trial = {...} with options that make small drafts, or take more --seconds."
@@ -260,7 +261,7 @@ class _Bench:
 
     def laws(self, rule: type[Verifier], until: float) -> RuleProof:
         """The law of a step, from the smallest case to the largest."""
-        found = RuleProof(rule.key, "the law of a step, all branches enumerated")
+        found = RuleProof(rule.key, "the law of a step, all branches enumerated", enumerated=True)
         for vocabulary, end, prompt, sampling, before in cases():
             if time.monotonic() > until:
                 found.left_out += 1
@@ -272,6 +273,8 @@ class _Bench:
                 continue
             if law is None:
                 continue
+            if self._sampled_cases:
+                found.how, found.enumerated = f"the law of a step, measured {RUNS} times", False
             found.cases, found.branches = found.cases + 1, found.branches + law.branches
             found.error = max(found.error, law.error)
             if law.error > EXACT:
@@ -301,7 +304,7 @@ class _Bench:
                 before,
                 check=check,
             )
-        except AssertionError:
+        except TextEnded:
             return None
         except CoinsDiffer:
             return self._sampled(rule, models, sampling, prompt, before)

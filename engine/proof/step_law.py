@@ -35,6 +35,10 @@ LENGTH = 3  # tokens of the law; tokens that a step writes beyond these are not 
 ROOM = 30
 
 
+class TextEnded(Exception):
+    """The text has ended before the step; with other dice it may not."""
+
+
 class CoinsDiffer(Exception):
     """The rule did not toss one coin for each judgement that has one, so its branches cannot be weighed."""
 
@@ -138,7 +142,8 @@ def step_law(
         steps = run_loop(models.target, request)
         context = prompt
         for step in itertools.islice(steps, steps_before):
-            assert step.stop is None, "take other dice: the text has ended before the step"
+            if step.stop is not None:
+                raise TextEnded
             context = (*context, *step.output)
         contexts.add(context)
         watch.source = oracle

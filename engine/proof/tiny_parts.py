@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import torch
 
 from engine.core.options import resolve
+from engine.errors import UserError
 from engine.finding import modules
 from engine.methods import Drafter
 from engine.model.language_model import LanguageModel
@@ -30,7 +31,11 @@ def tiny_part(kind: str, target: LanguageModel, opener: Opener) -> object:
     made = kind_of(kind).tiny
     if made is not None:
         return made(target, opener)
-    (method,) = (key for key, module in modules("part") if module.KIND.key == kind)
+    method = next((key for key, module in modules("part") if module.KIND.key == kind), None)
+    if method is None:
+        raise UserError(
+            f"The kind of part {kind} says not how a tiny one is made: PartKind(..., tiny=...)."
+        )
     return beginners(method, target)
 
 

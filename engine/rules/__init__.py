@@ -2,10 +2,10 @@
 
 import importlib
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from engine.bounded.time_limit import within
 from engine.core.options import Value, resolve
 from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.errors import LISTED, UserError, unknown
@@ -14,22 +14,61 @@ from engine.finding import classes, modules, outside_folders, outside_module
 __all__ = ["Case", "Judgement", "Verdict", "Verifier", "verifier", "verifiers"]
 
 
-@cache
 def verifiers() -> dict[str, type[Verifier]]:
-    """Every rule by its key: the exact ones, then the lossy ones."""
+    """Every rule by its key: the exact ones, then the lossy ones, then those from outside."""
+    return _found()[0]
+
+
+def unusable_rules() -> dict[str, str]:
+    """Name of the folder of a method from outside whose rule cannot be used -> the reason, a sentence."""
+    return _found()[1]
+
+
+def own_rules() -> dict[str, type[Verifier]]:
+    """Those of this repository alone."""
     files = [path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__"]
     here = [importlib.import_module(f"{__package__}.{name}") for name in files]
     found = [cls for module in here for cls in classes(module, Verifier)]
     found += [cls for _, module in modules("rule") for cls in classes(module, Verifier)]
     found.sort(key=lambda cls: (not cls.exact_kinds, cls.key))
-    known = {cls.key: cls for cls in found}
-    for folder in outside_folders().values():
+    return {cls.key: cls for cls in found}
+
+
+@cache
+def _found() -> tuple[dict[str, type[Verifier]], dict[str, str]]:
+    known, wrong = own_rules(), {}
+    for name, folder in outside_folders().items():
         if (folder / "rule.py").is_file():
-            with suppress(UserError):  # ``engine.methods.unusable`` says what is wrong
-                known = {
-                    cls.key: cls for cls in classes(outside_module(folder, "rule"), Verifier)
-                } | known
-    return known
+            try:
+                known |= {cls.key: cls for cls in outside_rules(folder, known)}
+            except UserError as error:
+                wrong[name] = str(error)
+    return known, wrong
+
+
+def outside_rules(folder: Path, known: Mapping[str, type[Verifier]]) -> list[type[Verifier]]:
+    """The rules in rule.py of a method from outside, each with a time limit. known: the rules whose keys are taken. Raises
+    UserError, one sentence, where one cannot be used."""
+    found = classes(outside_module(folder, "rule"), Verifier)
+    for cls in found:
+        declared = isinstance(cls.key, str) and cls.key.isidentifier()
+        if not declared or cls.__abstractmethods__ or not getattr(cls, "summary", ""):
+            raise UserError(f"A rule of the method {folder.name} needs a key, a summary and judge.")
+        if cls.key in known:
+            raise UserError(
+                f"The method {folder.name} has a rule {cls.key!r}, which exists already."
+            )
+    return [_limited(cls) for cls in found]
+
+
+def _limited(cls: type[Verifier]) -> type[Verifier]:
+    class Limited(cls):
+        def judge(self, case: Case) -> Verdict:
+            return within(cls.key, "judge", lambda: super(Limited, self).judge(case))
+
+    Limited.__name__, Limited.__qualname__ = cls.__name__, cls.__qualname__
+    Limited.__module__, Limited.__doc__ = cls.__module__, cls.__doc__
+    return Limited
 
 
 def verifier(key: str, options: Mapping[str, Value] | None = None) -> Verifier:

@@ -1,0 +1,71 @@
+"""A time limit for code of strangers that runs in this process."""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from engine.errors import UserError
+from engine.printable import one_line
+
+PATIENCE = 20.0
+"""Seconds that a call of a method from outside may take."""
+AGAIN = 1.0
+"""Seconds after which code that went on in spite of that is stopped once more."""
+
+T = TypeVar("T")
+
+
+class TooLong(BaseException):
+    """Raised in the thread that runs a stranger's code, wherever that code is."""
+
+
+def within(key: str, call: str, work: Callable[[], T]) -> T:
+    """The result of a stranger's code. Raises UserError if the code raises anything, SystemExit too, or takes longer than
+    ``PATIENCE``; code that loops in Python is stopped, code that waits in C is not. key: of the method; call: what was
+    called, both for the sentence."""
+    clock = _Clock(threading.get_ident())
+    try:
+        with clock:
+            return work()
+    except (UserError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if clock.fired:
+            raise UserError(
+                f"The method {key} took more than {PATIENCE:.0f} seconds in {call}, and was stopped."
+            ) from None
+        told = one_line(f"{type(error).__name__}: {error}")
+        raise UserError(f"The method {key} failed in {call}: {told}.") from error
+
+
+class _Clock:
+    """Raises TooLong in the thread that is inside this context after ``PATIENCE``, and again until the thread leaves."""
+
+    def __init__(self, thread: int) -> None:
+        self._thread, self._over, self.fired = ctypes.c_ulong(thread), False, False
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._arm(PATIENCE)
+
+    def _arm(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._fire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _fire(self) -> None:
+        with self._lock:
+            if not self._over:
+                self.fired = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, ctypes.py_object(TooLong))
+                self._arm(AGAIN)
+
+    def __exit__(self, kind, error, trace) -> None:
+        while not self._over:
+            with suppress(TooLong):  # which may be on its way
+                with self._lock:
+                    self._over = True
+                self._timer.cancel()
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(self._thread, None)
