@@ -14,12 +14,12 @@ from engine.methods import drafter
 from engine.parts.kinds import kind_of
 from engine.proof.memo import remembering
 from engine.proof.step_law import step_error
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier, verifiers
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
 from presets import family
 from tests.outside import outside_methods
+from tests.verifiers.tiny import tiny_models
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"
 BLOCK = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)

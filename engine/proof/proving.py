@@ -32,8 +32,8 @@ from engine.printable import one_line
 from engine.proof.enumeration import Path
 from engine.proof.memo import remembering
 from engine.proof.step_law import LENGTH, CoinsDiffer, Reader, StepLaw, TextEnded, step_law
-from engine.proof.tiny_models import tiny_target
 from engine.proof.tiny_parts import tiny_parts
+from engine.proof.tiny_target import tiny_target
 from engine.rules import Verifier, verifier
 
 EXACT = 1e-5

@@ -19,7 +19,7 @@ from engine.core.drafter import Drafter
 from engine.errors import UserError
 from engine.methods import drafter
 from engine.parts.loading import ModelPaths
-from engine.proof.tiny_models import tiny_models
+from tests.verifiers.tiny import tiny_models
 
 STORY, EDIT = Prompt("story", "story-01", [1, 2]), Prompt("edit", "edit-01", [3])
 GROUPS = {"transformers": "plain", "assisted": "assisted", "none": "ours", "chain": "ours"}

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.methods.shared.input_pointer import InputPointer
-from engine.proof.tiny_models import tiny_models
 from tests.drafters.writing import steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 KEY = "aggressive"
 

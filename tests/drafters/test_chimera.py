@@ -13,10 +13,10 @@ from engine.methods.chimera.drafter import ChimeraDrafter
 from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
-from engine.proof.tiny_models import tiny_models
 from engine.proof.tiny_parts import beginners
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
+from tests.verifiers.tiny import tiny_models
 
 VOCABULARY = 16
 

@@ -17,11 +17,11 @@ from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
 from engine.parts.opening import language_model
-from engine.proof.tiny_models import tiny_models
 from engine.proof.tiny_parts import beginners
 from engine.training.students import student_class
 from tests.drafters.writing import built, parameters_made, steps_of
 from tests.engine.tiny import tiny_hf_model
+from tests.verifiers.tiny import tiny_models
 
 VOCABULARY = 16
 

@@ -11,8 +11,8 @@ from engine.core.exhibits import Choice
 from engine.methods.diffuspec.causal_proxy import CausalProxy
 from engine.methods.diffuspec.path_search import DraftLength, best_path, columns_of
 from engine.methods.shared.datastore_part import Datastore
-from engine.proof.tiny_models import tiny_models
 from tests.drafters.writing import steps_of
+from tests.verifiers.tiny import tiny_models
 
 
 def test_candidates_hold_the_mass_and_an_end_of_text():

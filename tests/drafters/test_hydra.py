@@ -15,8 +15,8 @@ from engine.methods.shared.head_ranks import FIELD, usual
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.tiny_models import tiny_models
 from tests.drafters.writing import parameters_made, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 VOCABULARY, WIDTH, HEADS = 16, 16, 3
 

@@ -12,9 +12,9 @@ from engine.loops import run_loop
 from engine.methods.jacobi.drafter import JacobiDrafter
 from engine.proof.memo import remembering
 from engine.proof.step_law import step_error
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 KEY, WINDOW = "jacobi", 5
 PROMPT = (1, 2, 0, 1, 2)

@@ -8,8 +8,8 @@ import torch
 
 from engine.core.seen import MOST_PROBES
 from engine.methods.lookahead.drafter import NgramPool
-from engine.proof.tiny_models import tiny_models
 from tests.drafters.writing import roots, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 KEY, WINDOW, NGRAM = "lookahead", 3, 4
 PROMPT = [3, 5, 7, 5]

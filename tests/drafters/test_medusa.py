@@ -21,9 +21,9 @@ from engine.parts.digest import FIELD as TARGET
 from engine.parts.digest import check_belongs
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
-from engine.proof.tiny_models import tiny_models
 from presets import family
 from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 VOCABULARY, WIDTH = 16, 16
 

@@ -25,10 +25,10 @@ from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.proof.step_law import step_error
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
+from tests.verifiers.tiny import tiny_models
 
 PROMPTS = [[3, 5, 7, 3, 5], [9, 2, 6, 5], [1, 8, 2], [30, 2, 11]]
 LEARNING = {"milliseconds": 0.0, "every": 1, "rate": 0.02, "length": 3, "stop_below": 0.0}

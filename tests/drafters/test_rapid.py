@@ -16,9 +16,9 @@ from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.rapid.retrieved_prompt import bm25, shortened
 from engine.methods.rapid.rule import moved_towards
-from engine.proof.tiny_models import tiny_models
 from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 KEY = "rapid"
 LONG = [3, 5, 7, 2, 9, 11, 4, 1, 8, 13, 6, 0, 12, 10, 14, 2, 7, 5, 3, 15, 9, 9, 4, 7]

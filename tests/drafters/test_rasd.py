@@ -13,8 +13,8 @@ from engine.core.tree import ROOT
 from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.methods.rasd.retrieved_tree import frequent
 from engine.methods.shared.datastore_part import Datastore
-from engine.proof.tiny_models import tiny_models
 from tests.drafters.writing import steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 KEY = "rasd"
 PROMPT = [3, 5, 7, 3, 5]

@@ -13,9 +13,9 @@ from engine.core.seen import Draft
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafter
-from engine.proof.tiny_models import tiny_models
 from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 PROMPT = [3, 5, 7, 2, 9, 11, 4, 1, 8, 13]
 WAYS = [Sampling(), Sampling(0.8, top_k=9, seed=3)]

@@ -9,9 +9,9 @@ from engine.core.sampling import Sampling, display_distribution
 from engine.methods.sjd.drafter import SpeculativeJacobiDrafter
 from engine.proof.memo import remembering
 from engine.proof.step_law import step_error
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
+from tests.verifiers.tiny import tiny_models
 
 WINDOW = 5
 PROMPT = (1, 2, 0, 1, 2)

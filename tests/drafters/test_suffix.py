@@ -12,11 +12,11 @@ from engine.methods import drafter
 from engine.methods.shared.suffix_automaton import START, WALK, Match, SuffixAutomaton
 from engine.methods.shared.suffix_copies import EarlierTexts
 from engine.parts.loading import Models
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.test_constraint import PROMPT, Cycle
 from tests.engine.tiny import tiny_model
+from tests.verifiers.tiny import tiny_models
 
 KEY = "suffix"
 TEXTS = st.lists(st.lists(st.integers(0, 2), max_size=14), min_size=1, max_size=3)

@@ -3,8 +3,8 @@
 import pytest
 
 from engine.core.sampling import Sampling
-from engine.proof.tiny_models import tiny_models
 from tests.drafters.writing import begun, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 KEY = "suffix_hybrid"
 TEXT = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3]

@@ -10,9 +10,9 @@ from engine.methods import drafters
 from engine.methods.shared.static_block_context import StaticContext, buffer_sets_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.tiny_models import tiny_models
 from engine.proof.tiny_parts import tiny_parts
 from tests.pairs import strangers_pair
+from tests.verifiers.tiny import tiny_models
 
 
 def on_static_buffers(module):

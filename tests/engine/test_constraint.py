@@ -20,12 +20,12 @@ from engine.methods import drafter, drafters
 from engine.methods.none.drafter import NoDrafter
 from engine.model.session import Session
 from engine.parts.opening import language_model
-from engine.proof.tiny_models import tiny_models
 from engine.proof.tiny_parts import on_trial, tiny_parts
 from engine.rules import verifier
 from engine.trace.recording import Totals
 from tests.engine.tiny import VOCABULARY, tiny_model
 from tests.soundness import assert_sound
+from tests.verifiers.tiny import tiny_models
 
 LOW = float("-inf")
 PROMPT = [3, 14, 15, 9, 2, 6]

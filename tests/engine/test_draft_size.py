@@ -14,7 +14,6 @@ from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafter
 from engine.parts.loading import load_models
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from engine.sizes import calibration, draft_size, patience
 from engine.sizes.calibration import Measured, observed, recall, remember
@@ -30,6 +29,7 @@ from engine.sizes.draft_size import (
 from engine.sizes.patience import Patience
 from presets import family
 from tests.engine.family import offered
+from tests.verifiers.tiny import tiny_models
 
 
 @pytest.fixture(autouse=True)

@@ -24,9 +24,9 @@ from engine.methods.shared.static_block_context import (
     static_contexts,
 )
 from engine.parts.opening import language_model
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from tests.engine.test_compiled_block import BLOCK, LAYERS, WIDTH, drafter
+from tests.verifiers.tiny import tiny_models
 
 
 @pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)

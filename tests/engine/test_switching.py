@@ -16,11 +16,11 @@ from engine.methods import drafters
 from engine.methods.ead.drafter import EntropyAdaptiveDrafter, entropy
 from engine.model.session import Session
 from engine.parts.loading import ModelPaths
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from engine.run import open_run
 from presets import family
 from tests.engine.family import request, tokens_of, trace_of
+from tests.verifiers.tiny import tiny_models
 
 PROMPT = [3, 5, 7, 3, 5]
 OPTIONS = {"threshold": 3.4, "window": 3, "duration": 2}

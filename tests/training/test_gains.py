@@ -8,10 +8,10 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.methods import drafter
 from engine.parts.loading import load_models
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from engine.training import gains
 from presets import family, prompts
+from tests.verifiers.tiny import tiny_models
 
 PROMPTS = {kind: [entry["prompt"] for entry in prompts(kind)[:2]] for kind in ("story", "template")}
 NEW_TOKENS = 20

@@ -20,7 +20,6 @@ from engine.parts.digest import digest_of
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.tiny_models import tiny_models
 from engine.training.__main__ import main
 from engine.training.loop import fit
 from engine.training.part_recipe import accepted_length
@@ -29,6 +28,7 @@ from engine.training.students import student_class
 from engine.training.students.head_students import kept_lengths
 from engine.training.training_budget import Budget
 from tests.drafters.writing import steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 pytestmark = pytest.mark.exhaustive
 

@@ -16,10 +16,10 @@ from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 from engine.loops import run_loop
 from engine.methods.bild.drafter import BigLittleDrafter
-from engine.proof.tiny_models import tiny_models
 from engine.rules import Case, verifier
 from engine.run import open_run
 from tests.engine.family import request, trace_of
+from tests.verifiers.tiny import tiny_models
 
 GREEDY = Sampling()
 ROWS = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.05, 0.05, 0.9]])

@@ -8,8 +8,8 @@ from engine.core.tree import DraftTree, Draw
 from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.proof.memo import remembering
 from engine.proof.step_law import step_error
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
+from tests.verifiers.tiny import tiny_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)

@@ -14,9 +14,9 @@ from engine.core.tree import ROOT, DraftTree
 from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.gad.drafter import GeneralisedAggressiveDrafter
-from engine.proof.tiny_models import tiny_models
 from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.tiny import tiny_models
 
 PROMPT = [3, 5, 7, 3, 5]
 ROWS = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.05, 0.05, 0.9]])

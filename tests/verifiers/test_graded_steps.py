@@ -8,10 +8,10 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafter, drafters
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from tests.drafters.writing import built, text_of
 from tests.verifiers.test_constraints import Grammar
+from tests.verifiers.tiny import tiny_models
 
 PROMPT = [3, 5, 7, 2, 9, 11, 4]
 COUNT = 14

@@ -9,10 +9,10 @@ from engine.core.tree import DraftTree
 from engine.methods import drafter
 from engine.proof.memo import remembering
 from engine.proof.step_law import step_error
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from engine.rules.gsd import Clusters
 from tests.verifiers.test_pairs import maker
+from tests.verifiers.tiny import tiny_models
 
 P = torch.tensor([0.30, 0.26, 0.20, 0.14, 0.07, 0.03], dtype=torch.float64)
 Q = torch.tensor([0.05, 0.45, 0.05, 0.30, 0.05, 0.10], dtype=torch.float64)

@@ -17,10 +17,10 @@ from engine.methods.none.drafter import NoDrafter
 from engine.methods.pearl.drafter import PearlDrafter
 from engine.proof.memo import remembering
 from engine.proof.step_law import Reader, run_error
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier
 from tests.statistics import p_value, power
 from tests.verifiers.test_constraints import Grammar
+from tests.verifiers.tiny import tiny_models
 
 EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)

@@ -16,11 +16,11 @@ from engine.methods import drafters
 from engine.methods.chain.drafter import ChainDrafter
 from engine.proof.memo import remembering
 from engine.proof.step_law import Reader, step_error
-from engine.proof.tiny_models import tiny_models
 from engine.rules import verifier, verifiers
 from engine.rules.spectr import SpecTr
 from tests.grids import some
 from tests.statistics import p_value, power
+from tests.verifiers.tiny import tiny_models
 
 EXACT = 1e-5  # float32 laws; the planted biases are a thousand times larger
 PROMPT = (1, 2, 0, 1, 2)

@@ -3,7 +3,6 @@
 import copy
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.methods.deer.part import tiny_diffusion_lm
 from engine.methods.eagle.part import tiny_cell as eagle_cell
@@ -18,38 +17,10 @@ from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.methods.specdec_pp.part import acceptance_head
-from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.proof.tiny_parts import beginners
-
-
-def tiny_target(vocabulary: int, seed: int = 2, end_token: int | None = None) -> LanguageModel:
-    """A target alone, of two layers; see ``tiny_models``."""
-    module = _module(vocabulary, seed, end_token, 2)
-    with torch.no_grad():
-        module.lm_head.weight *= 0.5
-    return language_model(module, None, "tiny target", lean=False)
-
-
-def _module(vocabulary: int, seed: int, end_token: int | None, layers: int) -> LlamaForCausalLM:
-    torch.manual_seed(seed)
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=vocabulary,
-            hidden_size=16,
-            intermediate_size=24,
-            num_hidden_layers=layers,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            max_position_embeddings=64,
-            initializer_range=0.5,
-            tie_word_embeddings=False,
-            eos_token_id=end_token,
-            bos_token_id=None,
-            pad_token_id=None,
-        )
-    )
+from engine.proof.tiny_target import tiny_module
 
 
 def tiny_models(
@@ -61,7 +32,7 @@ def tiny_models(
     The weights are large, so that distributions differ from context to context. With seed 2 and a
     vocabulary of 4 a refusal mostly leaves two or three tokens; with only one left, many faults would be hidden.
     """
-    module = _module(vocabulary, seed, end_token, layers)
+    module = tiny_module(vocabulary, seed, end_token, layers)
     draft = copy.deepcopy(module)
     with torch.no_grad():
         for weight in draft.parameters():
