@@ -28,14 +28,14 @@ def folder(tmp_path):
 
 
 def test_the_new_folder_is_exact(folder, capsys):
-    assert main(["prove", str(folder), "--seconds", "20"]) == 0
+    assert main(["prove", str(folder), "--rule", "rejection", "--seconds", "300"]) == 0
     assert "bigram_draws: exact with these rules" in capsys.readouterr().out
 
 
 def rejected(folder):
     """What is shown of the folder's drafter with the rule ``rejection``."""
     (found,) = prove(
-        outside_drafter(folder, own_drafters()), [verifiers()["rejection"]], seconds=20
+        outside_drafter(folder, own_drafters()), [verifiers()["rejection"]], seconds=600, most=16
     ).rules
     return found
 

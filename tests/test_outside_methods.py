@@ -108,7 +108,7 @@ def proven(place, *rules):
     """The drafter of this folder with these rules, or with the folder's own; ``rejection`` where it has none."""
     own = outside_rules(place, own_rules()) if not rules else []
     rules = [*own, *(verifiers()[key] for key in rules)]
-    return prove(outside_drafter(place, own_drafters()), rules, seconds=10)
+    return prove(outside_drafter(place, own_drafters()), rules, seconds=600, most=16)
 
 
 def test_honest_ones_are_exact(tmp_path):
@@ -118,8 +118,9 @@ def test_honest_ones_are_exact(tmp_path):
 
 def test_the_command_line_shows_a_counterexample(tmp_path, capsys):
     place = written(tmp_path, body=DISHONEST_DRAFTERS["a drawn token is dropped"])
-    assert main(["prove", str(place), "--seconds", "2"]) == 1
+    assert main(["prove", str(place), "--rule", "rejection"]) == 1
     told = capsys.readouterr().out
+    assert main(["prove", str(place), "--rule", "rejecton"]) == 2
     rows = [
         [
             float(number)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.cli import terminal
-from engine.errors import UserError
+from engine.errors import LISTED, UserError, unknown
 
 EXACT, BIASED = 0, 1
 DRAWING = ("chain", "rsd_s", "multi_chain")
@@ -20,6 +20,13 @@ def declare(prove: argparse.ArgumentParser) -> None:
     prove.add_argument("--json", action="store_true", help="as JSON")
     prove.add_argument(
         "--seconds", type=float, default=100.0, help="after which no further case is begun"
+    )
+    prove.add_argument(
+        "--rule",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="only with this rule; several times for several",
     )
     prove.set_defaults(action=_prove)
 
@@ -50,11 +57,15 @@ def _proven(given: argparse.Namespace) -> int:
         raise UserError(f"There is no folder and no method {terminal.printable(given.method)}.")
     else:
         cls = drafter(given.method)
-    rules = [
-        rule for rule in verifiers().values() if rule.key not in {one.key for one in own_rules}
-    ]
+    taken = {one.key for one in own_rules}
+    rules = [*own_rules, *(rule for rule in verifiers().values() if rule.key not in taken)]
+    for key in given.rule:
+        if key not in {one.key for one in rules}:
+            raise unknown("rule", key, [one.key for one in rules], LISTED)
+    rules = [one for one in rules if not given.rule or one.key in given.rule]
+    own_rules = [one for one in own_rules if one in rules]
     tell = (lambda line: None) if given.json else terminal.say
-    proofs = [prove(cls, [*own_rules, *rules], tell, given.seconds)]
+    proofs = [prove(cls, rules, tell, given.seconds)]
     if own_rules:
         proofs += [prove(drafter(key), own_rules, tell, given.seconds / 3) for key in DRAWING]
     proofs = [one for one in proofs if one.rules or one.key == cls.key]

@@ -122,8 +122,10 @@ def prove(
     rules: list[type[Verifier]],
     tell: Callable[[str], None] = lambda line: None,
     seconds: float = SECONDS,
+    most: int = 10**9,
 ) -> Proof:
-    """Show or refute that the drafter is exact with each of these rules that says so.
+    """Show or refute that the drafter is exact with each of these rules that says so. seconds: after which no further case is
+    begun. most: cases of a rule.
 
     Raises UserError, one sentence, where the drafter cannot be proven: it fails, it loops, it takes its chances from
     another source than ``self.chance``, or it needs more than a tiny model has.
@@ -133,10 +135,12 @@ def prove(
             f"The method {cls.key} takes its steps in the loop {cls.loop}; only steps of the speculative loop are proven here."
         )
     with torch_threads(1):  # the models are tiny
-        return _proof(cls, rules, tell, time.monotonic() + seconds)
+        return _proof(cls, rules, tell, time.monotonic() + seconds, most)
 
 
-def _proof(cls: type[Drafter], rules: list, tell: Callable[[str], None], until: float) -> Proof:
+def _proof(
+    cls: type[Drafter], rules: list, tell: Callable[[str], None], until: float, most: int
+) -> Proof:
     drawn, greedy = cls.kinds(Sampling(1.0)), cls.kinds(Sampling())
     proof = Proof(cls.key, tuple(sorted(drawn | greedy)))
     bench = _Bench(cls)
@@ -154,7 +158,7 @@ def _proof(cls: type[Drafter], rules: list, tell: Callable[[str], None], until: 
         elif rule.same_text:
             found = bench.sampled_texts(rule)
         else:
-            found = bench.laws(rule, time.monotonic() + shares[rule])
+            found = bench.laws(rule, time.monotonic() + shares[rule], most)
         if found.enumerated and not found.counterexample and found.cases < ENOUGH:
             raise UserError(
                 f"The method {cls.key} cannot be proven with the rule {rule.key} in this time: only {found.cases} cases were "
@@ -259,11 +263,11 @@ class _Bench:
         request = TextRequest(self.make(models), made, sampling, prompt, count)
         return list(run_loop(models.target, request))
 
-    def laws(self, rule: type[Verifier], until: float) -> RuleProof:
+    def laws(self, rule: type[Verifier], until: float, most: int) -> RuleProof:
         """The law of a step, from the smallest case to the largest."""
         found = RuleProof(rule.key, "the law of a step, all branches enumerated", enumerated=True)
         for vocabulary, end, prompt, sampling, before in cases():
-            if time.monotonic() > until:
+            if found.cases >= most or time.monotonic() > until:
                 found.left_out += 1
                 continue
             try:
