@@ -58,7 +58,7 @@ def _check_declared(name: str, cls: type[Drafter]) -> None:
     for kind in dict(cls.needs).values():
         if kind not in kinds():
             raise UserError(
-                f"The method {name} needs a part of the kind {kind!r}, which nobody makes."
+                f"The method {name} needs a part of the kind {kind!r}, which does not exist."
             )
     for rule in (cls.default_verifier, cls.default_greedy_verifier):
         if rule not in verifiers():

@@ -22,13 +22,13 @@ from engine.core.options import resolve
 from engine.core.sampling import Sampling, distribution
 from engine.core.text import TextRequest
 from engine.core.threads import torch_threads
-from engine.core.tree import DraftTree
 from engine.errors import UserError
 from engine.loops import run_loop
 from engine.methods import Drafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.printable import one_line
+from engine.proof.counterexample import Counterexample, draft_at, furthest
 from engine.proof.enumeration import Path
 from engine.proof.memo import remembering
 from engine.proof.step_law import LENGTH, CoinsDiffer, Reader, StepLaw, TextEnded, step_law
@@ -62,26 +62,6 @@ SAMPLINGS = (
 SEEDS = (1, 2)
 SIZES = ((3, None), (4, None), (4, 0))
 """Tokens of the vocabulary, and the one that ends a text."""
-
-
-@dataclass(frozen=True)
-class Counterexample:
-    """A case in which the law, or the text, is not the target's.
-
-    context: the text before the step. tokens, parents: of a draft that occurs there. after: what the step has written
-    already. expected, got: the probability of each next token; or two texts.
-    """
-
-    rule: str
-    sampling: Sampling
-    vocabulary: int
-    context: Path
-    tokens: tuple[int, ...]
-    parents: tuple[int, ...]
-    after: Path
-    expected: tuple[float, ...]
-    got: tuple[float, ...]
-    texts: bool = False
 
 
 @dataclass
@@ -213,7 +193,7 @@ class _Bench:
                 drafts.append([(one.tree.tokens, one.tree.parents, one.output) for one in steps])
             if any(one != drafts[0] for one in drafts):
                 raise UserError(
-                    f"The method {self.cls.key} cannot be proven: with the same chances it drafts now this, now that. "
+                    f"The method {self.cls.key} cannot be proven: with the same chances, its drafts differ from run to run. "
                     "Draw with self.chance, which the run owns, and keep nothing from run to run."
                 )
 
@@ -250,7 +230,7 @@ class _Bench:
                     (i for i, (a, b) in enumerate(zip(got, expected, strict=False)) if a != b), 0
                 )
                 found.counterexample = Counterexample(
-                    rule.key, sampling, vocabulary, prompt, *_draft_at(steps, at), tuple(expected[:at]),
+                    rule.key, sampling, vocabulary, prompt, *draft_at(steps, at), tuple(expected[:at]),
                     tuple(expected), tuple(got), texts=True,
                 )  # fmt: skip
                 return found
@@ -284,7 +264,7 @@ class _Bench:
             if law.error > EXACT:
                 shorter = map(law.shortened, range(1, LENGTH + 1))
                 law = next(one for one in shorter if one.error > EXACT)
-                found.counterexample = _smallest(rule.key, sampling, vocabulary, law)
+                found.counterexample = furthest(rule.key, sampling, vocabulary, law)
                 return found
         return found
 
@@ -383,39 +363,3 @@ def plain(models: Models, sampling: Sampling, prompt: Path, count: int) -> list[
         if token in models.target.end_tokens:
             break
     return text[len(prompt) :]
-
-
-def _draft_at(steps: list, place: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Tokens and parents of the draft of the step that wrote the token at this place."""
-    written = 0
-    for step in steps:
-        written += len(step.output)
-        if written > place:
-            return tuple(step.tree.tokens), tuple(step.tree.parents)
-    return (), ()
-
-
-def _smallest(rule: str, sampling: Sampling, vocabulary: int, law: StepLaw) -> Counterexample:
-    """The place of the step whose next token is furthest from the target's law."""
-    paths = sorted(
-        {*law.law, *law.truth}, key=lambda path: -abs(law.law.get(path, 0) - law.truth.get(path, 0))
-    )
-    after = paths[0][:-1]
-    expected, got = (_next(each, after, vocabulary) for each in (law.truth, law.law))
-    tree = next(
-        (tree for _, tree, output in law.trees if len(tree) and output[: len(after)] == after),
-        DraftTree(),
-    )
-    return Counterexample(
-        rule, sampling, vocabulary, law.context, tuple(tree.tokens), tuple(tree.parents), after, expected, got
-    )  # fmt: skip
-
-
-def _next(law: dict[Path, float], after: Path, vocabulary: int) -> tuple[float, ...]:
-    """The law of the token behind ``after``, given that the step begins so."""
-    weights = [
-        sum(weight for path, weight in law.items() if path[: len(after) + 1] == (*after, token))
-        for token in range(vocabulary)
-    ]
-    total = sum(weights)
-    return tuple(weight / total if total else 0.0 for weight in weights)

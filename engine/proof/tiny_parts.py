@@ -34,7 +34,7 @@ def tiny_part(kind: str, target: LanguageModel, opener: Opener) -> object:
     method = next((key for key, module in modules("part") if module.KIND.key == kind), None)
     if method is None:
         raise UserError(
-            f"The kind of part {kind} says not how a tiny one is made: PartKind(..., tiny=...)."
+            f"A proof needs a tiny part of the kind {kind}, and its PartKind has no tiny=."
         )
     return beginners(method, target)
 
