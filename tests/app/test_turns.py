@@ -86,6 +86,19 @@ def test_a_long_run_never_holds_a_short_one_behind_it():
     assert taken.count("long") == taken.count("longer") == 400
 
 
+def test_a_run_stands_in_line_again_after_its_share_of_steps():
+    turns = Turns(few(running=1, waiting=1, share=5))
+    long, short = turns.enter(), turns.enter()
+    for _ in range(4):
+        long.step(lambda: None)
+        assert (long.place, short.place) == (0, 1)
+    long.step(lambda: None)
+    assert (long.place, short.place) == (1, 0)
+    for _ in range(5):
+        short.step(lambda: None)
+    assert (long.place, short.place) == (0, 1), "and so does the other"
+
+
 def test_runs_that_take_turns_take_a_step_each():
     bounds, taken = few(running=3, waiting=1, share=1000), []
     visitors([Counted(name, 60, taken, seconds=0.01) for name in "abc"], Turns(bounds), bounds)

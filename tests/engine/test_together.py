@@ -6,6 +6,7 @@ import pytest
 
 from engine.batch.together import decode_together
 from engine.core.decode import decode
+from engine.core.load import GUESS
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
@@ -166,6 +167,39 @@ def test_a_text_begins_where_another_ends(lean, draft, passes, monkeypatch):
     assert_same(found, expected)
     assert max(under_way) == 2 and sorted(closed) == [0, 1, 2, 3]
     assert set(passes) == (set() if lean else {2})
+
+
+def test_a_text_begins_with_the_shares_that_were_kept_of_the_others():
+    """Its own share is not known yet: it is the mean of the others', and theirs stay as they are."""
+
+    class Refused(NoDrafter):
+        """Drafts a token that the target does not want, and notes the shares in each pass."""
+
+        def begin(self, start):
+            super().begin(start)
+            self.shares = []
+
+        def propose(self, context, max_depth):
+            tree = super().propose(context, max_depth)
+            if max_depth:
+                tree.draw(-1, (context[-1] + 1) % VOCABULARY, source="refused")
+            return tree
+
+        def observe(self, kept):
+            self.shares.append(kept.load.chances)
+
+    target = model_of("llama")
+    several = [
+        TextRequest(Refused({}), verifier("greedy"), Sampling(), [7 + index], count)
+        for index, count in enumerate((4, 12, 4))
+    ]
+    for _ in decode_together(target, several, places=2):
+        pass
+    first, second, third = (request.drafter.shares for request in several)
+    assert first[0] == pytest.approx([GUESS, GUESS]), "nothing is known of the first two"
+    assert third[0] == second[len(first)]
+    assert third[0][0] == pytest.approx(third[0][1]), "the third takes over what the second has"
+    assert third[0][1] < first[-1][1] < GUESS
 
 
 def test_closing_closes_every_drafter(draft, monkeypatch):
