@@ -38,7 +38,7 @@ PARTS = 3
 
 class CompiledModel(LanguageModel):
     """A language model whose full passes are those of ``CompiledPasses``: the same weights, and the same
-    logits up to rounding. Passes through some of the layers use ``CompiledStretches`` if these were prepared;
+    logits up to rounding. Passes through some of a small model's layers use ``CompiledStretches`` if these were prepared;
     other passes go through the module, on the same columns."""
 
     torch_threads = 1
@@ -76,6 +76,10 @@ class CompiledModel(LanguageModel):
         self._prepare(pairwise(sorted({0, *exits})), (1,))
 
     def _prepare(self, parts: Iterable[tuple[int, int]], rows: Sequence[int]) -> None:
+        """Of a large model nothing: its stretches would hold the weights of its layers once more, for 6 to 10 % less time
+        per step of ``del`` with 135 M parameters."""
+        if self.passes.large:
+            return
         try:
             self.stretches.prepare(parts, rows)
         except Exception as error:  # noqa: BLE001 - as when the model was opened

@@ -26,7 +26,7 @@ from engine.fast.cpu.fixed import Graphs, any_columns
 from engine.fast.cpu.graph import PassedColumns
 from engine.fast.cpu.passes import CompiledPasses, NotConvertible, spread
 from engine.fast.cpu.row_shape import RowShape, rounded
-from engine.fast.cpu.store import compiled, last_of, tried
+from engine.fast.cpu.store import compiled, tried
 from engine.model.cache import KVCache
 from engine.model.layers import Layers, Passed, decoder_of, final_norm, passed, view_of
 from engine.model.row_mask import RowMask
@@ -150,10 +150,7 @@ class CompiledStretches:
         return self._made.of(part, make, ahead)
 
     def _end(self, ahead: bool = False) -> Calls | None:
-        """The graph after the last layer. A large model does without: its head alone is a large part of its weights, and
-        reading them takes nearly all of the time."""
-        if self._passes.large:
-            return None
+        """The graph after the last layer."""
         return self._ends.of(self._count, lambda: tried(self._compiled_end, "the end"), ahead)
 
     def __call__(
@@ -271,7 +268,7 @@ def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int
             made = compiled(graph, given, described, sizes, kept=False)
         if len(made.model.inputs) != len(given):
             raise NotConvertible("its layers do not use all that a pass gives them")
-        return Calls(last_of(graph, made) if passes.large else made)
+        return Calls(made)
 
     def example(rows: int) -> list[np.ndarray]:
         return [argument.numpy() for argument in arguments(rows, FIRST)]
