@@ -64,12 +64,12 @@ def test_nothing_of_one_memory_is_drafted_from_another(key, models):
     """Not one node differs, not even refused ones or their order, whatever another visitor wrote."""
 
     def write(prompt, memory, seed=0):
-        return drafted(steps_of(models, key, prompt, 40, Sampling(1.0, seed=seed), memory=memory))
+        return drafted(steps_of(models, key, prompt, 24, Sampling(1.0, seed=seed), memory=memory))
 
     alone = write(HIS, Memory())
     assert any(tokens for tokens, _, _ in alone)
     hers = Memory()
-    for seed in range(4):
+    for seed in range(2):
         write(HERS, hers, seed)
     assert write(HIS, Memory()) == alone
     assert write(HIS, None) == alone, "without a memory there is a fresh one"
@@ -81,9 +81,9 @@ def test_nothing_of_one_memory_is_drafted_from_another(key, models):
 @pytest.mark.parametrize("key", [cls.key for cls in LEARNERS])
 def test_two_visitors_who_take_turns_do_not_meet(key, models):
     """Their runs advance step by step in the same process."""
-    alone = drafted(steps_of(models, key, HIS, 30, memory=Memory()))
+    alone = drafted(steps_of(models, key, HIS, 16, memory=Memory()))
     mine, other = Memory(), Memory()
-    runs = begun(models, key, HIS, 30, memory=mine), begun(models, key, HERS, 30, memory=other)
+    runs = begun(models, key, HIS, 16, memory=mine), begun(models, key, HERS, 16, memory=other)
     his = []
     for step in runs[0]:
         his.append(step)

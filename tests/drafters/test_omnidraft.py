@@ -154,13 +154,15 @@ def test_it_learns_from_refusals_in_its_own_vocabulary(models):
     assert len(inner) == len(passage.places) - made._learned.private.failures
 
 
-@pytest.mark.parametrize(
-    "learning", some([{"every": 1, "rate": 0.1}, {"every": 256}], lambda case: case["every"] == 1)
-)
-def test_a_step_with_known_runs_writes_the_target_law(learning):
+LEARNING = {"every": 1, "rate": 0.1}
+STEPS = [LEARNING | {"length": 2}, LEARNING | {"length": 3}, {"every": 256, "length": 3}]
+
+
+@pytest.mark.parametrize("changes", some(STEPS, lambda case: case["length"] == 2))
+def test_a_step_with_known_runs_writes_the_target_law(changes):
     """Branch by branch, with runs of one token and of two, learned runs and runs left behind."""
     models = tiny_models(4)
-    options = QUIET | learning | {"length": 3, "threshold": 0.95}
+    options = QUIET | {"threshold": 0.95} | changes
 
     def make():
         return built(drafter("omnidraft"), models, **options)

@@ -40,8 +40,8 @@ def opener(module):
     return language_model(module, None, "broken")
 
 
-def models_of(module, key: str) -> Models:
-    return tiny_parts(opener(module), [drafters()[key]], opener)
+def models_of(target: LanguageModel, key: str) -> Models:
+    return tiny_parts(target, [drafters()[key]], opener)
 
 
 def write(models: Models, key: str, sampling: Sampling) -> list[int]:
@@ -81,18 +81,24 @@ def deeper(**changes):
     return tiny_hf_model("llama", num_hidden_layers=4, **changes)
 
 
-def spoil(module) -> None:
-    """NaN for one token of the vocabulary, as an overflow would leave it."""
+@pytest.fixture(scope="module")
+def target() -> LanguageModel:
+    return opener(deeper())
+
+
+@pytest.fixture(scope="module")
+def broken() -> LanguageModel:
+    """A target with NaN for one token of the vocabulary, as an overflow would leave it."""
+    module = deeper()
     with torch.no_grad():
         module.get_output_embeddings().weight[3] = float("nan")
+    return opener(module)
 
 
 @pytest.mark.parametrize(("key", "sampling"), in_turns(EVERY))
-def test_nan_in_the_target_is_one_sentence(key, sampling):
-    module = deeper()
-    spoil(module)
+def test_nan_in_the_target_is_one_sentence(key, sampling, broken):
     with pytest.raises(UserError, match="gave NaN"):
-        write(models_of(module, key), key, SAMPLINGS[sampling])
+        write(models_of(broken, key), key, SAMPLINGS[sampling])
 
 
 def module_of(part):
@@ -114,8 +120,8 @@ def again(part):
 @pytest.mark.parametrize(
     ("key", "sampling"), in_turns([key for key in EVERY if drafters()[key].needs])
 )
-def test_nan_in_a_part_is_one_sentence(key, sampling):
-    models = models_of(deeper(), key)
+def test_nan_in_a_part_is_one_sentence(key, sampling, target):
+    models = models_of(target, key)
     for part in models.parts.values():
         module = module_of(part)
         if not isinstance(module, torch.nn.Module):
@@ -127,19 +133,24 @@ def test_nan_in_a_part_is_one_sentence(key, sampling):
         write(Models(models.target, parts), key, SAMPLINGS[sampling])
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize(
-    "key", [key for key in EVERY if drafters()[key].needs == {"draft": "draft"}]
-)
-def test_a_draft_may_know_fewer_tokens_than_the_target_writes(key, sampling):
-    """For example, one checkpoint of a family is padded further than the other. The target favours the ids that
-    the draft has no embedding for, so that they appear in the draft's context at once."""
+@pytest.fixture(scope="module")
+def pair_of_sizes() -> tuple[int, Models]:
+    """The number of tokens that the draft knows, and the models. The target favours the ids that the draft has no
+    embedding for, so that they appear in the draft's context at once."""
     module = deeper()
     known = 40
     with torch.no_grad():
         module.get_output_embeddings().weight[known:] *= 6
-    small = cut(module, known)
-    models = Models(opener(module), {"draft": opener(small)})
+    return known, Models(opener(module), {"draft": opener(cut(module, known))})
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize(
+    "key", [key for key in EVERY if drafters()[key].needs == {"draft": "draft"}]
+)
+def test_a_draft_may_know_fewer_tokens_than_the_target_writes(key, sampling, pair_of_sizes):
+    """For example, one checkpoint of a family is padded further than the other."""
+    known, models = pair_of_sizes
     written = write(models, key, SAMPLINGS[sampling])
     assert len(written) == 12
     if drafters()[key].loop != "switching":

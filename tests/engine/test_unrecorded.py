@@ -103,7 +103,7 @@ def test_rows_are_moved_within_the_pass(architecture, judged):
         for static in (False, True)
     )
     prompt = list(range(2, 20))
-    for rule, sampling in RULES:
+    for rule, sampling in RULES[:2]:
         ours, theirs = (
             steps_of(Models(one), Wide({}), rule, sampling, recorded, prompt)
             for one, recorded in ((static, False), (plain, True))
@@ -125,11 +125,13 @@ def test_several_texts(rule, sampling, static_models, static_blocks, judged):
     keys = [key for key in JUDGED if key not in apart]
     prompts = [[*PROMPT, index % 16] for index in range(len(keys))]
     expected = [
-        steps_of(static_models, built(key, static_models), rule, sampling, True, prompt, 8 + index)
+        steps_of(
+            static_models, built(key, static_models), rule, sampling, True, prompt, 8 + index % 9
+        )
         for index, (key, prompt) in enumerate(zip(keys, prompts, strict=True))
     ]
     several = [
-        TextRequest(built(key, static_models), verifier(rule), sampling, prompt, 8 + index)
+        TextRequest(built(key, static_models), verifier(rule), sampling, prompt, 8 + index % 9)
         for index, (key, prompt) in enumerate(zip(keys, prompts, strict=True))
     ]
     found = [[] for _ in several]

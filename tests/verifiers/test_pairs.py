@@ -175,7 +175,18 @@ def test_sampler_match_writes_the_text_of_plain_decoding(key):
         assert len(plain) == COUNT and again == plain
 
 
-@pytest.mark.parametrize("cls, rule", lossless_pairs(Sampling()))
+def rules_in_turn():
+    """Every pair at temperature zero, where all rules keep what the target likes best; ``make test`` takes one of the
+    rules for each drafter."""
+    pairs = [param.values for param in lossless_pairs(Sampling())]
+    few = {}
+    for place, (cls, _) in enumerate(pairs):
+        few.setdefault(cls, []).append(pairs[place])
+    taken = {id(each[place % len(each)]) for place, each in enumerate(few.values())}
+    return some(pairs, lambda pair: id(pair) in taken)
+
+
+@pytest.mark.parametrize("cls, rule", rules_in_turn())
 def test_temperature_zero_writes_the_text_of_generate(cls, rule):
     models, prompt = small(16), [3, 5, 7, 3, 5]
     written = text(models, maker(cls, models), rule.key, Sampling(), prompt, COUNT)
