@@ -14,7 +14,7 @@ from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
 from engine.parts.loading import half_precision
 from engine.rules import Verifier, verifiers
-from engine.run import pick_verifier
+from engine.run import rule_for
 from presets import examples, families, opening_trace, presets, race_files, races, trace_files
 from presets.conditions import figure
 from viz.race import joined
@@ -115,9 +115,9 @@ def rule_menu() -> dict[str, dict]:
     }
 
 
-def _automatic(cls, sampling: Sampling) -> Verifier:
-    """The rule that judges this drafter unless another is chosen, with its default options."""
-    return pick_verifier(None, cls, sampling, {})
+def _automatic(cls, sampling: Sampling) -> type[Verifier]:
+    """The rule that judges this drafter unless another is chosen."""
+    return rule_for(None, cls, sampling)
 
 
 def _word(cls) -> str:

@@ -160,6 +160,11 @@ class Drafter(ABC):
         """An instance for one run, given its resolved options and the run's models."""
         return cls(settings)
 
+    @classmethod
+    def own_rule(cls, sampling: Sampling) -> str:
+        """The key of the rule that judges the drafter unless another is chosen."""
+        return cls.default_greedy_verifier if sampling.greedy else cls.default_verifier
+
     @property
     def most_nodes(self) -> int:
         """The most nodes of a step, as far as the options tell; else 0."""

@@ -24,20 +24,25 @@ def typed(line: str) -> str:
     return re.sub(r"\\([nt\\])", lambda found: TYPED[found[1]], line)
 
 
+def check_stop_strings(strings: Sequence[str]) -> None:
+    """Raises UserError for too many, too long or empty strings."""
+    if len(strings) > MOST_STRINGS:
+        raise UserError(f"At most {MOST_STRINGS} stop strings can be given.")
+    for string in strings:
+        if not isinstance(string, str) or not 0 < len(string) <= MOST_CHARACTERS:
+            raise UserError(f"A stop string has 1 to {MOST_CHARACTERS} characters.")
+        try:
+            string.encode("utf-8")
+        except UnicodeError:
+            raise UserError("A stop string is no valid Unicode text.") from None
+
+
 class StopStrings:
     """Strings that end a text. tokenizer: a transformers tokenizer."""
 
     def __init__(self, tokenizer, strings: Sequence[str]) -> None:
-        """Raises UserError for too many, too long or empty strings."""
-        if len(strings) > MOST_STRINGS:
-            raise UserError(f"At most {MOST_STRINGS} stop strings can be given.")
-        for one in strings:
-            if not isinstance(one, str) or not 0 < len(one) <= MOST_CHARACTERS:
-                raise UserError(f"A stop string has 1 to {MOST_CHARACTERS} characters.")
-            try:
-                one.encode("utf-8")
-            except UnicodeError:
-                raise UserError("A stop string is no valid Unicode text.") from None
+        """Raises UserError for strings that ``check_stop_strings`` refuses."""
+        check_stop_strings(strings)
         self._tokenizer, self._strings = tokenizer, tuple(strings)
         self.longest = max(map(len, strings), default=0)
 
@@ -50,7 +55,7 @@ class StopStrings:
 
     def found(self, text: str) -> bool:
         """Whether the text contains one of the strings."""
-        return any(one in text for one in self._strings)
+        return any(string in text for string in self._strings)
 
 
 @dataclass(frozen=True)
