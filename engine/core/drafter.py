@@ -15,6 +15,7 @@ from engine.core.expected import Expected
 from engine.core.load import Load
 from engine.core.memory import Memory
 from engine.core.options import Option, Value
+from engine.core.proposal import Proposal
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree
 
@@ -39,7 +40,7 @@ class Start:
     target's hidden states at all tokens but the root (at the last ``feature_rows`` of these tokens), or None if the
     drafter asked for none. target: the session in which the target reads the text. A drafter that uses the target's
     own layers may feed rows to this session; it drops them before it proposes, unless the target is to go on from
-    them (``DraftTree.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None. load: the
+    them (``Proposal.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None. load: the
     expected load of the first pass.
     """
 
@@ -188,8 +189,9 @@ class Drafter(ABC):
         self.chance = start.chance
 
     @abstractmethod
-    def propose(self, context: Sequence[int], max_depth: int) -> DraftTree:
-        """Draft below the root, context[-1]; no deeper than max_depth (at least 1)."""
+    def propose(self, context: Sequence[int], max_depth: int) -> DraftTree | Proposal:
+        """Draft below the root, context[-1]; no deeper than max_depth (at least 1). A tree by itself, or with the rows
+        that go with it into the target's pass."""
 
     def observe(self, kept: Kept) -> None:
         """Take note of the outcome of the last proposal."""

@@ -14,6 +14,7 @@ from engine.core.exhibits import Exhibit, Later
 from engine.core.options import Option, Value
 from engine.core.sampling import Sampling
 from engine.core.schemes import Scheme
+from engine.core.seen import Probes
 from engine.core.tree import DraftTree, Kind
 
 EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
@@ -70,7 +71,7 @@ class Case:
     p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on
         the target's device; may be None for a rule that does not read p. logits: [N+1, V] of the
         target before temperature and truncation.
-    probes: logits [M, V] of the probe rows of this pass, or None.
+    probes: logits [M, V] of the probe rows of this pass, or None. probe_rows: what these rows are, or None.
     position: where the first drafted token would stand in the text; it keys the target's noise.
     chance: coins, and the target's own draws.
     """
@@ -82,6 +83,7 @@ class Case:
     position: int
     chance: JudgeChance
     probes: Tensor | None = None
+    probe_rows: Probes | None = None
 
 
 def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> list[Status]:

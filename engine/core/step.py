@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.core.ending import Ending
 from engine.core.rule import Judgement, Verdict
+from engine.core.seen import Draft
 from engine.core.tree import DraftTree
 
 Stop = Literal["eos", "stop", "length", "context"]
@@ -30,7 +31,7 @@ class Span:
 class Step:
     """One finished step.
 
-    position: tokens committed before it. logits: [N+1, V] of the target, after the root and
+    draft: as the target read it. logits: [N+1, V] of the target, after the root and
     after each node. p: [N+1, V], the distributions sampled from. Both are None if the target made no pass,
     and may be None if nobody records the steps; a row of NaN is one that the target did not compute.
     output: the kept path and, unless final is ``none``, the final token.
@@ -41,8 +42,7 @@ class Step:
     """
 
     index: int
-    position: int
-    tree: DraftTree
+    draft: Draft
     logits: Tensor | None
     p: Tensor | None
     verdict: Verdict
@@ -53,6 +53,15 @@ class Step:
     stop: Stop | None = None
     passes: dict[str, int] = field(default_factory=lambda: {"target": 1})
     spans: list[Span] = field(default_factory=list)
+
+    @property
+    def tree(self) -> DraftTree:
+        return self.draft.tree
+
+    @property
+    def position(self) -> int:
+        """Tokens committed before it."""
+        return self.draft.position
 
 
 def cut_at_end(verdict: Verdict, tree: DraftTree, ending: Ending) -> tuple[Verdict, Final]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.bounded.time_limit import within
 from engine.core.drafter import Drafter
 from engine.core.options import Option, resolve
+from engine.core.proposal import Proposal
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree
 from engine.errors import UserError
@@ -90,8 +91,9 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
             within(cls.key, "begin", lambda: super(Guarded, self).begin(start))
 
         def propose(self, context, max_depth):
-            def proposed() -> DraftTree:
-                tree = super(Guarded, self).propose(list(context), max_depth)
+            def proposed() -> DraftTree | Proposal:
+                product = super(Guarded, self).propose(list(context), max_depth)
+                tree = Proposal.of(product).tree
                 if not isinstance(tree, DraftTree):
                     told = one_line(type(tree).__name__)
                     raise UserError(f"The method {cls.key} proposed {told}, not a DraftTree.")
@@ -100,7 +102,7 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
                     raise UserError(
                         f"The method {cls.key} drafted the token {wrong[0]}, which the target does not have."
                     )
-                return tree
+                return product
 
             return within(cls.key, "propose", proposed)
 

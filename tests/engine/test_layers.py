@@ -153,19 +153,19 @@ def joining(layer, true, row):
     return Join(layer, 1, made)
 
 
-def begun_tree(session, layer, read):
-    """A tree of which a drafter has read the root and the first nodes through some layers."""
+def begun_draft(session, layer, read):
+    """A draft of which a drafter has read the root and the first nodes through some layers."""
     tree = DraftTree()
     first = tree.draw(ROOT, 3)
     tree.draw(first, 8)
     tree.draw(ROOT, 11)
-    tokens, parents = Draft(2, tree, len(PROMPT)).rows
+    draft = Draft(2, tree, len(PROMPT))
+    tokens, parents = draft.rows
     states = [
         session.states([token], [parent], Layers(stop=layer))
         for token, parent in zip(tokens[:read], parents[:read], strict=True)
     ]
-    tree.begun = Begun(layer, torch.cat(states))
-    return tree
+    return replace(draft, begun=Begun(layer, torch.cat(states)))
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
@@ -173,13 +173,13 @@ def begun_tree(session, layer, read):
 def test_the_target_goes_on_from_where_a_drafter_stopped(architecture, layer, read):
     """Checks logits with all that the head does to them, features of layers on either side, and kept rows."""
     for model, session in sessions(architecture, (1, 2, 3)):
-        tree = begun_tree(session, layer, read)
-        seen = session.look(Draft(2, tree, len(PROMPT)))
-        assert session.rows == len(tree) + 1
+        draft = begun_draft(session, layer, read)
+        seen = session.look(draft)
+        assert session.rows == draft.count
         session.commit([0, 1])
         after, _ = session.feed([1], [-1])
         session.rewind(len(PROMPT))
-        plain = session.look(Draft(2, replace(tree, begun=None), len(PROMPT)))
+        plain = session.look(replace(draft, begun=None))
         torch.testing.assert_close(seen.logits, plain.logits, **CLOSE)
         torch.testing.assert_close(seen.features, plain.features, **CLOSE)
         session.commit([0, 1])
@@ -194,9 +194,9 @@ def test_a_model_that_cannot_go_on_reads_anew():
     assert not goes_on(model, 1)
     session = model.session(64)
     session.prefill(PROMPT)
-    tree = begun_tree(session, 1, 3)
-    seen = session.look(Draft(2, tree, len(PROMPT)))
-    assert session.rows == len(tree) + 1 and seen.logits.shape[0] == len(tree) + 1
+    draft = begun_draft(session, 1, 3)
+    seen = session.look(draft)
+    assert session.rows == draft.count and seen.logits.shape[0] == draft.count
 
 
 def counting(forward, seen, hidden_states, *rows, **others):

@@ -57,7 +57,7 @@ def test_a_draft_and_what_goes_on_from_it(architecture):
         session.states([token], [row - 1], Layers(stop=1)) for row, token in enumerate([2, 3])
     ]
     session._goes_on = lambda layer: True
-    seen = session.look(replace(draft, tree=replace(tree, begun=Begun(1, torch.cat(states)))))
+    seen = session.look(replace(draft, begun=Begun(1, torch.cat(states))))
     torch.testing.assert_close(seen.logits, plain.logits, **CLOSE)
     torch.testing.assert_close(seen.features, plain.features, **CLOSE)
     session.commit([0, 1])
@@ -82,7 +82,7 @@ def test_the_rows_of_an_exit_are_read_again(architecture):
     states = session.states([2, 3], [-1, 0], Layers(stop=2))
     below = expected.features.view(3, 3, -1)[:2, :2].flatten(1)
     torch.testing.assert_close(torch.cat([session._taps[1][0], states], -1), below, **CLOSE)
-    seen = session.look(replace(draft, tree=replace(tree, begun=Begun(2, states))))
+    seen = session.look(replace(draft, begun=Begun(2, states)))
     torch.testing.assert_close(seen.logits, expected.logits, **CLOSE)
     torch.testing.assert_close(seen.features, expected.features, **CLOSE)
 
@@ -160,7 +160,7 @@ def test_a_graph_that_cannot_be_made_when_a_pass_wants_it_is_done_without(
         torch.testing.assert_close(states, below, **CLOSE)
         tree = DraftTree()
         tree.draw(ROOT, 3)
-        seen = session.look(Draft(2, replace(tree, begun=Begun(1, states)), len(PROMPT)))
+        seen = session.look(Draft(2, tree, len(PROMPT), begun=Begun(1, states)))
         torch.testing.assert_close(seen.logits, expected, **CLOSE)
         torch.testing.assert_close(model.head(states), model.model.lm_head(states), **CLOSE)
         for one in (session, plain):
