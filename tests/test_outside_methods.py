@@ -284,6 +284,14 @@ def test_one_of_ones_own_runs_and_an_endless_one_is_stopped(bad_folders, monkeyp
         text("endless")
 
 
+def test_a_drafter_that_names_no_family_is_not_taken_for_plain_decoding(tmp_path):
+    place = written(tmp_path)
+    file = place / "drafter.py"
+    file.write_text(file.read_text("utf-8").replace('    family = "chain"\n', ""), "utf-8")
+    plain = drafter("none")
+    assert outside_drafter(place, own_drafters()).family not in (plain.family, "")
+
+
 def test_the_picker_lists_ones_own_under_yours(bad_folders):
     found = menu.drafter_menu()
     assert menu.FAMILIES[found["good_one"]["family"]] == "Yours"

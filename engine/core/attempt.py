@@ -55,7 +55,7 @@ class Attempt:
             path = [node - forced for node in path[forced:]]
             logits, output = logits[forced:], output[forced:]
             root = draft.tree.tokens[forced - 1]
-        if verdict.final == "none":
+        if verdict.final is None:
             path = path[:-1]
             features = None if features is None else features[:-1]
         return Kept(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from engine.core.target import Models, Session
 
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
+"""``none`` is plain decoding, and nothing else."""
+Loop = Literal["speculative", "switching", "overlapped"]
 
 
 def tree_size(most: int, name: str = "budget") -> Option:
@@ -60,7 +62,7 @@ class Kept:
 
     tree: the drafter's proposal. path: kept nodes from depth 1 downwards. tokens: the step's output
     (kept path and final token). final: as in a verdict. Under a rule that leaves the next token to the draft
-    (``none``), the last kept node takes the place of the final token: it is the next root, has yet to be read, and is
+    (None), the last kept node takes the place of the final token: it is the next root, has yet to be read, and is
     not in ``path``. logits: [N+1, V] of the target, after the root and each node; where the target did not look, a row
     is NaN, or ``logits`` is None.
     features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
@@ -79,7 +81,7 @@ class Kept:
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     probes: Tensor | None = None
     load: Load = field(default_factory=Load)
-    final: Literal["bonus", "recovered", "none"] = "bonus"
+    final: Literal["bonus", "recovered"] | None = "bonus"
 
 
 class Drafter(ABC):
@@ -105,7 +107,7 @@ class Drafter(ABC):
     needs: ClassVar[Mapping[str, str]] = {}
     """The parts that the drafter takes besides the target: role -> kind (``engine.parts``)."""
 
-    loop: ClassVar[str] = "speculative"
+    loop: ClassVar[Loop] = "speculative"
     """The loop in which the drafter runs (``engine.loops``)."""
 
     mixed_siblings: ClassVar[bool] = False

@@ -19,11 +19,11 @@ from engine.core.exhibits import Token, Words
 from engine.core.finite import refuse_nan
 from engine.core.prompt import PromptReading
 from engine.core.proposal import Proposal
-from engine.core.rule import Case, Verdict
+from engine.core.rule import Case, Final, Verdict
 from engine.core.sampling import distribution
 from engine.core.seen import Draft, Seen
 from engine.core.simultaneous import Pair, Timed, pair_on
-from engine.core.step import Clock, Final, Span, Step, cut_at_end
+from engine.core.step import Clock, Span, Step, cut_at_end
 from engine.core.target import Target
 from engine.core.text import Outcome, Text, TextRequest
 from engine.core.tree import DraftTree, Kind
@@ -170,7 +170,7 @@ class OverlappedText(Text):
     def _final(self, final: Final, verdict: Verdict, read_on: bool) -> Final:
         """read_on: the last judged token is one of the new ones, which the target has not read."""
         full = len(self.context) + len(verdict.accepted) >= self._limit
-        return "none" if final == "bonus" and (read_on or full) else final
+        return None if final == "bonus" and (read_on or full) else final
 
     def _goes_on(self, verdict: Verdict, judged: DraftTree) -> bool:
         """Whether everything judged was kept and the text does not end with it."""

@@ -20,6 +20,8 @@ from engine.core.tree import DraftTree, Kind
 EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
 
 Status = Literal["accepted", "rejected", "ignored"]
+Final = Literal["bonus", "recovered"] | None
+"""The target's token at the end of a step; None: there is none."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Verdict:
     accepted: the kept path, node indices from depth 1 downwards.
     status: one entry per node.
     final_token: the target's own token after the path; ``recovered`` after a refusal,
-        ``bonus`` when everything on the path was accepted. With ``none``, for rules that leave the
+        ``bonus`` when everything on the path was accepted. With None, for rules that leave the
         next token to the draft, the final token is not used.
     walk: the places that were visited, root (-1) first; empty where nothing was judged.
     residuals: by place of the walk, the distribution [V] from which the next token had to come
@@ -58,7 +60,7 @@ class Verdict:
     status: list[Status]
     judgements: list[Judgement]
     final_token: int
-    final: Literal["bonus", "recovered", "none"]
+    final: Final
     walk: list[int]
     residuals: dict[int, Tensor] = field(default_factory=dict)
     exhibits: list[Exhibit | Later] = field(default_factory=list)

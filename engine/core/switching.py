@@ -8,9 +8,9 @@ from engine.core.attempt import Attempt
 from engine.core.decode import begin
 from engine.core.prompt import PromptReading
 from engine.core.proposal import Proposal
-from engine.core.rule import Verdict
+from engine.core.rule import Final, Verdict
 from engine.core.seen import Draft, Seen
-from engine.core.step import Clock, Final, Step
+from engine.core.step import Clock, Step
 from engine.core.target import Target
 from engine.core.text import Outcome, Text, TextRequest
 from engine.core.tree import DraftTree
@@ -51,7 +51,7 @@ class SwitchingText(Text):
         attempt.milliseconds["draft"] = clock.lap()
         tree = attempt.draft.tree
         if len(tree):
-            return self.finish(attempt, Outcome(_unjudged(tree), "none"), clock)
+            return self.finish(attempt, Outcome(_unjudged(tree), None), clock)
         seen = self._look()
         attempt.milliseconds["verify"] = clock.lap()
         return self.settle(self.judge(attempt, seen), clock)

@@ -19,10 +19,10 @@ from engine.core.finite import refuse_nan, refuse_nan_among
 from engine.core.load import Acceptance, Load
 from engine.core.memory import Memory
 from engine.core.proposal import Proposal
-from engine.core.rule import Case, Verdict, Verifier
+from engine.core.rule import Case, Final, Verdict, Verifier
 from engine.core.sampling import Sampling, distribution
 from engine.core.seen import Draft, Seen
-from engine.core.step import Clock, Final, Step, Stop, cut_at_end
+from engine.core.step import Clock, Step, Stop, cut_at_end
 from engine.core.target import Session, Target
 from engine.core.transfer import to_device, to_host_meanwhile
 from engine.core.tree import DraftTree
@@ -196,7 +196,7 @@ class Text:
         draft, seen, times = attempt.draft, attempt.seen, attempt.milliseconds
         verdict = outcome.verdict
         output = [draft.tree.tokens[node] for node in verdict.accepted]
-        if outcome.final != "none":
+        if outcome.final is not None:
             output.append(verdict.final_token)
         times["judge"] = clock.lap()
         features = self._keep(seen, verdict, outcome.final)
@@ -228,7 +228,7 @@ class Text:
         """Commit the rows of the root and the kept path; returns their features, if any were asked for. Without a
         final token, the last kept token is the next root, which is read with the next tree."""
         rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
-        self.session.commit(rows[:-1] if final == "none" else rows)
+        self.session.commit(rows[:-1] if final is None else rows)
         features = seen.features
         if features is None or rows == list(range(len(features))):
             return features

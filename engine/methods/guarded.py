@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 from engine.bounded.time_limit import within
-from engine.core.drafter import Drafter
+from engine.core.drafter import Drafter, Loop
 from engine.core.options import Option, resolve
 from engine.core.proposal import Proposal
 from engine.core.sampling import Sampling
@@ -64,14 +65,14 @@ def _check_declared(name: str, cls: type[Drafter]) -> None:
     for rule in (cls.default_verifier, cls.default_greedy_verifier):
         if rule not in verifiers():
             raise UserError(f"The method {name} names the rule {rule!r}, which does not exist.")
-    if cls.loop not in ("speculative", "switching", "overlapped"):
+    if cls.loop not in get_args(Loop):
         raise UserError(f"The method {name} names the loop {cls.loop!r}, which does not exist.")
 
 
 def guarded(cls: type[Drafter]) -> type[Drafter]:
     """The same drafter, whose calls end after a time, and whose drafts and failures are checked."""
     about = (cls.__doc__ or cls.key).strip().split("\n")[0]
-    told = {"title": cls.key, "family": "none", "summary": about}
+    told = {"title": cls.key, "family": "tree", "summary": about}
     usual = {name: value for name, value in told.items() if not hasattr(cls, name)}
 
     class Guarded(cls):

@@ -102,7 +102,7 @@ class SpecReasonDrafter(DraftModelDrafter):
 
     def observe(self, kept):
         super().observe(kept)
-        small = len(kept.path) + (kept.final == "none")
+        small = len(kept.path) + (kept.final is None)
         self._written["small"] += small
         self._written["large"] += len(kept.tokens) - small
         if len(kept.tree) and not small:

@@ -73,7 +73,7 @@ class StepGrade(Verifier):
             status=statuses(len(tree), accepted, judgements),
             judgements=judgements,
             final_token=case.chance.draw(case.p[place + 1], case.position + len(forced)),
-            final="none" if kept else "recovered" if step else "bonus",
+            final=None if kept else "recovered" if step else "bonus",
             walk=[ROOT, *accepted],
             exhibits=[self._shown(grade, _asked(case)), _table(tree, step, found, kept)]
             if step
