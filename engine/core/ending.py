@@ -21,7 +21,7 @@ TYPED = {"n": "\n", "t": "\t", "\\": "\\"}
 def typed(line: str) -> str:
     """A stop string as a person types it on one line, where \\n is a line break, \\t a tab and \\\\ a backslash; a backslash
     before any other character is only a backslash."""
-    return re.sub(r"\\([nt\\])", lambda found: TYPED[found[1]], line)
+    return re.sub(r"\\([nt\\])", lambda match: TYPED[match[1]], line)
 
 
 def check_stop_strings(strings: Sequence[str]) -> None:
@@ -53,7 +53,7 @@ class StopStrings:
         """The place where the text begins."""
         return detokenizer(self._tokenizer).start.pieces(prompt)[1]
 
-    def found(self, text: str) -> bool:
+    def occur_in(self, text: str) -> bool:
         """Whether the text contains one of the strings."""
         return any(string in text for string in self._strings)
 
@@ -73,7 +73,7 @@ class Written:
         piece, _, end = self.end.add(token)
         text = self.tail + piece
         tail = text[max(0, len(text) - self.strings.longest + 1) :]
-        return Written(self.strings, end, tail, self.strings.found(text))
+        return Written(self.strings, end, tail, self.strings.occur_in(text))
 
 
 class Ending:
