@@ -55,7 +55,7 @@ def begin(text: Text, target: Target, reading: PromptReading | None, clock: Cloc
     drafter = text.drafter
     session = target.session(text.capacity, drafter.feature_layers)
     if reading is None and not drafter.feature_layers and not drafter.uses_target:
-        session.postpone(text.request.prompt[:-1])
+        session.prefill(text.request.prompt[:-1], later=True)
         text.begin(session, None)
         return clock.lap()
     reading = reading or PromptReading(text.request.prompt[:-1])

@@ -57,7 +57,7 @@ class OwnLayersDrafter(Drafter):
         rows, states = context[session.length :], []
         while len(tree) < length and sure >= stop:
             parents = range(session.rows - 1, session.rows - 1 + len(rows))
-            states.append(session.states(rows, parents, Layers(stop=layer)))
+            states.append(session.through(rows, Layers(stop=layer), parents))
             self._draft_passes += 1
             q = self.law(self._exit(states[-1]))[0]
             if self.sampling.greedy:
