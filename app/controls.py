@@ -13,7 +13,7 @@ from engine.errors import UserError
 from engine.methods import drafter as drafter_class
 from engine.parts.drafts import KIND, ROLE, with_named_draft
 from engine.parts.loading import ModelPaths
-from engine.run import RunRequest, pick_verifier
+from engine.run import RunRequest, rule_for
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _of_rule(chosen: Pair, temperature: float) -> dict:
     if not chosen.rule_options:
         return {}
     sampling = Sampling(temperature=temperature)
-    rule = pick_verifier(chosen.verifier, drafter_class(chosen.drafter), sampling, {})
+    rule = rule_for(chosen.verifier, drafter_class(chosen.drafter), sampling)
     declared = {option.name for option in rule.options}
     return {name: value for name, value in chosen.rule_options.items() if name in declared}
 

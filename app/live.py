@@ -14,9 +14,8 @@ from app.seats import FAILED, Job, Seat, Seats
 from app.settings import LIMITS, Limits
 from app.sizes import Sizes
 from app.visitors import VISITORS
-from engine.chat.turns import checked
 from engine.errors import UserError
-from engine.run import Run, RunRequest, open_runs
+from engine.run import Opened, Plan, Run, RunRequest, begin
 from presets import lane_names
 
 log = logging.getLogger("draftscope")
@@ -57,23 +56,28 @@ def compare_job(values: Mapping[str, object], session: str = "") -> Job:
 def opened(wanted: Sequence[RunRequest], limits: Limits = LIMITS) -> list[Run]:
     """These runs, opened; they will take turns. Raises UserError, also where the runs together would hold more keys and
     values than one visitor may."""
-    wanted = [replace(one, most_nodes=limits.max_nodes) for one in wanted]
-    for one in wanted:
-        refuse_missing(one)
-        said = sum(len(turn["content"]) for turn in checked(one.messages)) if one.messages else 0
-        if said > limits.conversation_characters:
-            raise UserError(
-                f"The conversation has {said:,} characters; this page takes at most "
-                f"{limits.conversation_characters:,}. Begin a new one."
-            )
-    runs = open_runs(wanted, telling.tell.get())
-    asked = sum(run.kv_bytes for run in runs) / 1e6
+    plans = [_planned(replace(request, most_nodes=limits.max_nodes), limits) for request in wanted]
+    openings = [Opened.of(plan, telling.tell.get()) for plan in plans]
+    asked = sum(opening.kv_bytes for opening in openings) / 1e6
     if asked > limits.kv_megabytes:
         raise UserError(
             f"This would hold {asked:,.0f} MB of keys and values; this page allows "
             f"{limits.kv_megabytes:,} MB. Take a shorter prompt or fewer new tokens."
         )
-    return runs
+    return begin(openings)
+
+
+def _planned(request: RunRequest, limits: Limits) -> Plan:
+    """Raises UserError, also for what this page does not have or does not take."""
+    refuse_missing(request)
+    plan = Plan.of(request)
+    said = sum(len(turn["content"]) for turn in request.messages or ())
+    if said > limits.conversation_characters:
+        raise UserError(
+            f"The conversation has {said:,} characters; this page takes at most "
+            f"{limits.conversation_characters:,}. Begin a new one."
+        )
+    return plan
 
 
 fence.MAKERS |= {"watch": lambda values: opened([request(values)])[0], "compare": compare_job}

@@ -7,6 +7,7 @@ from functools import cache
 
 from app import words
 from app.settings import LIMITS, model_paths
+from engine.catalogue import lossless
 from engine.core.options import Option
 from engine.core.sampling import Sampling
 from engine.methods import drafters
@@ -14,7 +15,6 @@ from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
 from engine.parts.loading import half_precision
 from engine.rules import Verifier, verifiers
-from engine.run import pick_verifier
 from presets import examples, families, opening_trace, presets, race_files, races, trace_files
 from presets.conditions import figure
 from viz.race import joined
@@ -72,7 +72,7 @@ def drafter_menu() -> dict[str, dict]:
             ]
             + _draft_option(cls.needs),
             "rules": {name: _in_words(_exactness(rule, cls)) for name, rule in verifiers().items()},
-            "automatic": {"cold": _automatic(cls, COLD).key, "warm": _automatic(cls, WARM).key},
+            "automatic": {"cold": cls.own_rule(COLD), "warm": cls.own_rule(WARM)},
         }
         for key, cls in drafters().items()
     }
@@ -115,15 +115,9 @@ def rule_menu() -> dict[str, dict]:
     }
 
 
-def _automatic(cls, sampling: Sampling) -> Verifier:
-    """The rule that judges this drafter unless another is chosen, with its default options."""
-    return pick_verifier(None, cls, sampling, {})
-
-
 def _word(cls) -> str:
     """For the drafter under the rules that judge it unless another is chosen."""
-    exact = all(_automatic(cls, s).lossless_with(cls.kinds(s)) for s in (COLD, WARM))
-    return _in_words("lossless" if exact else "lossy")
+    return _in_words("lossless" if lossless(cls) else "lossy")
 
 
 def _in_words(exactness: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from engine.core.drafter import Drafter
 from engine.core.sampling import Sampling
 from engine.methods import drafters
 from engine.rules import verifiers
@@ -28,18 +29,22 @@ def catalogue(presets: Sequence[dict] = (), methods: Sequence[dict] = ()) -> dic
     }
 
 
-def _drafter(cls) -> dict:
+def lossless(cls: type[Drafter]) -> bool:
+    """Whether the drafter, judged by its own rules, leaves the target's text as it is, greedy and drawn."""
     rules = verifiers()
-    settled = (
-        (rules[cls.default_greedy_verifier], Sampling()),
-        (rules[cls.default_verifier], Sampling(temperature=1.0)),
+    return all(
+        rules[cls.own_rule(sampling)].lossless_with(cls.kinds(sampling))
+        for sampling in (Sampling(), Sampling(temperature=1.0))
     )
+
+
+def _drafter(cls: type[Drafter]) -> dict:
     return {
         "key": cls.key,
         "title": cls.title,
         "family": cls.family,
         "default_verifier": cls.default_verifier,
-        "lossless": all(rule.lossless_with(cls.kinds(sampling)) for rule, sampling in settled),
+        "lossless": lossless(cls),
         "options": [option.to_dict() for option in cls.options],
         "summary": cls.summary,
         "needs": sorted(cls.needs),

@@ -1,20 +1,18 @@
 """The loops that can write a text. A drafter names its loop; all loops yield the same kind of steps."""
 
-import importlib
 from collections.abc import Iterator
 
+from engine.core.decode import decode
+from engine.core.overlapped import overlapped
 from engine.core.prompt import PromptReading
 from engine.core.step import Step
+from engine.core.switching import switching
 from engine.core.text import TextRequest
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
 
-LOOPS = {
-    "speculative": "engine.core.decode:decode",
-    "switching": "engine.core.switching:switching",
-    "overlapped": "engine.core.overlapped:overlapped",
-}
-"""Name -> module and function, a generator over (target, request, recorded, reading).
+LOOPS = {"speculative": decode, "switching": switching, "overlapped": overlapped}
+"""Name -> a generator over (target, request, recorded, reading).
 
 ``speculative``: draft, verify in one pass of the target, judge, commit, one after the other.
 ``switching``: one token a step, written by the drafter, unchecked, or by the target.
@@ -32,6 +30,5 @@ def run_loop(
     reading: PromptReading | None = None,
 ) -> Iterator[Step]:
     """Write a text in the loop that its drafter names; see ``engine.core.decode.decode``."""
-    module, name = LOOPS[request.drafter.loop].split(":")
-    loop = getattr(importlib.import_module(module), name)
+    loop = LOOPS[request.drafter.loop]
     return loop(target, with_rules(target, request), recorded, reading)

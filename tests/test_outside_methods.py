@@ -1,5 +1,6 @@
 """Methods from a folder outside the repository: what they may do wrong, one sentence each, and proofs of planted mistakes."""
 
+import json
 import re
 
 import pytest
@@ -282,6 +283,28 @@ def test_one_of_ones_own_runs_and_an_endless_one_is_stopped(bad_folders, monkeyp
     monkeypatch.setattr(time_limit, "PATIENCE", 0.5)
     with pytest.raises(UserError, match="The method endless took more than"):
         text("endless")
+
+
+def test_ones_own_may_return_a_tree_or_a_proposal(tmp_path, monkeypatch):
+    tree, proposal = written(tmp_path, "a_tree"), written(tmp_path, "a_proposal")
+    file = proposal / "drafter.py"
+    text = file.read_text("utf-8").replace("return tree", "return Proposal(tree)")
+    file.write_text(f"from engine.core.proposal import Proposal\n{text}", "utf-8")
+    outputs = {}
+    with outside_methods(tmp_path, monkeypatch):
+        for place in (tree, proposal):
+            asked = RunRequest("Once", family(), place.name, max_new_tokens=6, temperature=0.8)
+            lines = [json.loads(line) for line in open_run(asked).steps()]
+            outputs[place.name] = [(line["nodes"]["token"], line["output"]) for line in lines]
+    assert outputs["a_tree"] == outputs["a_proposal"]
+
+
+def test_a_drafter_that_names_no_family_is_not_taken_for_plain_decoding(tmp_path):
+    place = written(tmp_path)
+    file = place / "drafter.py"
+    file.write_text(file.read_text("utf-8").replace('    family = "chain"\n', ""), "utf-8")
+    plain = drafter("none")
+    assert outside_drafter(place, own_drafters()).family not in (plain.family, "")
 
 
 def test_the_picker_lists_ones_own_under_yours(bad_folders):

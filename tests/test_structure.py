@@ -19,7 +19,7 @@ HOUSE = set(BELOW)
 
 GROUND = ["errors", "printable", "text_file", "progress", "finding", "remembered", "cache_folder"]
 """Modules in the root of the engine that every room may use."""
-TOP = ["run", "loops", "catalogue", "__main__"]
+TOP = ["loops", "catalogue", "__main__"]
 """Modules in the root that stand on the rooms."""
 FLOORS = {
     "core": "",
@@ -37,6 +37,7 @@ FLOORS = {
     "sizes": "core rules model parts loops",
     "trace": "core rules model",
     "continuous": "core",
+    "run": "core rules model chat parts methods sizes trace loops",
     "training": "core rules model parts methods methods.shared sizes loops run",
     "bench": (
         "core rules model chat batch fast.cpu fast.gpu fast.kernels parts methods methods.shared sizes trace "

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from engine.batch.joint import sessions_of
+from engine.core.attempt import Attempt
 from engine.core.drafter import Drafter
 from engine.core.load import Acceptance, Load
 from engine.core.prompt import PromptReading
@@ -108,26 +109,25 @@ class _Batch:
     def round(self) -> Iterator[tuple[int, Step]]:
         """Draft, read and judge once for every text that is under way."""
         texts = {place: self._texts[index] for place, index in self._written.items()}
-        drafts, times = {}, {}
+        attempts: dict[int, Attempt] = {}
         for place, text in texts.items():
-            drafts[place] = text.draft()
-            times[place] = {"draft": self._clock.lap()}
+            attempts[place] = text.draft()
+            attempts[place].milliseconds["draft"] = self._clock.lap()
+        drafts = {place: attempt.draft for place, attempt in attempts.items()}
         seen = self._sessions.look_at(drafts)
         share = self._clock.lap() / len(drafts)
         load = self._load({place: draft.count for place, draft in drafts.items()})
         # all verdicts are under way before the first is waited for
-        pending = {place: texts[place].judge(drafts[place], seen[place]) for place in drafts}
+        attempts = {place: texts[place].judge(attempts[place], seen[place]) for place in drafts}
         steps = []
-        for place, draft in drafts.items():
-            times[place]["verify"] = share
-            step = texts[place].settle(
-                draft, pending[place], seen[place], times[place], self._clock, load
-            )
+        for place, attempt in attempts.items():
+            attempt.milliseconds["verify"] = share
+            step = texts[place].settle(attempt, self._clock, load)
             step.prefill_milliseconds = self._spent.pop(self._written[place], 0.0)
             steps.append((self._written[place], step))
         self._leave()
-        for one in steps:
-            yield one
+        for index_and_step in steps:
+            yield index_and_step
             self._clock.lap()  # the caller's time is not engine time
 
     def _leave(self) -> None:

@@ -33,13 +33,13 @@ class Constraint(ABC):
 
     def forced(self, continuation: Sequence[int], most: int) -> list[int]:
         """Up to ``most`` tokens that must follow ``continuation``, each the only one allowed."""
-        found: list[int] = []
-        while len(found) < most:
-            mask = self.allowed((*continuation, *found))
+        tokens: list[int] = []
+        while len(tokens) < most:
+            mask = self.allowed((*continuation, *tokens))
             if mask is None or int(mask.sum()) != 1:
                 break
-            found.append(int(mask.nonzero()))
-        return found
+            tokens.append(int(mask.nonzero()))
+        return tokens
 
     @abstractmethod
     def commit(self, tokens: Sequence[int]) -> None:
@@ -82,20 +82,20 @@ class Joined(Constraint):
         self.committed = 0
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
-        found = None
-        for one in self._constraints:
-            mask = one.allowed(continuation)
+        common = None
+        for constraint in self._constraints:
+            mask = constraint.allowed(continuation)
             if mask is not None:
-                found = mask if found is None else found & mask
-        if found is None or bool(found.any()):
-            return found
+                common = mask if common is None else common & mask
+        if common is None or bool(common.any()):
+            return common
         self._dead.add(tuple(continuation), self._reason)
         return None
 
     def commit(self, tokens: Sequence[int]) -> None:
         self._dead.commit(tokens)
-        for one in self._constraints:
-            one.commit(tokens)
+        for constraint in self._constraints:
+            constraint.commit(tokens)
         self.committed += len(tokens)
 
 

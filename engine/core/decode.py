@@ -34,14 +34,15 @@ def decode(
         spent = begin(text, target, reading, clock)
         del reading  # freed once the last text has begun
         while text.stop is None:
-            draft = text.draft()
-            times = {"draft": clock.lap()}
+            attempt = text.draft()
+            times = attempt.milliseconds
+            times["draft"] = clock.lap()
             opens = text.session.postponed > 0
-            seen = text.session.look(draft)
+            seen = text.session.look(attempt.draft)
             times["verify"] = clock.lap()
             if opens:
                 spent, times["verify"] = spent + times["verify"], 0.0
-            step = text.settle(draft, text.judge(draft, seen), seen, times, clock)
+            step = text.settle(text.judge(attempt, seen), clock)
             step.prefill_milliseconds, spent = spent, 0.0
             yield step
             clock.lap()  # the caller's time is not engine time
@@ -54,7 +55,7 @@ def begin(text: Text, target: Target, reading: PromptReading | None, clock: Cloc
     drafter = text.drafter
     session = target.session(text.capacity, drafter.feature_layers)
     if reading is None and not drafter.feature_layers and not drafter.uses_target:
-        session.postpone(text.request.prompt[:-1])
+        session.prefill(text.request.prompt[:-1], later=True)
         text.begin(session, None)
         return clock.lap()
     reading = reading or PromptReading(text.request.prompt[:-1])

@@ -55,11 +55,11 @@ class Place:
 
     def add(self, token: int) -> Added:
         """The token behind this text."""
-        found = self._known.get(token)
-        if found is None:
-            found = self._detokenizer.added(self._before, self.unfinished, token)
-            self._known[token] = found
-        return found
+        added = self._known.get(token)
+        if added is None:
+            added = self._detokenizer.added(self._before, self.unfinished, token)
+            self._known[token] = added
+        return added
 
     def pieces(self, tokens: Iterable[int]) -> tuple[list[str], Place]:
         """The pieces of several tokens, one after another, and the end of the longer text."""
@@ -82,7 +82,7 @@ class Detokenizer:
         """tokenizer: of transformers. It is not kept alive."""
         self._tokenizer = proxy(tokenizer)
         decoder = _decoder(tokenizer)
-        bytewise = any(one["type"] == "ByteFallback" for one in decoder or ())
+        bytewise = any(step["type"] == "ByteFallback" for step in decoder or ())
         self._errors = EACH_BYTE if bytewise else "replace"
         self._anchor = self._plain_token()
         self._local = self._anchor is not None and decoder is not None and _is_local(decoder)
@@ -132,8 +132,8 @@ class Detokenizer:
         """What decoding shows of the token behind this one."""
         if before is None:
             return self._decoded(token)
-        known, longer = self._decoded(before), self._decoded(before, token)
-        same = known if longer.startswith(known) else os.path.commonprefix([known, longer])
+        alone, longer = self._decoded(before), self._decoded(before, token)
+        same = alone if longer.startswith(alone) else os.path.commonprefix([alone, longer])
         return longer[len(same) :]
 
     def _following(self, before: int | None, token: int) -> int | None:
@@ -162,8 +162,8 @@ class Detokenizer:
     def _named_byte(self, token: int) -> bytes | None:
         """The byte of a token whose name is that byte, as in <0xE2>. Decoders join such tokens."""
         name = self._tokenizer.convert_ids_to_tokens(token)
-        found = BYTE_NAME.fullmatch(name) if isinstance(name, str) else None
-        return bytes.fromhex(found[1]) if found else None
+        match = BYTE_NAME.fullmatch(name) if isinstance(name, str) else None
+        return bytes.fromhex(match[1]) if match else None
 
     def _raw(self, token: int) -> bytes | None:
         """The token's bytes; None if the tokenizer does not store them."""
@@ -181,10 +181,10 @@ _KNOWN: WeakKeyDictionary[object, Detokenizer] = WeakKeyDictionary()
 
 def detokenizer(tokenizer) -> Detokenizer:
     """The tokenizer's own, which all runs share: they meet the same tokens."""
-    found = _KNOWN.get(tokenizer)
-    if found is None:
-        found = _KNOWN[tokenizer] = Detokenizer(tokenizer)
-    return found
+    own = _KNOWN.get(tokenizer)
+    if own is None:
+        own = _KNOWN[tokenizer] = Detokenizer(tokenizer)
+    return own
 
 
 def _decoder(tokenizer) -> list[dict] | None:
@@ -195,22 +195,22 @@ def _decoder(tokenizer) -> list[dict] | None:
     if tokenizer.backend_tokenizer.decoder is None:
         return []
     try:
-        found = json.loads(tokenizer.backend_tokenizer.decoder.__getstate__())
+        content = json.loads(tokenizer.backend_tokenizer.decoder.__getstate__())
     except Exception:  # noqa: BLE001  the library names no kind; a decoder written in Python cannot be read
         return None
-    return found["decoders"] if found["type"] == "Sequence" else [found]
+    return content["decoders"] if content["type"] == "Sequence" else [content]
 
 
 def _is_local(decoder: list[dict]) -> bool:
     """Whether a token's piece depends only on there being a text before it, whatever that text is."""
     joined = False
-    for one in decoder:
-        kind = one["type"]
+    for step in decoder:
+        kind = step["type"]
         if kind == "Strip":
-            known = one["stop"] == 0 and one["start"] <= 1
+            local = step["stop"] == 0 and step["start"] <= 1
         else:
-            known = kind in ONE_BY_ONE and not joined
-        if not known:
+            local = kind in ONE_BY_ONE and not joined
+        if not local:
             return False
         joined = joined or kind in ("Fuse", "ByteLevel")
     return True

@@ -15,6 +15,7 @@ from engine.core.expected import Expected
 from engine.core.load import Load
 from engine.core.memory import Memory
 from engine.core.options import Option, Value
+from engine.core.proposal import Proposal
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from engine.core.target import Models, Session
 
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
+"""``none`` is plain decoding, and nothing else."""
+Loop = Literal["speculative", "switching", "overlapped"]
 
 
 def tree_size(most: int, name: str = "budget") -> Option:
@@ -39,7 +42,7 @@ class Start:
     target's hidden states at all tokens but the root (at the last ``feature_rows`` of these tokens), or None if the
     drafter asked for none. target: the session in which the target reads the text. A drafter that uses the target's
     own layers may feed rows to this session; it drops them before it proposes, unless the target is to go on from
-    them (``DraftTree.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None. load: the
+    them (``Proposal.begun``). memory: the visitor's memory. constraint: the constraint on the text, or None. load: the
     expected load of the first pass.
     """
 
@@ -59,7 +62,7 @@ class Kept:
 
     tree: the drafter's proposal. path: kept nodes from depth 1 downwards. tokens: the step's output
     (kept path and final token). final: as in a verdict. Under a rule that leaves the next token to the draft
-    (``none``), the last kept node takes the place of the final token: it is the next root, has yet to be read, and is
+    (None), the last kept node takes the place of the final token: it is the next root, has yet to be read, and is
     not in ``path``. logits: [N+1, V] of the target, after the root and each node; where the target did not look, a row
     is NaN, or ``logits`` is None.
     features: [1 + len(path), n*H] the target's hidden states at the root and the kept nodes, or
@@ -78,7 +81,7 @@ class Kept:
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     probes: Tensor | None = None
     load: Load = field(default_factory=Load)
-    final: Literal["bonus", "recovered", "none"] = "bonus"
+    final: Literal["bonus", "recovered"] | None = "bonus"
 
 
 class Drafter(ABC):
@@ -104,7 +107,7 @@ class Drafter(ABC):
     needs: ClassVar[Mapping[str, str]] = {}
     """The parts that the drafter takes besides the target: role -> kind (``engine.parts``)."""
 
-    loop: ClassVar[str] = "speculative"
+    loop: ClassVar[Loop] = "speculative"
     """The loop in which the drafter runs (``engine.loops``)."""
 
     mixed_siblings: ClassVar[bool] = False
@@ -160,6 +163,11 @@ class Drafter(ABC):
         """An instance for one run, given its resolved options and the run's models."""
         return cls(settings)
 
+    @classmethod
+    def own_rule(cls, sampling: Sampling) -> str:
+        """The key of the rule that judges the drafter unless another is chosen."""
+        return cls.default_greedy_verifier if sampling.greedy else cls.default_verifier
+
     @property
     def most_nodes(self) -> int:
         """The most nodes of a step, as far as the options tell; else 0."""
@@ -183,8 +191,9 @@ class Drafter(ABC):
         self.chance = start.chance
 
     @abstractmethod
-    def propose(self, context: Sequence[int], max_depth: int) -> DraftTree:
-        """Draft below the root, context[-1]; no deeper than max_depth (at least 1)."""
+    def propose(self, context: Sequence[int], max_depth: int) -> DraftTree | Proposal:
+        """Draft below the root, context[-1]; no deeper than max_depth (at least 1). A tree by itself, or with the rows
+        that go with it into the target's pass."""
 
     def observe(self, kept: Kept) -> None:
         """Take note of the outcome of the last proposal."""

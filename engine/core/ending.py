@@ -21,23 +21,28 @@ TYPED = {"n": "\n", "t": "\t", "\\": "\\"}
 def typed(line: str) -> str:
     """A stop string as a person types it on one line, where \\n is a line break, \\t a tab and \\\\ a backslash; a backslash
     before any other character is only a backslash."""
-    return re.sub(r"\\([nt\\])", lambda found: TYPED[found[1]], line)
+    return re.sub(r"\\([nt\\])", lambda match: TYPED[match[1]], line)
+
+
+def check_stop_strings(strings: Sequence[str]) -> None:
+    """Raises UserError for too many, too long or empty strings."""
+    if len(strings) > MOST_STRINGS:
+        raise UserError(f"At most {MOST_STRINGS} stop strings can be given.")
+    for string in strings:
+        if not isinstance(string, str) or not 0 < len(string) <= MOST_CHARACTERS:
+            raise UserError(f"A stop string has 1 to {MOST_CHARACTERS} characters.")
+        try:
+            string.encode("utf-8")
+        except UnicodeError:
+            raise UserError("A stop string is no valid Unicode text.") from None
 
 
 class StopStrings:
     """Strings that end a text. tokenizer: a transformers tokenizer."""
 
     def __init__(self, tokenizer, strings: Sequence[str]) -> None:
-        """Raises UserError for too many, too long or empty strings."""
-        if len(strings) > MOST_STRINGS:
-            raise UserError(f"At most {MOST_STRINGS} stop strings can be given.")
-        for one in strings:
-            if not isinstance(one, str) or not 0 < len(one) <= MOST_CHARACTERS:
-                raise UserError(f"A stop string has 1 to {MOST_CHARACTERS} characters.")
-            try:
-                one.encode("utf-8")
-            except UnicodeError:
-                raise UserError("A stop string is no valid Unicode text.") from None
+        """Raises UserError for strings that ``check_stop_strings`` refuses."""
+        check_stop_strings(strings)
         self._tokenizer, self._strings = tokenizer, tuple(strings)
         self.longest = max(map(len, strings), default=0)
 
@@ -48,9 +53,9 @@ class StopStrings:
         """The place where the text begins."""
         return detokenizer(self._tokenizer).start.pieces(prompt)[1]
 
-    def found(self, text: str) -> bool:
+    def occur_in(self, text: str) -> bool:
         """Whether the text contains one of the strings."""
-        return any(one in text for one in self._strings)
+        return any(string in text for string in self._strings)
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class Written:
         piece, _, end = self.end.add(token)
         text = self.tail + piece
         tail = text[max(0, len(text) - self.strings.longest + 1) :]
-        return Written(self.strings, end, tail, self.strings.found(text))
+        return Written(self.strings, end, tail, self.strings.occur_in(text))
 
 
 class Ending:

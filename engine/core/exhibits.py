@@ -32,12 +32,12 @@ class Exhibit:
 
     def to_dict(self, piece: Callable[[int], str]) -> dict:
         """The exhibit as written to the trace. piece: the text of a token id."""
-        found: dict = {"kind": self.kind, "title": self.title}
+        content: dict = {"kind": self.kind, "title": self.title}
         for name in names(type(self)):
             if name not in ("title", "note", "meter"):
-                found[name] = plain(getattr(self, name), piece)
+                content[name] = plain(getattr(self, name), piece)
         return (
-            found
+            content
             | ({"note": self.note} if self.note else {})
             | ({"meter": True} if self.meter else {})
         )

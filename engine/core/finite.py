@@ -9,24 +9,24 @@ from engine.core.sampling import on_the_host
 from engine.errors import UserError
 
 
-def refuse_nan(found: Tensor, name: str) -> None:
-    """found: logits [R, V] or hidden states [R, H]; -inf may stand for tokens that cannot come.
+def refuse_nan(rows: Tensor, name: str) -> None:
+    """rows: logits [R, V] or hidden states [R, H]; -inf may stand for tokens that cannot come.
 
     Makes the host wait for the device. Raises UserError, one sentence, if a row holds NaN or
     infinity, or only -inf.
     """
-    if not found.numel():
+    if not rows.numel():
         return
     # a row's largest number is finite unless the row is not
-    if not all(map(math.isfinite, _largest(found))):
+    if not all(map(math.isfinite, _largest(rows))):
         raise UserError(f"{name} gave NaN or infinity in the place of logits; the run ends.")
 
 
-def _largest(found: Tensor) -> list[float]:
+def _largest(rows: Tensor) -> list[float]:
     """The largest number of each row, or its first NaN."""
-    numbers = on_the_host(found)
+    numbers = on_the_host(rows)
     if numbers is None:
-        return found.amax(-1).flatten().tolist()
+        return rows.amax(-1).flatten().tolist()
     rows = numbers.reshape(-1, numbers.shape[-1])
     return [row[place] for row, place in zip(rows, rows.argmax(-1).tolist(), strict=True)]
 

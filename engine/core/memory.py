@@ -41,9 +41,9 @@ class Memory:
 
     def __deepcopy__(self, memo: dict) -> Memory:
         with self._lock:
-            made = Memory(self.limit)
-            made._stores = copy.deepcopy(self._stores, memo)
-            return made
+            twin = Memory(self.limit)
+            twin._stores = copy.deepcopy(self._stores, memo)
+            return twin
 
     @property
     def nbytes(self) -> int:
@@ -57,10 +57,10 @@ class Memory:
         store that is by itself larger than the limit serves this run and is not kept.
         """
         with self._lock:
-            found = self._stores.pop(key, None) or make()
-            self._stores[key] = found  # the most recently used store stands last
+            store = self._stores.pop(key, None) or make()
+            self._stores[key] = store  # the most recently used store stands last
             self.trim()
-            return found
+            return store
 
     def trim(self) -> None:
         """Forget stores, least recently used first, until the rest fits. Call this after learning."""

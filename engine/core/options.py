@@ -38,16 +38,16 @@ class Option:
     def to_dict(self) -> dict:
         return asdict(self)
 
-    def parse(self, given: object) -> Value:
-        """The given value as this option's type. Raises UserError if it does not fit."""
-        value = _PARSERS[self.type](given)
+    def parse(self, raw: object) -> Value:
+        """A value as it was typed or sent, as this option's type. Raises UserError if it does not fit."""
+        value = _PARSERS[self.type](raw)
         if value is None or (self.choices and value not in self.choices):
-            raise UserError(f"Option {self.name} must be {self._wanted()}, not {given!r}.")
+            raise UserError(f"Option {self.name} must be {self._values()}, not {raw!r}.")
         if self.minimum is not None and not self.minimum <= value <= self.maximum:
-            raise UserError(f"Option {self.name} must be {self._wanted()}, not {given!r}.")
+            raise UserError(f"Option {self.name} must be {self._values()}, not {raw!r}.")
         return value
 
-    def _wanted(self) -> str:
+    def _values(self) -> str:
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.type == "bool":
@@ -56,29 +56,29 @@ class Option:
         return f"{noun} from {self.minimum} to {self.maximum}"
 
 
-def _parse_int(given: object) -> int | None:
-    number = _parse_float(given)
+def _parse_int(raw: object) -> int | None:
+    number = _parse_float(raw)
     return int(number) if number is not None and number.is_integer() else None
 
 
-def _parse_float(given: object) -> float | None:
-    if isinstance(given, bool):
+def _parse_float(raw: object) -> float | None:
+    if isinstance(raw, bool):
         return None
     try:
-        number = float(given)  # type: ignore[arg-type]
+        number = float(raw)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
 
 
-def _parse_bool(given: object) -> bool | None:
-    if isinstance(given, bool):
-        return given
-    return {"true": True, "false": False, "1": True, "0": False}.get(str(given).lower())
+def _parse_bool(raw: object) -> bool | None:
+    if isinstance(raw, bool):
+        return raw
+    return {"true": True, "false": False, "1": True, "0": False}.get(str(raw).lower())
 
 
-def _parse_choice(given: object) -> str | None:
-    return given if isinstance(given, str) else None
+def _parse_choice(raw: object) -> str | None:
+    return raw if isinstance(raw, str) else None
 
 
 _PARSERS = {
@@ -90,19 +90,19 @@ _PARSERS = {
 
 
 def resolve(
-    owner: str, declared: Iterable[Option], given: Mapping[str, object]
+    owner: str, declared: Iterable[Option], values: Mapping[str, object]
 ) -> dict[str, Value]:
-    """Every declared option with the given or its default value.
+    """Every declared option with its value, or its default where it has none here.
 
     owner: the owner of the options, for the message. Raises UserError for an unknown name or a
     value that does not fit.
     """
     by_name = {option.name: option for option in declared}
-    for name in given:
+    for name in values:
         if name not in by_name:
             known = ", ".join(by_name) or "none"
             raise UserError(f"{owner} has no option {name!r}; its options are: {known}.")
     return {
-        name: option.parse(given[name]) if name in given else option.default
+        name: option.parse(values[name]) if name in values else option.default
         for name, option in by_name.items()
     }

@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from engine.core.attempt import Attempt
 from engine.core.constraint import masked_tree
 from engine.core.decode import begin
-from engine.core.drafter import Drafter
 from engine.core.exhibits import Token, Words
 from engine.core.finite import refuse_nan
 from engine.core.prompt import PromptReading
 from engine.core.proposal import Proposal
-from engine.core.rule import Case, Verdict
+from engine.core.rule import Case, Final, Verdict
 from engine.core.sampling import distribution
 from engine.core.seen import Draft, Seen
 from engine.core.simultaneous import Pair, Timed, pair_on
-from engine.core.step import Clock, Final, Span, Step, cut_at_end
+from engine.core.step import Clock, Span, Step, cut_at_end
 from engine.core.target import Target
 from engine.core.text import Outcome, Text, TextRequest
 from engine.core.tree import DraftTree, Kind
@@ -108,11 +108,15 @@ class OverlappedText(Text):
         decided = judged if goes_on else tree  # the tokens that wait belong to a later step
         verdict.status = verdict.status + ["ignored"] * (len(decided) - len(judged))
         decided.exhibits.append(self._at_once(waiting, fresh.value, verdict))
-        self._proposal = Proposal(decided, decided)
         rows = len(decided) + 1
-        outcome = Outcome(verdict, final, _padded(logits, rows), _padded(p.cpu(), rows))
-        looked = replace(seen.value, logits=_padded(seen.value.logits, rows))
-        step = self.finish(replace(question, tree=decided), outcome, looked, times, clock)
+        attempt = Attempt(
+            Proposal(decided),
+            replace(question, tree=decided),
+            replace(seen.value, logits=_padded(seen.value.logits, rows)),
+            _padded(logits, rows),
+            milliseconds=times,
+        )
+        step = self.finish(attempt, Outcome(verdict, final, _padded(p.cpu(), rows)), clock)
         step.spans = _spans(len(waiting), seen, fresh, elapsed)
         return step
 
@@ -124,9 +128,25 @@ class OverlappedText(Text):
             room = min(room, self.request.most_nodes - len(question.tree))
 
         def draft() -> list[Guess]:
-            return _guesses(self.drafter, behind, room) if room > 0 else []
+            return self._guesses(behind, room) if room > 0 else []
 
         return pair.run(lambda: self.session.look(question), draft)
+
+    def _guesses(self, context: Sequence[int], room: int) -> list[Guess]:
+        """A chain drafted after these tokens. Raises ValueError for a tree that branches."""
+        tree = self._proposal(context, room).tree
+        if tree.parents != list(range(-1, len(tree) - 1)):
+            raise ValueError(
+                f"the drafter {self.drafter.key} drafts trees; the overlapped loop takes chains"
+            )
+        guesses = []
+        for node, parent in enumerate(tree.parents):
+            (draw,) = tree.draws[parent]
+            law = None if draw.law is None else tree.laws[draw.law]
+            guesses.append(
+                Guess(tree.tokens[node], draw.kind, law, tree.q[node], tree.sources[node])
+            )
+        return guesses
 
     def _judged(self, judged: DraftTree, position: int, logits: Tensor, p: Tensor) -> Verdict:
         """The verdict on a chain, given logits and p [R, V] of the rows that the target read.
@@ -150,7 +170,7 @@ class OverlappedText(Text):
     def _final(self, final: Final, verdict: Verdict, read_on: bool) -> Final:
         """read_on: the last judged token is one of the new ones, which the target has not read."""
         full = len(self.context) + len(verdict.accepted) >= self._limit
-        return "none" if final == "bonus" and (read_on or full) else final
+        return None if final == "bonus" and (read_on or full) else final
 
     def _goes_on(self, verdict: Verdict, judged: DraftTree) -> bool:
         """Whether everything judged was kept and the text does not end with it."""
@@ -180,21 +200,6 @@ class OverlappedText(Text):
                 f"Drafted tokens kept since the last refusal: {in_a_row}.",
             ],
         )
-
-
-def _guesses(drafter: Drafter, text: Sequence[int], room: int) -> list[Guess]:
-    """A chain drafted after the text. Raises ValueError for a tree that branches."""
-    tree = drafter.propose(text, room).truncated(room)
-    if tree.parents != list(range(-1, len(tree) - 1)):
-        raise ValueError(
-            f"the drafter {drafter.key} drafts trees; the overlapped loop takes chains"
-        )
-    found = []
-    for node, parent in enumerate(tree.parents):
-        (drawn,) = tree.draws[parent]
-        law = None if drawn.law is None else tree.laws[drawn.law]
-        found.append(Guess(tree.tokens[node], drawn.kind, law, tree.q[node], tree.sources[node]))
-    return found
 
 
 def _chain(guesses: Sequence[Guess]) -> DraftTree:

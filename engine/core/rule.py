@@ -14,11 +14,14 @@ from engine.core.exhibits import Exhibit, Later
 from engine.core.options import Option, Value
 from engine.core.sampling import Sampling
 from engine.core.schemes import Scheme
+from engine.core.seen import Probes
 from engine.core.tree import DraftTree, Kind
 
 EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
 
 Status = Literal["accepted", "rejected", "ignored"]
+Final = Literal["bonus", "recovered"] | None
+"""The target's token at the end of a step; None: there is none."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Verdict:
     accepted: the kept path, node indices from depth 1 downwards.
     status: one entry per node.
     final_token: the target's own token after the path; ``recovered`` after a refusal,
-        ``bonus`` when everything on the path was accepted. With ``none``, for rules that leave the
+        ``bonus`` when everything on the path was accepted. With None, for rules that leave the
         next token to the draft, the final token is not used.
     walk: the places that were visited, root (-1) first; empty where nothing was judged.
     residuals: by place of the walk, the distribution [V] from which the next token had to come
@@ -57,7 +60,7 @@ class Verdict:
     status: list[Status]
     judgements: list[Judgement]
     final_token: int
-    final: Literal["bonus", "recovered", "none"]
+    final: Final
     walk: list[int]
     residuals: dict[int, Tensor] = field(default_factory=dict)
     exhibits: list[Exhibit | Later] = field(default_factory=list)
@@ -70,7 +73,7 @@ class Case:
     p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on
         the target's device; may be None for a rule that does not read p. logits: [N+1, V] of the
         target before temperature and truncation.
-    probes: logits [M, V] of the probe rows of this pass, or None.
+    probes: logits [M, V] of the probe rows of this pass, or None. probe_rows: what these rows are, or None.
     position: where the first drafted token would stand in the text; it keys the target's noise.
     chance: coins, and the target's own draws.
     """
@@ -82,6 +85,7 @@ class Case:
     position: int
     chance: JudgeChance
     probes: Tensor | None = None
+    probe_rows: Probes | None = None
 
 
 def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> list[Status]:

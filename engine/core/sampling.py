@@ -96,10 +96,10 @@ def _one_hot(logits: Tensor) -> Tensor:
     if numbers is None:
         best = logits.argmax(-1, keepdim=True)
         return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, best, 1.0)
-    found = np.zeros(numbers.shape, np.float32)
-    rows = found.reshape(-1, numbers.shape[-1])
+    law = np.zeros(numbers.shape, np.float32)
+    rows = law.reshape(-1, numbers.shape[-1])
     rows[np.arange(len(rows)), numbers.argmax(-1).reshape(-1)] = 1
-    return torch.from_numpy(found)
+    return torch.from_numpy(law)
 
 
 def on_the_host(numbers: Tensor) -> np.ndarray | None:
@@ -203,8 +203,8 @@ def pick(weights: Tensor, drawn: Tensor) -> Tensor:
     rising = weights.double().cumsum(-1)
     whole = rising[..., -1:]
     share = torch.minimum(drawn[..., None] * whole, whole.nextafter(torch.zeros_like(whole)))
-    found = torch.searchsorted(rising, share, right=True)[..., 0]
-    return found.clamp(max=weights.shape[-1] - 1)  # among NaN no share is found
+    indices = torch.searchsorted(rising, share, right=True)[..., 0]
+    return indices.clamp(max=weights.shape[-1] - 1)  # among NaN no share is found
 
 
 def draw(probabilities: Tensor, noise: Tensor) -> int:

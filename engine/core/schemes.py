@@ -30,13 +30,13 @@ class Scheme:
 def scheme_of(tree: DraftTree, draws: Sequence[Draw]) -> Scheme | None:
     """The scheme of the draws under one node; None where all are one-hot, where those from a law
     differ in kind or law, or where fixed tokens stand on both sides of a draw."""
-    drawn = [entry for entry in draws if entry.kind != "one_hot"]
-    if not drawn or len({(entry.kind, entry.law) for entry in drawn}) > 1:
+    random_draws = [entry for entry in draws if entry.kind != "one_hot"]
+    if not random_draws or len({(entry.kind, entry.law) for entry in random_draws}) > 1:
         return None
-    place = draws.index(drawn[0])
-    last = len(draws) - 1 - [*reversed(draws)].index(drawn[-1])
-    if last - place + 1 != len(drawn) or (place > 0 and last < len(draws) - 1):
+    place = draws.index(random_draws[0])
+    last = len(draws) - 1 - [*reversed(draws)].index(random_draws[-1])
+    if last - place + 1 != len(random_draws) or (place > 0 and last < len(draws) - 1):
         return None
     fixed = tuple(tree.tokens[entry.node] for entry in draws if entry.kind == "one_hot")
-    law = tree.laws[drawn[0].law]
-    return Scheme(drawn[0].kind, law, len(drawn), fixed, place > 0)
+    law = tree.laws[random_draws[0].law]
+    return Scheme(random_draws[0].kind, law, len(random_draws), fixed, place > 0)

@@ -92,9 +92,10 @@ class Begun:
 
 @dataclass(frozen=True)
 class Draft:
-    """A tree below the root of a text.
+    """A tree below the root of a text, as the target reads it.
 
     position: number of tokens committed before the step, and the position of the first drafted token.
+    probes: extra rows of the pass. begun: the partial pass from which the pass over these rows may go on.
     features: whether the drafter needs the features of this pass.
     """
 
@@ -102,12 +103,8 @@ class Draft:
     tree: DraftTree
     position: int
     probes: Probes | None = None
+    begun: Begun | None = None
     features: bool = True
-
-    @property
-    def begun(self) -> Begun | None:
-        """The partial pass from which the pass over these rows may go on."""
-        return self.tree.begun
 
     @property
     def count(self) -> int:
@@ -152,3 +149,7 @@ class Seen:
     def places_of(self, rows: list[int]) -> list[int]:
         """The places of the features and cache rows that belong to these rows, the root and the kept path."""
         return rows
+
+
+UNSEEN = Seen(None, None)
+"""Of a draft that the target has not read."""

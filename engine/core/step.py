@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from engine.core.ending import Ending
-from engine.core.rule import Judgement, Verdict
+from engine.core.rule import Final, Judgement, Verdict
+from engine.core.seen import Draft
 from engine.core.tree import DraftTree
 
 Stop = Literal["eos", "stop", "length", "context"]
-Final = Literal["bonus", "recovered", "none"]
 STAGES = ("draft", "verify", "judge", "commit")
 
 
@@ -30,10 +30,10 @@ class Span:
 class Step:
     """One finished step.
 
-    position: tokens committed before it. logits: [N+1, V] of the target, after the root and
+    draft: as the target read it. logits: [N+1, V] of the target, after the root and
     after each node. p: [N+1, V], the distributions sampled from. Both are None if the target made no pass,
     and may be None if nobody records the steps; a row of NaN is one that the target did not compute.
-    output: the kept path and, unless final is ``none``, the final token.
+    output: the kept path and, unless final is None, the final token.
     milliseconds: by stage. prefill_milliseconds: in the first step, 0 elsewhere; for a text that took
     its prompt over from another text, the time that the other spent reading it (``engine.core.prompt``).
     passes: forward passes by model. spans: work that overlapped.
@@ -41,8 +41,7 @@ class Step:
     """
 
     index: int
-    position: int
-    tree: DraftTree
+    draft: Draft
     logits: Tensor | None
     p: Tensor | None
     verdict: Verdict
@@ -54,12 +53,21 @@ class Step:
     passes: dict[str, int] = field(default_factory=lambda: {"target": 1})
     spans: list[Span] = field(default_factory=list)
 
+    @property
+    def tree(self) -> DraftTree:
+        return self.draft.tree
+
+    @property
+    def position(self) -> int:
+        """Tokens committed before it."""
+        return self.draft.position
+
 
 def cut_at_end(verdict: Verdict, tree: DraftTree, ending: Ending) -> tuple[Verdict, Final]:
     """Drop the tokens accepted beyond an end of the text; then there is no final token."""
     count = ending.first([tree.tokens[node] for node in verdict.accepted])
     if count is not None:
-        return _first(verdict, tree, count), "none"
+        return _first(verdict, tree, count), None
     return verdict, verdict.final
 
 

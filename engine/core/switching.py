@@ -4,10 +4,11 @@ target writes one. The loop is a generator, and lossy.
 
 from collections.abc import Iterator
 
+from engine.core.attempt import Attempt
 from engine.core.decode import begin
 from engine.core.prompt import PromptReading
 from engine.core.proposal import Proposal
-from engine.core.rule import Verdict
+from engine.core.rule import Final, Verdict
 from engine.core.seen import Draft, Seen
 from engine.core.step import Clock, Step
 from engine.core.target import Target
@@ -46,32 +47,32 @@ class SwitchingText(Text):
 
     def step(self, clock: Clock) -> Step:
         """One more token."""
-        draft = self.draft()
-        times = {"draft": clock.lap()}
-        if len(draft.tree):
-            outcome = Outcome(_taken(draft.tree), "none")
-            return self.finish(draft, outcome, Seen(None, None), times, clock)
+        attempt = self.draft()
+        attempt.milliseconds["draft"] = clock.lap()
+        tree = attempt.draft.tree
+        if len(tree):
+            return self.finish(attempt, Outcome(_unjudged(tree), None), clock)
         seen = self._look()
-        times["verify"] = clock.lap()
-        return self.settle(draft, self.judge(draft, seen), seen, times, clock)
+        attempt.milliseconds["verify"] = clock.lap()
+        return self.settle(self.judge(attempt, seen), clock)
 
-    def draft(self) -> Draft:
+    def draft(self) -> Attempt:
         """A token to be taken, or nothing. No place is kept for a final token."""
         room = min(self._limit, self.drafter.max_context) - len(self.context)
-        tree = self.drafter.propose(self.context, 1).truncated(1) if room > 0 else DraftTree()
-        self._proposal = Proposal(tree, tree)
-        return Draft(self.context[-1], tree, len(self.context))
+        proposal = self._proposal(self.context, 1) if room > 0 else Proposal(DraftTree())
+        draft = Draft(self.context[-1], proposal.tree, len(self.context))
+        return Attempt(proposal, draft)
 
     def _look(self) -> Seen:
         """The target reads the tokens written since its last pass, and commits them at once."""
         logits = self.session.extend(self.context[self.session.length :])
         return Seen(logits[None], None)
 
-    def _keep(self, seen, verdict, final):
+    def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> None:
         """Does nothing: see ``_look``."""
 
 
-def _taken(tree: DraftTree) -> Verdict:
+def _unjudged(tree: DraftTree) -> Verdict:
     """A verdict that keeps the one node of the tree and judges nothing."""
     return Verdict(
         accepted=[0],

@@ -27,12 +27,14 @@ class Session(Protocol):
     postponed: int
 
     def prefill(
-        self, tokens: Sequence[int], layers: tuple[int, ...] | None = None, last: int | None = None
+        self,
+        tokens: Sequence[int],
+        layers: tuple[int, ...] | None = None,
+        last: int | None = None,
+        later: bool = False,
     ) -> Tensor | None:
-        """Read and commit these tokens; returns features [T, n*H] of the ``last`` ones, or None."""
-
-    def postpone(self, tokens: Sequence[int]) -> None:
-        """Leave the reading of these tokens to the first look."""
+        """Read and commit these tokens; returns features [T, n*H] of the ``last`` ones, or None. later: the first look may
+        read them as well."""
 
     def take_over(self, other: Session, length: int) -> None:
         """Copy the first ``length`` tokens of another session of the same model."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import torch
 from torch import Tensor
 
+from engine.core.attempt import Attempt
 from engine.core.chance import Chance
 from engine.core.constraint import Constraint, masked_tree
 from engine.core.drafter import Drafter, Start
@@ -18,17 +19,14 @@ from engine.core.finite import refuse_nan, refuse_nan_among
 from engine.core.load import Acceptance, Load
 from engine.core.memory import Memory
 from engine.core.proposal import Proposal
-from engine.core.rule import Case, Verdict, Verifier
+from engine.core.rule import Case, Final, Verdict, Verifier
 from engine.core.sampling import Sampling, distribution
 from engine.core.seen import Draft, Seen
-from engine.core.step import Clock, Final, Step, Stop, cut_at_end
+from engine.core.step import Clock, Step, Stop, cut_at_end
 from engine.core.target import Session, Target
 from engine.core.transfer import to_device, to_host_meanwhile
 from engine.core.tree import DraftTree
 from engine.errors import UserError
-
-PendingVerdict = Callable[[], tuple[Verdict, Tensor | None]]
-"""Gives the verdict, and p for a recorder; on a GPU both are on their way before it is called."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,6 @@ class Text:
         self.chance = request.chance or Chance.of(request.sampling.seed)
         ends = target.end_tokens | request.ends
         self.ending = Ending(ends, request.stop_strings, request.prompt)
-        self._logits: Tensor | None = None  # of the running step, with the constraint applied
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
         self._steps = 0
@@ -101,29 +98,41 @@ class Text:
             )
         )
 
-    def draft(self) -> Draft:
+    def draft(self) -> Attempt:
         """A draft of the next tokens, no more than fit."""
-        self._proposal = self._propose()
-        tree = self._proposal.tree
-        if (
-            tree.begun is None and self.session.rows
-        ):  # rows were read for a tree other than this one
+        proposal, forced = self._propose()
+        draft = proposal.behind(forced)
+        if draft.begun is None and self.session.rows:  # read for another tree than this
             self.session.drop()
-        wanted = self.drafter.wants_features
-        return Draft(self.context[-1], tree, len(self.context), tree.probes, wanted)
+        return Attempt(
+            proposal,
+            Draft(
+                self.context[-1],
+                draft.tree,
+                len(self.context),
+                draft.probes,
+                draft.begun,
+                self.drafter.wants_features,
+            ),
+        )
 
-    def _propose(self) -> Proposal:
+    def _propose(self) -> tuple[Proposal, list[int]]:
+        """The drafter's proposal, and the tokens that the constraint forces before it."""
         most = min(self._limit, self.drafter.max_context)
         depth = most - len(self.context) - 1  # one place for the final token
         forced = self._forced(min(depth, self._most_forced()))
         room = depth - len(forced)
-        own = DraftTree()
-        if room > 0:
-            own = self.drafter.propose([*self.context, *forced], room).truncated(room)
-            self._refuse_many(len(own), len(forced))
-            refuse_nan_among(own.q, f"The drafter {self.drafter.key}")
-            self._drafted = max(self._drafted, len(own))
-        return Proposal.of(own, forced)
+        if room <= 0:
+            return Proposal(DraftTree()), forced
+        proposal = self._proposal([*self.context, *forced], room)
+        self._refuse_many(len(proposal.tree), len(forced))
+        refuse_nan_among(proposal.tree.q, f"The drafter {self.drafter.key}")
+        self._drafted = max(self._drafted, len(proposal.tree))
+        return proposal, forced
+
+    def _proposal(self, context: Sequence[int], room: int) -> Proposal:
+        """The drafter's proposal after these tokens, no deeper than ``room``."""
+        return Proposal.of(self.drafter.propose(context, room)).truncated(room)
 
     def _most_forced(self) -> float:
         """How many forced tokens leave room for a tree as large as the options say, or as the largest one so far. The
@@ -148,9 +157,10 @@ class Text:
         constraint = self.request.constraint
         return [] if constraint is None or most <= 0 else constraint.forced((), int(most))
 
-    def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
+    def judge(self, attempt: Attempt, seen: Seen) -> Attempt:
         """Have the tree judged by the target's pass over root and tree."""
-        self._logits = logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
+        draft = attempt.draft
+        logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
 
         def verdict() -> tuple[Verdict, Tensor | None]:
             refuse_nan(seen.logits, self.target.name)
@@ -167,40 +177,26 @@ class Text:
                 draft.position,
                 self.chance.judging,
                 seen.probes,
+                draft.probes,
             )
             return self.request.verifier.judge(case), shown
 
-        return verdict
+        return replace(attempt, seen=seen, logits=logits, judging=verdict)
 
-    def settle(
-        self,
-        draft: Draft,
-        pending: PendingVerdict,
-        seen: Seen,
-        times: dict[str, float],
-        clock: Clock,
-        load: Load | None = None,
-    ) -> Step:
-        """Take the verdict and keep the accepted tokens. times: milliseconds of the stages before. load: of
-        the pass; None if the pass was for this text only."""
-        verdict, p = pending()
-        verdict, final = cut_at_end(verdict, draft.tree, self.ending)
-        outcome = Outcome(verdict, final, self._logits, p)
-        return self.finish(draft, outcome, seen, times, clock, load)
+    def settle(self, attempt: Attempt, clock: Clock, load: Load | None = None) -> Step:
+        """Take the verdict and keep the accepted tokens. load: of the pass; None if the pass was for this text only."""
+        verdict, p = attempt.judging()
+        verdict, final = cut_at_end(verdict, attempt.draft.tree, self.ending)
+        return self.finish(attempt, Outcome(verdict, final, p), clock, load)
 
     def finish(
-        self,
-        draft: Draft,
-        outcome: Outcome,
-        seen: Seen,
-        times: dict[str, float],
-        clock: Clock,
-        load: Load | None = None,
+        self, attempt: Attempt, outcome: Outcome, clock: Clock, load: Load | None = None
     ) -> Step:
         """Keep the accepted tokens, and the final token if there is one."""
-        tree, verdict = draft.tree, outcome.verdict
-        output = [tree.tokens[node] for node in verdict.accepted]
-        if outcome.final != "none":
+        draft, seen, times = attempt.draft, attempt.seen, attempt.milliseconds
+        verdict = outcome.verdict
+        output = [draft.tree.tokens[node] for node in verdict.accepted]
+        if outcome.final is not None:
             output.append(verdict.final_token)
         times["judge"] = clock.lap()
         features = self._keep(seen, verdict, outcome.final)
@@ -209,18 +205,16 @@ class Text:
         self.ending.commit(output)
         own = (self.acceptance.chance,)
         load = load or Load(rows=draft.count, context=draft.position, chances=own)
-        kept = self._proposal.kept(draft, verdict, output, seen, features, times, load)
-        self.drafter.observe(kept)
-        self.acceptance.see(*self._proposal.judged(verdict))
+        self.drafter.observe(attempt.kept(verdict, output, features, load))
+        self.acceptance.see(*attempt.judged(verdict))
         times["commit"] = clock.lap()
         self.context += output
         self.stop = self._why_stop()
         self._steps += 1
         return Step(
             self._steps - 1,
-            draft.position,
-            tree,
-            outcome.logits if self.recorded else None,
+            draft,
+            attempt.logits if self.recorded else None,
             outcome.p,
             verdict,
             output,
@@ -234,7 +228,7 @@ class Text:
         """Commit the rows of the root and the kept path; returns their features, if any were asked for. Without a
         final token, the last kept token is the next root, which is read with the next tree."""
         rows = seen.places_of([0] + [node + 1 for node in verdict.accepted])
-        self.session.commit(rows[:-1] if final == "none" else rows)
+        self.session.commit(rows[:-1] if final is None else rows)
         features = seen.features
         if features is None or rows == list(range(len(features))):
             return features
@@ -261,13 +255,12 @@ class Text:
 class Outcome:
     """The outcome of a step's tree.
 
-    logits: [N+1, V] with the constraint applied; p: [N+1, V], the distributions sampled from. Both are
-    None if the target made no pass; a row of NaN is one that the target did not compute.
+    p: [N+1, V], the distributions sampled from, for a recorder; None if the target made no pass. A row of NaN is one that the
+    target did not compute.
     """
 
     verdict: Verdict
     final: Final
-    logits: Tensor | None = None
     p: Tensor | None = None
 
 

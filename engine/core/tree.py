@@ -15,7 +15,6 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from engine.core.exhibits import Exhibit, Later
-    from engine.core.seen import Begun, Probes
 
 ROOT = -1  # as a parent: the last committed token, which is not a node of the tree
 FORCED = "forced"  # as a source: the constraint left no choice
@@ -59,10 +58,6 @@ class DraftTree:
     laws: list[Tensor] = field(default_factory=list)
     draws: dict[int, list[Draw]] = field(default_factory=dict)
     exhibits: list[Exhibit | Later] = field(default_factory=list)
-    probes: Probes | None = None
-    """Extra rows that the drafter adds to the target's pass."""
-    begun: Begun | None = None
-    """How far the drafter has already read this tree through the target's first layers."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -96,18 +91,18 @@ class DraftTree:
             node = self._append(parent, token, source, q)
         elif kind == "one_hot":
             return node  # the token is a child already: a second look at it can change nothing
-        drawn = Draw(node, kind, index)
+        record = Draw(node, kind, index)
         siblings = self.draws.setdefault(parent, [])
-        if kind == "without_replacement" and drawn in siblings:
+        if kind == "without_replacement" and record in siblings:
             raise ValueError(f"token {token} was drawn twice without replacement under {parent}")
-        siblings.append(drawn)
+        siblings.append(record)
         return node
 
     def child(self, parent: int, token: int) -> int | None:
         """The child of ``parent`` that holds this token, or None."""
-        for drawn in self.draws.get(parent, ()):
-            if self.tokens[drawn.node] == token:
-                return drawn.node
+        for record in self.draws.get(parent, ()):
+            if self.tokens[record.node] == token:
+                return record.node
         return None
 
     def chain(
@@ -127,13 +122,13 @@ class DraftTree:
         """
         place_of = {ROOT: under}
         for parent in range(ROOT, len(other)):
-            for drawn in other.draws.get(parent, ()):
-                node = drawn.node
-                law = None if drawn.law is None else other.laws[drawn.law]
+            for record in other.draws.get(parent, ()):
+                node = record.node
+                law = None if record.law is None else other.laws[record.law]
                 place_of[node] = self.draw(
                     place_of[parent],
                     other.tokens[node],
-                    drawn.kind,
+                    record.kind,
                     law,
                     other.sources[node],
                     other.q[node],
@@ -147,8 +142,8 @@ class DraftTree:
         return self.sources.count(FORCED)
 
     def behind(self, forced: Sequence[int]) -> DraftTree:
-        """The same tree behind tokens that the constraint forces, with its laws, exhibits, probes and the rows that the
-        drafter has read. Node i becomes node i + len(forced); the last forced token takes the place of the root."""
+        """The same tree behind tokens that the constraint forces, with its laws and exhibits. Node i becomes node
+        i + len(forced); the last forced token takes the place of the root."""
         size, whole = len(forced), DraftTree()
         whole.chain(forced, FORCED)
         whole.tokens += self.tokens
@@ -157,16 +152,14 @@ class DraftTree:
         whole.q += self.q
         whole.sources += self.sources
         whole.laws = self.laws
-        for parent, drawn in self.draws.items():
-            whole.draws[parent + size] = [Draw(d.node + size, d.kind, d.law) for d in drawn]
+        for parent, records in self.draws.items():
+            whole.draws[parent + size] = [Draw(d.node + size, d.kind, d.law) for d in records]
         whole.exhibits = self.exhibits  # a drafter may add to them when it observes
-        whole.probes = None if self.probes is None else self.probes.behind(size)
-        whole.begun = self.begun
         return whole
 
     def children(self, parent: int) -> list[int]:
         """Distinct children in the order in which they were first drawn."""
-        return list(dict.fromkeys(drawn.node for drawn in self.draws.get(parent, ())))
+        return list(dict.fromkeys(record.node for record in self.draws.get(parent, ())))
 
     def path(self, node: int) -> list[int]:
         """The nodes from depth 1 down to ``node``; empty for the root."""
@@ -178,7 +171,7 @@ class DraftTree:
 
     def shown_law(self, parent: int) -> Tensor | None:
         """The distribution [V] to show beside p after ``parent``: that of the first draw with one."""
-        laws = (drawn.law for drawn in self.draws.get(parent, ()))
+        laws = (record.law for record in self.draws.get(parent, ()))
         index = next((law for law in laws if law is not None), None)
         return None if index is None else self.laws[index]
 

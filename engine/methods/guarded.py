@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 from engine.bounded.time_limit import within
-from engine.core.drafter import Drafter
+from engine.core.drafter import Drafter, Loop
 from engine.core.options import Option, resolve
+from engine.core.proposal import Proposal
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree
 from engine.errors import UserError
@@ -63,14 +65,14 @@ def _check_declared(name: str, cls: type[Drafter]) -> None:
     for rule in (cls.default_verifier, cls.default_greedy_verifier):
         if rule not in verifiers():
             raise UserError(f"The method {name} names the rule {rule!r}, which does not exist.")
-    if cls.loop not in ("speculative", "switching", "overlapped"):
+    if cls.loop not in get_args(Loop):
         raise UserError(f"The method {name} names the loop {cls.loop!r}, which does not exist.")
 
 
 def guarded(cls: type[Drafter]) -> type[Drafter]:
     """The same drafter, whose calls end after a time, and whose drafts and failures are checked."""
     about = (cls.__doc__ or cls.key).strip().split("\n")[0]
-    told = {"title": cls.key, "family": "none", "summary": about}
+    told = {"title": cls.key, "family": "tree", "summary": about}
     usual = {name: value for name, value in told.items() if not hasattr(cls, name)}
 
     class Guarded(cls):
@@ -90,8 +92,9 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
             within(cls.key, "begin", lambda: super(Guarded, self).begin(start))
 
         def propose(self, context, max_depth):
-            def proposed() -> DraftTree:
-                tree = super(Guarded, self).propose(list(context), max_depth)
+            def proposed() -> DraftTree | Proposal:
+                product = super(Guarded, self).propose(list(context), max_depth)
+                tree = Proposal.of(product).tree
                 if not isinstance(tree, DraftTree):
                     told = one_line(type(tree).__name__)
                     raise UserError(f"The method {cls.key} proposed {told}, not a DraftTree.")
@@ -100,7 +103,7 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
                     raise UserError(
                         f"The method {cls.key} drafted the token {wrong[0]}, which the target does not have."
                     )
-                return tree
+                return product
 
             return within(cls.key, "propose", proposed)
 

@@ -45,7 +45,7 @@ def _growth(module: nn.Module) -> float:
 
 
 class ByLengthModel(LanguageModel):
-    """A language model whose rows are rotated as in texts of given lengths."""
+    """A language model whose rows are rotated as in texts of chosen lengths."""
 
     def __init__(self, model, tokenizer, name: str) -> None:
         super().__init__(model, tokenizer, name)
@@ -87,7 +87,7 @@ class _RowsAlone:
         lengths = getattr(self._current, "lengths", None)
         if lengths is None:
             return self._forward(x, position_ids, *others, **named)
-        found: list[Tensor] | None = None
+        wholes: list[Tensor] | None = None
         for length in lengths.unique().tolist():
             # a call with only position 0 makes a ``dynamic`` embedding forget the longest text it has seen
             self._forward(x, position_ids.new_zeros(1, 1), *others, **named)
@@ -97,12 +97,12 @@ class _RowsAlone:
             own = position_ids[:, rows].clamp(max=length - 1)
             asked = torch.cat([own, last], -1)
             parts = [part[:, :-1] for part in self._forward(x, asked, *others, **named)]
-            if found is None:
+            if wholes is None:
                 shape = (1, len(lengths), parts[0].shape[-1])
-                found = [part.new_empty(shape) for part in parts]
-            for whole, part in zip(found, parts, strict=True):
+                wholes = [part.new_empty(shape) for part in parts]
+            for whole, part in zip(wholes, parts, strict=True):
                 whole[:, rows] = part
-        return tuple(found)
+        return tuple(wholes)
 
 
 class ByLengthSession(Session):
@@ -116,6 +116,7 @@ class ByLengthSession(Session):
         tokens: Sequence[int],
         layers: tuple[int, ...] | None = None,
         last: int | None = None,
+        later: bool = False,
     ) -> Tensor | None:
         if self.length == 0:
             self._whole = len(tokens) + 1  # the root belongs to the prompt
@@ -129,14 +130,14 @@ class ByLengthSession(Session):
         return own if self._whole is None else own.clamp(min=self._whole)
 
     def _forward(
-        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+        self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
         with self.model.lengths(self._lengths(mask)):
-            return super()._forward(given, mask, features, last)
+            return super()._forward(inputs, mask, features, last)
 
-    def _through(self, given: Tensor, tokens: Tensor, mask: RowMask, *how) -> Passed:
+    def _through(self, inputs: Tensor, tokens: Tensor, mask: RowMask, *how) -> Passed:
         with self.model.lengths(self._lengths(mask)):
-            return super()._through(given, tokens, mask, *how)
+            return super()._through(inputs, tokens, mask, *how)
 
 
 class AnewSession(ByLengthSession):
@@ -174,17 +175,17 @@ class AnewSession(ByLengthSession):
         return torch.full_like(mask.row_positions, length)
 
     def _forward(
-        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+        self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
         beyond = mask.row_positions + 1 > self._edge
         if self._whole is not None:
             beyond = torch.full_like(beyond, self._whole > self._edge)
         sides = beyond.unique().tolist()  # false before true
-        found = []
+        results = []
         for side in sides:
-            self._read_for(side, len(given))
-            found.append(super()._forward(given, mask, features, last))
-        return found[0] if len(found) == 1 else _merged(beyond, *found)
+            self._read_for(side, len(inputs))
+            results.append(super()._forward(inputs, mask, features, last))
+        return results[0] if len(results) == 1 else _merged(beyond, *results)
 
     def _read_for(self, beyond: bool, coming: int) -> None:
         """Make all columns before the ``coming`` rows those of a text on this side of the edge."""
@@ -205,16 +206,16 @@ class AnewSession(ByLengthSession):
         scratch = self.rows - coming
         if scratch:
             rows = RowMask(self.length, self._depths[:scratch], self._ancestors[:scratch], device)
-            given = torch.tensor(self._scratch[:scratch], device=device)
-            super()._forward(given, rows, (), 0)
+            inputs = torch.tensor(self._scratch[:scratch], device=device)
+            super()._forward(inputs, rows, (), 0)
 
 
 def _merged(beyond: Tensor, short: tuple, long: tuple) -> tuple[Tensor | None, Tensor | None]:
     """The results of rows read for both sides, each for its own side. Fewer logits than rows: the last rows' logits."""
     parts = []
-    for one, other in zip(short, long, strict=True):
-        if one is None:
+    for near, far in zip(short, long, strict=True):
+        if near is None:
             parts.append(None)
         else:
-            parts.append(torch.where(beyond[-len(one) :, None], other, one))
+            parts.append(torch.where(beyond[-len(near) :, None], far, near))
     return parts[0], parts[1]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from transformers import GenerationConfig, PreTrainedModel
 
-from engine.core.ending import StopStrings
+from engine.core.ending import check_stop_strings
 from engine.core.sampling import CUTS
 from engine.errors import UserError
 
@@ -62,7 +62,7 @@ def own_stop_strings(config: GenerationConfig | None) -> tuple[str, ...]:
     given = getattr(config, "stop_strings", None) or ()
     found = (given,) if isinstance(given, str) else tuple(given)
     try:
-        StopStrings(None, found)
+        check_stop_strings(found)
     except UserError:
         return ()
     return found

@@ -61,15 +61,16 @@ class HybridSession(Session):
         return super()._rows(tokens, parents)
 
     def _forward(
-        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+        self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
         self._cache.lineage = Lineage(mask)
-        return super()._forward(given, mask, features, last)
+        return super()._forward(inputs, mask, features, last)
 
     def commit(self, rows: Sequence[int]) -> None:
-        read = [state.scratch for state in self._cache.states.values() if state.scratch is not None]
-        if read:
-            self._totals = [one.totals for one in read]
+        states = self._cache.states.values()
+        scratch = [state.scratch for state in states if state.scratch is not None]
+        if scratch:
+            self._totals = [rows.totals for rows in scratch]
         self._text = self._text[: self.length] + [self._scratch[row] for row in rows]
         super().commit(rows)
 

@@ -46,18 +46,18 @@ class MaskedSession(Session):
     """See ``Session``."""
 
     def _forward(
-        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+        self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
         columns = mask.column_positions
         added = torch.zeros(
-            len(given), len(columns), dtype=self.model.dtype, device=self.model.device
+            len(inputs), len(columns), dtype=self.model.dtype, device=self.model.device
         )
         visible = mask.within(self.model.window)
         if visible is not None:
             added.masked_fill_(~visible, torch.finfo(added.dtype).min)
         self.model.columns.positions = columns
         try:
-            return _read(self, given, mask, added[None, None], features, last)
+            return _read(self, inputs, mask, added[None, None], features, last)
         finally:
             self.model.columns.positions = None
 
@@ -96,9 +96,9 @@ class ChainSession(Session):
         super()._grow_scratch(parents)
 
     def _forward(
-        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+        self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        return _read(self, given, mask, None, features, last)
+        return _read(self, inputs, mask, None, features, last)
 
     def _through(self, *_, **__) -> Passed:
         raise no_layers(self.model.name)
@@ -106,7 +106,7 @@ class ChainSession(Session):
 
 def _read(
     session: Session,
-    given: Tensor,
+    inputs: Tensor,
     mask: RowMask,
     added: Tensor | None,
     features: tuple[int, ...],
@@ -114,7 +114,7 @@ def _read(
 ) -> tuple[Tensor, Tensor | None]:
     logits, states = forward_with_mask(
         session.model.model,
-        given[None],
+        inputs[None],
         mask.row_positions[None],
         added,
         session._cache,

@@ -13,7 +13,7 @@ from engine.core.seen import Begun, Draft, Probes, ReadChain, Seen
 from engine.model.cache import KVCache
 from engine.model.forward import forward
 from engine.model.going_on import goes_on
-from engine.model.layers import EVERY, Layers, Passed, passed
+from engine.model.layers import Layers, Passed, passed
 from engine.model.row_mask import RowMask
 from engine.model.rows import Rows
 
@@ -31,6 +31,10 @@ class Session:
 
     Rows are numbered from 0 since the last commit. Each has a parent row, or -1 for the last
     committed token, and sees the committed columns, its ancestors and itself.
+
+    Text is read and committed at once: ``prefill`` without logits, ``extend`` with them. Rows wait for ``commit`` or ``drop``:
+    ``feed`` reads them, ``look`` reads a whole draft, ``read_ahead`` a chain that chooses its own tokens. ``through`` reads
+    rows through some of the layers.
     """
 
     prefill_rows = PREFILL_ROWS
@@ -59,10 +63,13 @@ class Session:
         tokens: Sequence[int],
         layers: tuple[int, ...] | None = None,
         last: int | None = None,
+        later: bool = False,
     ) -> Tensor | None:
         """Read and commit tokens without logits; returns the features [T, n*H] of the last of them, or None.
 
-        layers: whose features; None: the session's own layers. last: features of how many tokens; None: all.
+        layers: whose features; None: the session's own layers. last: features of how many tokens; None: all. later: of a
+        prompt of which nobody wants features; it may be read as late as in the pass of the next ``look``, before which
+        nothing else must be asked of the session.
         """
         layers, parts = self.features if layers is None else layers, []
         wanted = (
@@ -83,11 +90,6 @@ class Session:
             width = self.model.hidden_size * len(layers)
             return torch.empty(0, width, dtype=self.model.dtype, device=self.model.device)
         return torch.cat(parts)
-
-    def postpone(self, tokens: Sequence[int]) -> None:
-        """Read and commit the tokens of a prompt, at the latest in the pass of the next ``look``; until then, nothing
-        else must be asked of the session. No features are kept."""
-        self.prefill(tokens, layers=())
 
     @property
     def postponed(self) -> int:
@@ -114,48 +116,43 @@ class Session:
         return self._read(self._rows(tokens, parents))
 
     @torch.no_grad()
-    def states(
-        self, given: Sequence[int] | Tensor, parents: Sequence[int], layers: Layers = EVERY
+    def through(
+        self,
+        inputs: Sequence[int] | Tensor,
+        layers: Layers,
+        parents: Sequence[int] | None = None,
+        head: bool = False,
     ) -> Tensor:
-        """Read R rows through some layers; returns the hidden states [R, H] after the last of them,
-        and after the final norm if the pass runs to the end.
+        """Run R rows through some layers; returns the hidden states [R, H] after the last of them, and after the final norm
+        if the pass runs to the end.
 
-        given: tokens, or vectors [R, H] in place of their embeddings. parents: as for ``feed``.
-        Layers that were not run have no columns for these rows, so the rows must go on through
-        these layers (``proceed``) or be dropped before anything else is read.
+        inputs: tokens, or vectors [R, H] in place of their embeddings. parents: as for ``feed``; None: the last R rows go on
+        from ``inputs``, their hidden states at ``layers.first``. head: return logits [R, V] instead of hidden states.
+        Layers that were not run have no columns for these rows, so the rows must go on through these layers or be dropped
+        before anything else is read.
         """
-        rows = self._rows(_tokens_of(given), parents)
-        return self._stretch(given, rows, layers)
-
-    @torch.no_grad()
-    def proceed(self, states: Tensor, layers: Layers, head: bool = False) -> Tensor:
-        """Run the last R rows through these layers, from their hidden states [R, H] at ``layers.first``.
-
-        head: return logits [R, V] instead of hidden states.
-        """
-        return self._stretch(states, self._last(len(states)), layers, head)
+        if parents is None:
+            rows = self._last(len(inputs))
+        else:
+            rows = self._rows(_tokens_of(inputs), parents)
+        self._cache.reserve(self.length + self.rows)
+        self._cache.length = self.length + rows.behind
+        tokens = self._tokens(rows)
+        vectors = inputs if isinstance(inputs, Tensor) else tokens
+        taps = layers.taps(self.features, self.model.layers)
+        passage = self._through(vectors, tokens, self._mask(rows), layers, taps, head)
+        self._cache.length = self.length + self.rows  # skipped layers did not count these rows
+        for index, states in passage.taps.items():
+            self._taps.setdefault(index, []).append(states)
+        return passage.rows
 
     def _last(self, count: int) -> Rows:
         """The last rows that were read."""
         return Rows([0] * count, self.length, self._depths, self._ancestors[-count:])
 
-    def _stretch(
-        self, given: Sequence[int] | Tensor, rows: Rows, layers: Layers, head: bool = False
-    ) -> Tensor:
-        self._cache.reserve(self.length + self.rows)
-        self._cache.length = self.length + rows.behind
-        tokens = self._tokens(rows)
-        vectors = given if isinstance(given, Tensor) else tokens
-        taps = layers.taps(self.features, self.model.layers)
-        found = self._through(vectors, tokens, self._mask(rows), layers, taps, head)
-        self._cache.length = self.length + self.rows  # skipped layers did not count these rows
-        for index, states in found.taps.items():
-            self._taps.setdefault(index, []).append(states)
-        return found.rows
-
     def _through(
         self,
-        given: Tensor,
+        inputs: Tensor,
         tokens: Tensor,
         mask: RowMask,
         layers: Layers,
@@ -165,7 +162,7 @@ class Session:
         """See ``engine.model.layers.passed``."""
         positions = mask.row_positions
         module = self.model.model
-        return passed(module, given, tokens, positions, mask, self._cache, layers, taps, head)
+        return passed(module, inputs, tokens, positions, mask, self._cache, layers, taps, head)
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
@@ -192,12 +189,12 @@ class Session:
         waiting = probes.rows
         for join in probes.joins:
             if join.layer > at:
-                states, at = self.proceed(states, Layers(at, join.layer)), join.layer
+                states, at = self.through(states, Layers(at, join.layer)), join.layer
             self._rows([0] * join.count, waiting[: join.count])
             waiting = waiting[join.count :]
             states = torch.cat([states, join.made(states)])
         if at:
-            logits = self.proceed(states, Layers(first=at), head=True)
+            logits = self.through(states, Layers(first=at), head=True)
             features = self._tapped(size)
         else:
             logits, features = self._read(self._last(len(states)), vectors=states)
@@ -224,9 +221,9 @@ class Session:
         begun, read = draft.begun, self.rows
         states = begun.states
         if read < len(tokens):
-            rest = self.states(tokens[read:], parents[read:], Layers(stop=begun.layer))
+            rest = self.through(tokens[read:], Layers(stop=begun.layer), parents[read:])
             states = torch.cat([states, rest])
-        logits = self.proceed(states, Layers(first=begun.layer), head=True)
+        logits = self.through(states, Layers(first=begun.layer), head=True)
         return Seen(logits, self._tapped())
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
@@ -245,27 +242,22 @@ class Session:
 
     @property
     def blocks(self) -> Sequence[int]:
-        """The counts for which ``read_ahead`` and ``read_on`` take less time than as many passes."""
+        """The counts for which ``read_ahead`` takes less time than as many passes."""
         return ()
 
-    def read_ahead(self, tokens: Sequence[int], count: int) -> ReadChain:
-        """Read and commit a run of tokens, and then read ``count`` - 1 scratch rows, a chain, each the likeliest token
-        after the one before. Returns ``count`` rows, of which the first is the last of the tokens. There must be no
-        scratch rows."""
-        self.prefill(tokens[:-1], layers=())
-        return self._chain(tokens[-1], count, commits=True)
+    def read_ahead(self, tokens: Sequence[int], count: int, text: bool = True) -> ReadChain:
+        """Read tokens, and then ``count`` - 1 rows, a chain, each the likeliest token after the one before. Returns
+        ``count`` rows, of which the first is the last of the tokens.
 
-    def read_on(self, token: int, count: int) -> ReadChain:
-        """Read ``count`` scratch rows, a chain below the last one: the token, and then each time the likeliest token
-        after the row before. The scratch rows must be one chain."""
-        return self._chain(token, count, commits=False)
-
-    def _chain(self, token: int, count: int, commits: bool) -> ReadChain:
-        """commits: the first row."""
-        passes, likeliest_tokens = [], []
+        text: the tokens go on with the text and are committed, and there must be no scratch rows. Otherwise there is one
+        token, it is a scratch row below the last one, and the scratch rows must be one chain.
+        """
+        if text:
+            self.prefill(tokens[:-1], layers=())
+        token, passes, likeliest_tokens = tokens[-1], [], []
         for place in range(count):
             passes.append(self.feed([token], [self.rows - 1]))
-            if commits and place == 0:
+            if text and place == 0:
                 self.commit([0])
             token = likeliest(passes[-1][0][0])
             likeliest_tokens.append(token)
@@ -297,8 +289,8 @@ class Session:
         vectors: [R, H] in place of the tokens' embeddings."""
         features = self.features if layers is None else layers
         self._cache.reserve(self.length + self.rows)
-        given = self._tokens(rows) if vectors is None else vectors
-        return self._forward(given, self._mask(rows), features, last)
+        inputs = self._tokens(rows) if vectors is None else vectors
+        return self._forward(inputs, self._mask(rows), features, last)
 
     def _tokens(self, rows: Rows) -> Tensor:
         return torch.tensor(rows.tokens, device=self.model.device)
@@ -307,12 +299,12 @@ class Session:
         return RowMask(self.length, self._depths, rows.ancestors, self.model.device)
 
     def _forward(
-        self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
+        self, inputs: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        """given: token ids [R], or vectors [R, H] in place of their embeddings."""
+        """inputs: token ids [R], or vectors [R, H] in place of their embeddings."""
         positions = mask.row_positions[None]
         logits, states = forward(
-            self.model.model, given[None], positions, mask, self._cache, features, last
+            self.model.model, inputs[None], positions, mask, self._cache, features, last
         )
         return logits[0], None if states is None else states[0]
 
@@ -328,6 +320,6 @@ class Session:
             self._ancestors.append(above[1] | 1 << row)
 
 
-def _tokens_of(given: Sequence[int] | Tensor) -> Sequence[int]:
+def _tokens_of(inputs: Sequence[int] | Tensor) -> Sequence[int]:
     """The tokens, or as many zeros as there are vectors."""
-    return [0] * len(given) if isinstance(given, Tensor) else given
+    return [0] * len(inputs) if isinstance(inputs, Tensor) else inputs

@@ -59,22 +59,33 @@ def load_models(
     checkpoint's on a GPU. Raises UserError for a missing model, an unknown dtype or device, and for a
     part that does not belong to the target.
     """
-    where, kind = _device(device), DTYPES.get(_dtype(dtype, device))
+    where, kind = place_of(dtype, device)
+    check_parts(paths, needs)
     with _LOADING:
         target = open_model(paths.target, kind, where)
         parts, folders = {}, {"target": paths.target}
         for role, part_kind in needs.items():
-            found = kind_of(part_kind)
-            path = paths.parts.get(role)
-            if path is None:
-                raise UserError(
-                    f"This drafter needs {found.named} for this target; none was given "
-                    f"({_flag(role)})."
-                )
-            check_belongs(path, paths.target, found.noun)
-            parts[role] = found.load(path, target, kind, where)
+            opener, path = kind_of(part_kind), paths.parts[role]
+            check_belongs(path, paths.target, opener.noun)
+            parts[role] = opener.load(path, target, kind, where)
             folders[role] = path
         return Models(target, parts, folders)
+
+
+def place_of(dtype: str | None, device: str | None) -> tuple[str, torch.dtype | None]:
+    """The device, and the dtype or None for the checkpoint's own; see ``load_models``. Raises UserError for an unknown
+    one."""
+    return _device(device), DTYPES.get(_dtype(dtype, device))
+
+
+def check_parts(paths: ModelPaths, needs: Mapping[str, str]) -> None:
+    """Raises UserError for a part that is needed and has no place. needs: role -> kind."""
+    for role, kind in needs.items():
+        if paths.parts.get(role) is None:
+            raise UserError(
+                f"This drafter needs {kind_of(kind).named} for this target; none was given "
+                f"({_flag(role)})."
+            )
 
 
 def half_precision(path: str) -> bool:

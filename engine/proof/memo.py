@@ -71,15 +71,13 @@ class MemoSession:
         tokens: Sequence[int],
         layers: tuple[int, ...] | None = None,
         last: int | None = None,
+        later: bool = False,
     ) -> Tensor | None:
         layers, parts = self.features if layers is None else layers, []
         for token in tokens:
             self._text += (int(token),)
             parts.append(self.model.row(self._text, layers)[1])
         return torch.cat(parts)[-(last or len(parts)) :] if layers else None
-
-    def postpone(self, tokens: Sequence[int]) -> None:
-        self.prefill(tokens, layers=())
 
     def look(self, draft: Draft) -> Seen:
         return Seen(*self.feed(*draft.rows))

@@ -153,7 +153,7 @@ def step_law(
             raise CoinsDiffer
         oracle.weigh(judge.verdict.judgements)
         trees.append((oracle.weight, step.tree, tuple(step.output)))
-        if watch.final_law is None or step.final == "none":
+        if watch.final_law is None or step.final is None:
             return [(tuple(step.output), 1.0)]
         final_law = as_list(watch.final_law)
         return [((*step.output[:-1], token), prob) for token, prob in enumerate(final_law)]

@@ -11,7 +11,7 @@ from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.errors import LISTED, UserError, unknown
 from engine.finding import classes, modules, outside_folders, outside_module
 
-__all__ = ["Case", "Judgement", "Verdict", "Verifier", "verifier", "verifiers"]
+__all__ = ["Case", "Judgement", "Verdict", "Verifier", "rule_class", "verifier", "verifiers"]
 
 
 def verifiers() -> dict[str, type[Verifier]]:
@@ -71,9 +71,15 @@ def _limited(cls: type[Verifier]) -> type[Verifier]:
     return Limited
 
 
-def verifier(key: str, options: Mapping[str, Value] | None = None) -> Verifier:
-    """A rule with these options. Raises UserError for an unknown key, and for options that do not fit."""
+def rule_class(key: str) -> type[Verifier]:
+    """Raises UserError, which names the known keys, for an unknown one."""
     known = verifiers()
     if key not in known:
         raise unknown("verifier", key, known, LISTED)
-    return known[key](resolve(f"verifier {key}", known[key].options, options or {}))
+    return known[key]
+
+
+def verifier(key: str, options: Mapping[str, Value] | None = None) -> Verifier:
+    """A rule with these options. Raises UserError for an unknown key, and for options that do not fit."""
+    rule = rule_class(key)
+    return rule(resolve(f"verifier {key}", rule.options, options or {}))

@@ -24,7 +24,7 @@ _WRITING = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """costs: milliseconds of a step by size. gains: tokens of a step by size, for models that bring none.
     noise: how much a cost varied, as a share of the cost. doubts: runs in a row that contradicted the costs."""
 
@@ -34,7 +34,7 @@ class Measured:
     doubts: int = 0
 
     @classmethod
-    def of(cls, content: object) -> Measured | None:
+    def of(cls, content: object) -> Measurement | None:
         """An entry read from the content of the file; None for anything else."""
         try:
             tables = [
@@ -58,7 +58,7 @@ class Measured:
         ratio = milliseconds / self.costs.get(size, milliseconds)
         return not 1 / bound <= ratio <= bound
 
-    def after(self, old: Measured | None) -> Measured:
+    def after(self, old: Measurement | None) -> Measurement:
         """This new measurement, with the noise implied by the change since the old one."""
         if old is None:
             return self
@@ -67,16 +67,16 @@ class Measured:
             for size, cost in self.costs.items()
             if size in old.costs
         ]
-        seen = max(changes, default=0.0) / 2
-        return replace(self, noise=min(max(self.noise, seen), MOST_NOISE))
+        change = max(changes, default=0.0) / 2
+        return replace(self, noise=min(max(self.noise, change), MOST_NOISE))
 
 
-def recall(key: str) -> Measured | None:
+def recall(key: str) -> Measurement | None:
     """The measurement remembered under this key, doubtful or not."""
-    return Measured.of(MEMORY.read().get(key))
+    return Measurement.of(MEMORY.read().get(key))
 
 
-def remember(key: str, measured: Measured) -> bool:
+def remember(key: str, measured: Measurement) -> bool:
     """Returns whether the measurement could be written."""
     with _WRITING:
         return MEMORY.write(MEMORY.read() | {key: asdict(measured)})
@@ -84,9 +84,9 @@ def remember(key: str, measured: Measured) -> bool:
 
 def observed(key: str, size: int, steps: int, milliseconds: float) -> None:
     """Record a finished run whose steps of this size took ``milliseconds`` each."""
-    found = recall(key)
-    if found is None or steps < FEWEST_STEPS or milliseconds <= 0:
+    entry = recall(key)
+    if entry is None or steps < FEWEST_STEPS or milliseconds <= 0:
         return
-    doubts = found.doubts + 1 if found.contradicted_by(size, milliseconds) else 0
-    if doubts != found.doubts:
-        remember(key, replace(found, doubts=doubts))
+    doubts = entry.doubts + 1 if entry.contradicted_by(size, milliseconds) else 0
+    if doubts != entry.doubts:
+        remember(key, replace(entry, doubts=doubts))

@@ -32,7 +32,7 @@ from engine.loops import run_loop
 from engine.parts.loading import Models
 from engine.progress import Tell, silent
 from engine.rules import verifier
-from engine.sizes.calibration import Measured, recall, remember
+from engine.sizes.calibration import Measurement, recall, remember
 from engine.sizes.patience import Patience
 from engine.sizes.preparing import prepare
 
@@ -53,7 +53,7 @@ larger draft has a cost that is not measured here: its passes begin a text with 
 FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
 GAINS = "gains.json"
 
-_given_up: set[str] = set()
+_too_busy: set[str] = set()
 """Keys whose measurement was given up. The process keeps the usual size for them, as it would keep a cost."""
 
 
@@ -77,16 +77,16 @@ def settle_size(
 
 
 def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:
-    known = known_gains(models)
-    own = not known.gains and "target" in models.folders
+    table = gain_table(models)
+    own = not table.gains and "target" in models.folders
     if own:  # nobody has measured this pair: both gains and costs are measured here
-        known = Known({cls.key: dict.fromkeys(SIZES, 1.0)}, PROMPTS)
-    if cls.key not in known.gains or not known.prompts:
+        table = GainTable({cls.key: dict.fromkeys(SIZES, 1.0)}, PROMPTS)
+    if cls.key not in table.gains or not table.prompts:
         return cls.usual_size
-    measured = _calibrated(cls, options, models, known, tell)
+    measured = _calibrated(cls, options, models, table, tell)
     if measured is None:
         return cls.usual_size
-    return best(measured.gains if own else known.gains[cls.key], measured.costs)
+    return best(measured.gains if own else table.gains[cls.key], measured.costs)
 
 
 def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
@@ -98,7 +98,7 @@ def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
 
 
 @dataclass(frozen=True)
-class Known:
+class GainTable:
     """gains: tokens of a step, by drafter and size. prompts: one of each kind that the gains are means
     over; costs are measured on them, because a draft that is sure of itself is longer and costs more.
     """
@@ -107,7 +107,7 @@ class Known:
     prompts: Sequence[str]
 
     @classmethod
-    def of(cls, content: dict) -> "Known":
+    def of(cls, content: dict) -> "GainTable":
         """Read from the content of the file; drafters without a size are left out. Raises KeyError,
         TypeError, AttributeError or ValueError."""
         gains = {
@@ -121,37 +121,37 @@ class Known:
         return cls(gains, [str(prompt) for prompt in content["prompts"] if str(prompt).strip()])
 
 
-def known_gains(models: Models) -> Known:
+def gain_table(models: Models) -> GainTable:
     """Gains and prompts from the files beside the target and the parts; empty if there are no files."""
     gains, prompts = {}, []
     for folder in models.folders.values():
         try:
-            found = Known.of(json.loads((Path(folder) / GAINS).read_text("utf-8")))
+            file_table = GainTable.of(json.loads((Path(folder) / GAINS).read_text("utf-8")))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
-        gains |= found.gains
-        prompts = found.prompts
-    return Known(gains, prompts)
+        gains |= file_table.gains
+        prompts = file_table.prompts
+    return GainTable(gains, prompts)
 
 
 def measure(
     cls: type[Drafter],
     options: dict[str, Value],
     models: Models,
-    known: Known,
+    table: GainTable,
     tell: Tell = silent,
-) -> Measured | None:
+) -> Measurement | None:
     """Milliseconds of a step, drafting to commit, and its tokens, by size: geometric means over the prompts, of each
     text's median and mean. Sizes take turns on each prompt, so that a busy moment slows all of them; a first round on one
     prompt is a warm-up. Each size has a memory of its own for all prompts, as the runs of one visitor have: another
     size or the warm-up has written the same texts, which a drafter that learns would copy. Noise: how much the medians
     of two halves of one text differ. None if the measurement was given up.
     """
-    sizes = known.gains[cls.key]
+    sizes = table.gains[cls.key]
     memories = {size: Memory() for size in sizes}
     costs, gains = ({size: [] for size in sizes} for _ in range(2))  # of each prompt
     spreads: list[float] = []
-    prompts = [*known.prompts[:1], *known.prompts]
+    prompts = [*table.prompts[:1], *table.prompts]
     what = f"Measuring what {cls.title} costs on this machine, once"
     tell(what, 0.0)
     _prepare(cls, options, models, prompts, max(sizes))
@@ -164,14 +164,14 @@ def measure(
             tell(what, done)
             drafter = cls.build(options | {cls.size_option: size}, models)
             memory = memories[size] if turn else Memory()
-            taken, written = _taken(drafter, models, prompt, memory)
-            if turn and taken:
-                costs[size].append(median(taken[FIRST:] or taken))
-                gains[size].append(written / len(taken))
-                spreads += _spread(taken)
+            spent, written = _steps_of(drafter, models, prompt, memory)
+            if turn and spent:
+                costs[size].append(median(spent[FIRST:] or spent))
+                gains[size].append(written / len(spent))
+                spreads += _spread(spent)
     if not all(costs.values()):
-        return Measured({})
-    return Measured(
+        return Measurement({})
+    return Measurement(
         {size: geometric_mean(each) for size, each in costs.items()},
         {size: geometric_mean(each) for size, each in gains.items()},
         median(spreads) if spreads else 0.0,
@@ -189,15 +189,15 @@ def _prepare(
             prepare(models, drafter, most, Expected(length, length + TOKENS), greedy=True)
 
 
-def _spread(taken: list[float]) -> list[float]:
-    half = len(taken) // 2
+def _spread(spent: list[float]) -> list[float]:
+    half = len(spent) // 2
     if half < 2:
         return []
-    first, second = sorted((median(taken[:half]), median(taken[half:])))
+    first, second = sorted((median(spent[:half]), median(spent[half:])))
     return [second / first - 1] if first > 0 else []
 
 
-def _taken(
+def _steps_of(
     drafter: Drafter, models: Models, prompt: str, memory: Memory
 ) -> tuple[list[float], int]:
     """The milliseconds of each step of a text, and how many tokens the text has."""
@@ -205,7 +205,7 @@ def _taken(
     rule = verifier("greedy")
     request = TextRequest(drafter, rule, Sampling(), tokens, TOKENS, memory=memory)
     # nothing is recorded, so the measured passes are those of an unrecorded run
-    steps, taken, written = run_loop(models.target, request, recorded=False), [], 0
+    steps, spent, written = run_loop(models.target, request, recorded=False), [], 0
     while True:
         with (
             ENGINE_LOCK,
@@ -213,30 +213,30 @@ def _taken(
         ):  # one step at a time, so that others can go on
             step = next(steps, None)
         if step is None:
-            return taken, written
-        taken.append(sum(step.milliseconds.values()))
+            return spent, written
+        spent.append(sum(step.milliseconds.values()))
         written += len(step.output)
 
 
-def _calibrated(cls, options, models: Models, known: Known, tell: Tell) -> Measured | None:
+def _calibrated(cls, options, models: Models, table: GainTable, tell: Tell) -> Measurement | None:
     """The measurement, new or remembered; None on machines on which nothing can be remembered."""
     key = key_of(cls, options, models)
-    found = recall(key)
+    entry = recall(key)
     if (
-        found is not None
-        and not found.doubtful
-        and found.costs.keys() >= known.gains[cls.key].keys()
+        entry is not None
+        and not entry.doubtful
+        and entry.costs.keys() >= table.gains[cls.key].keys()
     ):
-        return found
-    if key in _given_up:
+        return entry
+    if key in _too_busy:
         return None
-    fresh = measure(cls, options, models, known, tell)
+    fresh = measure(cls, options, models, table, tell)
     if fresh is None:
-        _given_up.add(key)
+        _too_busy.add(key)
         return None
     if not fresh.costs:
         return None
-    fresh = fresh.after(found)
+    fresh = fresh.after(entry)
     return fresh if remember(key, fresh) else None
 
 

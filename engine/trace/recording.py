@@ -108,7 +108,7 @@ class Recorder:
         pieces, end = self._end.pieces(step.output)
         if step.stop is not None and pieces:
             pieces[-1] += end.rest
-        return {"tokens": step.output, "pieces": pieces, "final": step.final}
+        return {"tokens": step.output, "pieces": pieces, "final": step.final or "none"}
 
     def count(self, step: Step) -> None:
         """Add this step to the summary."""

@@ -79,7 +79,7 @@ def _worth_showing(
         if law is not None:
             tokens += _favourites(_numbers(law))[: TOP // 2]
         tokens += [tree.tokens[node] for node in tree.children(place)]
-        if place == last and step.final != "none":
+        if place == last and step.final is not None:
             tokens.append(step.output[-1])
         found.append(list(dict.fromkeys(tokens)))
     return found

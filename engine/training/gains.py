@@ -55,7 +55,7 @@ def _mean(
         for step in run_loop(models.target, request):
             steps += 1
             cut = step.stop is not None  # the last step counts as if the text went on
-            gained += len(step.verdict.accepted) + (cut or step.final != "none")
+            gained += len(step.verdict.accepted) + (cut or step.final is not None)
     return gained / steps
 
 

@@ -97,7 +97,7 @@ def test_lanes_that_make_no_race_are_told_in_one_sentence(bad):
 
 def test_a_lane_that_drafts_too_much_is_refused_before_any_lane_is_opened(monkeypatch):
     opened = []
-    monkeypatch.setattr("engine.run._open", lambda request, *rest: opened.append(request))
+    monkeypatch.setattr("engine.run.opened.load_models", lambda *_: opened.append(1))
     chosen = [CHAIN, plain_pair("dyspec", {"budget": 256})]
     with pytest.raises(UserError) as told:
         compare_job({"prompt": "Once", "lanes": json.dumps(chosen), **NUMBERS})

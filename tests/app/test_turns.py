@@ -16,7 +16,7 @@ from app.turns import HALF, RecentUse, Turns
 from app.visitors import VISITORS
 from engine.chat.wanted import WANTED, check_wanted
 from engine.errors import UserError
-from engine.run import open_run
+from engine.run import Opened, Plan, begin, open_run
 from engine.trace import read_trace
 from tests.engine.family import request
 
@@ -278,11 +278,12 @@ def test_keys_and_values_are_counted_before_they_are_held():
 
     with pytest.raises(UserError, match="keys and values"):
         opened([request("Once", max_new_tokens=900)], few(kv_megabytes=1))
-    run = open_run(request("Once", drafter="chain", max_new_tokens=100))
+    opening = Opened.of(Plan.of(request("Once", drafter="chain", max_new_tokens=100)))
+    (run,) = begin([opening])
     run.step()
     cache = run._steps.gi_frame.f_locals["text"].session._cache
     columns, target = 102, 2 * 6 * 2 * 64 * 4  # keys and values, layers, heads, width, float32
-    assert run.kv_bytes >= columns * target
+    assert opening.kv_bytes >= columns * target
     assert cache is not None
 
 

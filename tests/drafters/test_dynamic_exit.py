@@ -121,7 +121,7 @@ def test_it_reads_and_keeps_no_more_of_the_prompt_than_it_tries(monkeypatch):
 def test_it_finds_the_exit_behind_which_nothing_changes():
     target = idle_above(2)
     text, steps, drafter = run(target, {"length": 5})
-    assert {step.tree.begun.layer for step in steps if len(step.tree)} == {2}
+    assert {step.draft.begun.layer for step in steps if len(step.tree)} == {2}
     assert [len(step.tree) for step in steps[:-1]] == [5] * (len(steps) - 1)
     assert drafter._exits.acceptance[1:].tolist() == [1, 1]
     assert text == run(target, {}, cls=NoDrafter)[0] and len(steps) == 4

@@ -52,8 +52,8 @@ def test_pseudo_states_are_trained_as_they_are_read_in_a_run(architecture):
         node = tree.draw(ROOT, text[4])
         tree.draw(ROOT, 50)
         session.prefill(text[:3])
-        tree.probes = part.probes([ROOT, node], len(tree))
-        seen = session.look(Draft(text[3], tree, 4, tree.probes))
+        probes = part.probes([ROOT, node], len(tree))
+        seen = session.look(Draft(text[3], tree, 4, probes))
         for index in range(len(asked)):
             rows = seen.probes[list(part.rows_behind(index, len(asked)))]
             torch.testing.assert_close(found[window, index], rows, rtol=1e-3, atol=1e-3)

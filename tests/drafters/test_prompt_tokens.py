@@ -118,8 +118,8 @@ def test_prompt_tokens_stand_where_the_step_is_likeliest_to_end(target):
     second = tree.draw(first, 2, q=0.7)
     last = tree.draw(second, 3, q=0.45)
     assert drafter._likeliest_ends(tree) == [ROOT, second, last]
-    drafter._ask_behind(tree, [ROOT, last], PROMPT)
-    assert list(tree.probes.parents) == [ROOT, last]
+    proposal = drafter._asking_behind(tree, [ROOT, last], PROMPT)
+    assert list(proposal.probes.parents) == [ROOT, last]
 
 
 def test_members_and_places_see_their_own_line(target):
@@ -128,8 +128,8 @@ def test_members_and_places_see_their_own_line(target):
     drafter = PromptDecodingDrafter.build(settings, Models(target, {"ppd": part}))
     tree = DraftTree()
     node = tree.draw(ROOT, 1)
-    drafter._ask_behind(tree, [ROOT, node], PROMPT)
-    assert list(tree.probes.parents) == [-1, -1, 1, 2, 3, 4, node, node, 7, 8, 9, 10]
+    proposal = drafter._asking_behind(tree, [ROOT, node], PROMPT)
+    assert list(proposal.probes.parents) == [-1, -1, 1, 2, 3, 4, node, node, 7, 8, 9, 10]
 
 
 @pytest.mark.parametrize("key", ["ppd", "lud"])
@@ -140,13 +140,13 @@ def test_they_stand_within_the_context(key):
     plain, *_ = run(NoDrafter, target, None, "greedy", count=40)
     found, steps, _ = run(drafters()[key], target, part, "greedy", count=40)
     assert found == plain and len(found) == 24 - len(PROMPT)
-    assert steps[0].tree.probes is not None and steps[-1].tree.probes is None
+    assert steps[0].draft.probes is not None and steps[-1].draft.probes is None
 
 
 def test_a_pass_has_few_of_their_rows(target):
     part = standing_for(target, list(range(30)))
     _, steps, _ = run(PromptDecodingDrafter, target, part, "greedy", asked=16, budget=8)
-    asked = [len(step.tree.probes) for step in steps if step.tree.probes is not None]
+    asked = [len(step.draft.probes) for step in steps if step.draft.probes is not None]
     assert max(asked) == 60, "behind two nodes"
 
 

@@ -27,31 +27,33 @@ def models():
 
 
 def looked(models, sampling, length=3, quoted=2):
-    """The first draft of a text, and what the target's pass over it shows."""
+    """The first draft of a text, and what the target's pass shows of it."""
     made = built(drafter("reflective"), models, length=length, quoted=quoted, stop_below=0.0)
     session = models.target.session(32)
     session.prefill(PROMPT[:-1])
     made.begin(Start(tuple(PROMPT), sampling, Chance.of(0).drafting, target=session))
-    tree = made.propose(PROMPT, 8)
-    draft = Draft(PROMPT[-1], tree, len(PROMPT), tree.probes)
-    return tree, draft, session.look(draft)
+    proposal = made.propose(PROMPT, 8)
+    draft = Draft(PROMPT[-1], proposal.tree, len(PROMPT), proposal.probes)
+    return draft, session.look(draft)
 
 
 def case_of(draft, seen, sampling):
     p = distribution(seen.logits, sampling)
     chance = Chance.of(1).judging
-    return Case(draft.tree, p, seen.logits, sampling, draft.position, chance, seen.probes)
+    asked = seen.probes, draft.probes
+    return Case(draft.tree, p, seen.logits, sampling, draft.position, chance, *asked)
 
 
 @pytest.mark.parametrize("sampling", WAYS, ids=["greedy", "drawn"])
 def test_the_reflection_is_what_the_target_says_behind_the_whole_of_it(models, sampling):
     """Draft, quoted words, draft again, read as one plain text."""
-    tree, _, seen = looked(models, sampling)
+    draft, seen = looked(models, sampling)
+    tree = draft.tree
     text = [*PROMPT, *tree.tokens, *PROMPT[-2:], *tree.tokens]
     session = models.target.session(64)
     logits, _ = session.feed(text, range(-1, len(text) - 1))
     expected = logits[-1 - len(tree) :]
-    torch.testing.assert_close(seen.probes[list(tree.probes.again)], expected)
+    torch.testing.assert_close(seen.probes[list(draft.probes.again)], expected)
     alone, _ = models.target.session(64).feed(
         [*PROMPT, *tree.tokens], range(-1, len(PROMPT) + len(tree) - 1)
     )
@@ -62,11 +64,11 @@ def test_the_reflection_is_what_the_target_says_behind_the_whole_of_it(models, s
 
 @pytest.mark.parametrize("weight", [0.0, 0.6, 1.0])
 def test_tokens_are_judged_by_the_mixture(models, weight):
-    _, draft, seen = looked(models, WAYS[1])
+    draft, seen = looked(models, WAYS[1])
     case = case_of(draft, seen, WAYS[1])
     verdict = verifier("reflective", {"weight": weight}).judge(case)
     tree, laws = draft.tree, []
-    for logits in (seen.logits, seen.probes[list(tree.probes.again)]):
+    for logits in (seen.logits, seen.probes[list(draft.probes.again)]):
         laws.append(display_distribution(logits, WAYS[1]))
     assert verdict.judgements
     for entry in verdict.judgements:
@@ -78,8 +80,8 @@ def test_tokens_are_judged_by_the_mixture(models, weight):
 
 def test_what_is_forbidden_stays_so_where_the_reflection_wants_nothing_else(models):
     sampling = Sampling(0.8, top_k=1, seed=3)
-    _, draft, seen = looked(models, sampling)
-    favourites = seen.probes[list(draft.tree.probes.again)].argmax(-1, keepdim=True)
+    draft, seen = looked(models, sampling)
+    favourites = seen.probes[list(draft.probes.again)].argmax(-1, keepdim=True)
     logits = seen.logits.scatter(-1, favourites, float("-inf"))
     case = case_of(draft, replace(seen, logits=logits), sampling)
     verdict = verifier("reflective", {"weight": 1.0}).judge(case)
@@ -110,6 +112,6 @@ def test_a_draft_at_the_end_of_the_context_is_not_reflected_on(models):
     """Its copy would not fit; the text is still written up to the last place."""
     steps = steps_of(models, "reflective", PROMPT, 80, length=4, stop_below=0.0)
     assert len(PROMPT) + len(text_of(steps)) == models.target.max_context
-    assert steps[0].tree.probes is not None and steps[-2].tree.probes is None
+    assert steps[0].draft.probes is not None and steps[-2].draft.probes is None
     notes = [step.tree.exhibits[-1].note for step in (steps[0], steps[-2])]
     assert "not reflected" not in notes[0] and "not reflected" in notes[1]

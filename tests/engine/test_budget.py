@@ -204,7 +204,7 @@ def with_stretches(model):
     model.prepare_stretches([1], 2)
     session = model.session(64)
     session.prefill(tokens(9, 1))
-    session.states([5], [-1], Layers(stop=1))
+    session.through([5], Layers(stop=1), [-1])
 
 
 def with_heads(model):
@@ -358,7 +358,7 @@ def test_a_large_model_has_no_second_copy_of_its_graph(monkeypatch):
         session = model.session(64, (0, 3))
         session.prefill(tokens(9, 1))
         with halved():
-            states = session.states([5], [-1], Layers(stop=2))
+            states = session.through([5], Layers(stop=2), [-1])
         session.drop()
         logits, features = session.feed(tokens(5, 2), range(-1, 4))
         found.append((logits, features, states, model.head(model.norm(states))))

@@ -184,11 +184,11 @@ def test_the_drafter_sees_its_own_tree_below_the_forced_tokens():
 def test_a_proposal_without_forced_tokens_is_the_drafters_tree():
     own = DraftTree()
     own.chain([1, 2], "own")
-    found = Proposal.of(own, [])
-    assert found.tree is own and found.forced == 0
-    below = Proposal.of(own, [8, 9])
-    assert below.tree.tokens == [8, 9, 1, 2] and below.tree.parents == [-1, 0, 1, 2]
-    assert below.forced == below.tree.forced == 2 and own.tokens == [1, 2]
+    proposal = Proposal.of(own)
+    assert proposal.behind([]).tree is own and own.forced == 0
+    below = proposal.behind([8, 9]).tree
+    assert below.tokens == [8, 9, 1, 2] and below.parents == [-1, 0, 1, 2]
+    assert below.forced == 2 and own.tokens == [1, 2]
 
 
 def test_probes_and_rows_that_were_read_stay_with_the_tree_behind_forced_tokens():
@@ -198,16 +198,17 @@ def test_probes_and_rows_that_were_read_stay_with_the_tree_behind_forced_tokens(
     own.draw(own.draw(first, 2, "iid", law), 0, "iid", law)
     own.draw(ROOT, 2, "iid", law)  # a sibling that was drawn after its nephews
     states = torch.arange(4.0)[:, None]
-    own.begun = Begun(1, states)
-    own.probes = Probes([Join(0, 2, lambda rows: rows[[1, 3]])], [ROOT, 2, 4], [4, 4, 4, 5, 6])
-    tree = Proposal.of(own, [8, 9]).tree
+    probes = Probes([Join(0, 2, lambda rows: rows[[1, 3]])], [ROOT, 2, 4], [4, 4, 4, 5, 6])
+    proposal = Proposal(own, probes, Begun(1, states))
+    behind = proposal.behind([8, 9])
+    tree = behind.tree
     assert_sound(tree)
     assert tree.tokens == [8, 9, *own.tokens] and tree.parents == [-1, 0, 1, 2, 3, 1]
     assert [[draw.node for draw in tree.draws[place]] for place in (1, 2, 3)] == [[2, 5], [3], [4]]
-    assert tree.begun is own.begun
-    assert tree.probes.parents == [1, 4, 6], "the root, a node, the first probe"
-    assert tree.probes.again == [4, 4, 4, 4, 4, 5, 6]
-    (join,) = tree.probes.joins
+    assert behind.begun is proposal.begun
+    assert behind.probes.parents == [1, 4, 6], "the root, a node, the first probe"
+    assert behind.probes.again == [4, 4, 4, 4, 4, 5, 6]
+    (join,) = behind.probes.joins
     assert torch.equal(join.made(torch.arange(7.0)), torch.tensor([3.0, 5.0]))
 
 
@@ -255,7 +256,7 @@ def test_a_draft_behind_forced_tokens_is_reflected_on(parts):
         request = TextRequest(drafting, rule, Sampling(), PROMPT, 40, constraint=Cycle())
         steps = list(decode(parts.target, request))
         behind = [step for step in steps if 0 < step.tree.forced < len(step.tree)]
-        assert behind and all(step.tree.probes is not None for step in behind)
+        assert behind and all(step.draft.probes is not None for step in behind)
         for step in behind:
             assert step.verdict.accepted[: step.tree.forced] == [*range(step.tree.forced)]
         if not weight:

@@ -107,7 +107,7 @@ def test_end_of_text_inside_an_accepted_run(model):
     steps = run(ended, Oracle(text, length=6))
     assert written(steps) == text[len(PROMPT) : first + 1]
     last = steps[-1]
-    assert (last.stop, last.final) == ("eos", "none")
+    assert (last.stop, last.final) == ("eos", None)
     beyond = [n for n, depth in enumerate(last.tree.depths) if depth > len(last.output)]
     assert beyond and {last.verdict.status[n] for n in beyond} == {"ignored"}
     assert not {entry.node for entry in last.verdict.judgements} & set(beyond)

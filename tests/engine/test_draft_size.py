@@ -16,12 +16,12 @@ from engine.methods import drafter
 from engine.parts.loading import load_models
 from engine.rules import verifier
 from engine.sizes import calibration, draft_size, patience
-from engine.sizes.calibration import Measured, observed, recall, remember
+from engine.sizes.calibration import Measurement, observed, recall, remember
 from engine.sizes.draft_size import (
-    Known,
+    GainTable,
     best,
+    gain_table,
     key_of,
-    known_gains,
     measure,
     settle_size,
     watched,
@@ -37,7 +37,7 @@ def patient(monkeypatch):
     """Costs are measured, unlike in most tests, however busy this machine is and whatever earlier tests gave up."""
     monkeypatch.setenv("DRAFTSCOPE_MEASURE", "1")
     monkeypatch.setattr(patience, "SECONDS", float("inf"))
-    monkeypatch.setattr(draft_size, "_given_up", set())
+    monkeypatch.setattr(draft_size, "_too_busy", set())
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def gains_of(rate: float, *sizes: int) -> dict[int, float]:
 
 
 def knowing(monkeypatch, gains: dict[int, float], key: str = "chain") -> None:
-    known = Known({key: gains}, ["Once upon a time", "Copy: a red boat\nOutput:"])
-    monkeypatch.setattr(draft_size, "known_gains", lambda _: known)
+    known = GainTable({key: gains}, ["Once upon a time", "Copy: a red boat\nOutput:"])
+    monkeypatch.setattr(draft_size, "gain_table", lambda _: known)
 
 
 def test_dear_drafts_are_short_and_free_ones_long():
@@ -126,7 +126,7 @@ def test_a_busy_machine_gets_the_usual_size_and_remembers_nothing(memory, models
     """Measuring is tried once per process, so that the same options mean the same size."""
     cls, asked = drafter("chain"), []
     knowing(monkeypatch, gains_of(0.99, 1, 16))
-    monkeypatch.setattr(draft_size, "_given_up", set())
+    monkeypatch.setattr(draft_size, "_too_busy", set())
     monkeypatch.setattr(Patience, "over", property(lambda _: asked.append(1) or len(asked) > 3))
     for _ in range(2):
         assert settle_size(cls, declared("chain"), models, Sampling())["length"] == cls.usual_size
@@ -153,7 +153,7 @@ def test_graphs_are_made_before_the_patience_begins(memory, models, monkeypatch)
     *before, last = events
     assert last == "patience" and {nodes for nodes, _ in before} == {4}
     tokens = models.target.tokenizer
-    prompts = draft_size.known_gains(models).prompts
+    prompts = draft_size.gain_table(models).prompts
     assert {length for _, length in before} == {len(tokens(one)["input_ids"]) for one in prompts}
 
 
@@ -196,7 +196,7 @@ def test_every_drafter_with_a_size_can_be_measured(key, monkeypatch):
     monkeypatch.setattr(draft_size, "TOKENS", 12)
     cls = drafter(key)
     models = load_models(family(), cls.needs, "float32", "cpu")
-    known = Known({key: gains_of(0.7, 1, 4)}, ["Once upon a time"])
+    known = GainTable({key: gains_of(0.7, 1, 4)}, ["Once upon a time"])
     found = measure(cls, declared(key), models, known)
     assert set(found.costs) == {1, 4} == set(found.gains)
     assert all(cost > 0 for cost in found.costs.values())
@@ -214,7 +214,7 @@ def test_a_size_gains_what_its_own_texts_gain(key, monkeypatch):
     cls, models = drafter(key), tiny_models(16)
     models.target.tokenizer = spelled
     prompts = ["a red boat", "count to nine", "once upon"]
-    found = measure(cls, declared(key), models, Known({key: gains_of(0.7, 1, 16)}, prompts))
+    found = measure(cls, declared(key), models, GainTable({key: gains_of(0.7, 1, 16)}, prompts))
     for size in (1, 16):
         memory, means = Memory(), []
         for prompt in prompts:
@@ -255,7 +255,7 @@ def test_without_a_memory_nothing_is_measured_into_the_options(models, monkeypat
 
 def test_unknown_models_get_the_usual_size(memory, models, tmp_path):
     elsewhere = replace(models, folders={"draft": str(tmp_path)})  # cannot be told apart later
-    assert known_gains(elsewhere) == Known({}, [])
+    assert gain_table(elsewhere) == GainTable({}, [])
     for key in ("chain", "dyspec"):
         cls = drafter(key)
         options = settle_size(cls, declared(key), elsewhere, Sampling())
@@ -268,13 +268,13 @@ def test_unknown_models_get_the_usual_size(memory, models, tmp_path):
 )
 def test_gains_that_cannot_be_read_are_none(models, tmp_path, content):
     (tmp_path / draft_size.GAINS).write_text(content)
-    assert known_gains(replace(models, folders={"draft": str(tmp_path)})) == Known({}, [])
+    assert gain_table(replace(models, folders={"draft": str(tmp_path)})) == GainTable({}, [])
 
 
 def test_the_family_ships_its_gains():
     needs = {"draft": "draft", "diffusion": "denoiser"}
     models = load_models(family(), needs, "float32", "cpu")
-    known = known_gains(models)
+    known = gain_table(models)
     assert set(known.gains) >= {"chain", "dyspec", "dflash", "ddtree", "token_recycling"}
     assert len(known.prompts) == 6
     for curve in known.gains.values():
@@ -283,7 +283,7 @@ def test_the_family_ships_its_gains():
 
 
 def test_costs_are_of_the_sizes_that_have_gains(models):
-    known = Known({"chain": gains_of(0.7, 1, 7)}, ["Once upon a time", "There was a"])
+    known = GainTable({"chain": gains_of(0.7, 1, 7)}, ["Once upon a time", "There was a"])
     costs = measure(drafter("chain"), declared("chain"), models, known).costs
     assert set(costs) == {1, 7} and all(cost > 0 for cost in costs.values())
 
@@ -336,7 +336,7 @@ def test_steps_that_contradict_have_it_measured_again(memory, models, monkeypatc
     cls, options = drafter("chain"), declared("chain")
     key = key_of(cls, options, models)
     wrong = {1: 0.001, 2: 5e5, 4: 5e5}
-    remember(key, Measured(wrong))
+    remember(key, Measurement(wrong))
     for turn in range(calibration.DOUBTS):
         settled = settle_size(cls, options, models, Sampling())
         assert settled["length"] == 1 and recall(key).doubts == turn
@@ -348,18 +348,18 @@ def test_steps_that_contradict_have_it_measured_again(memory, models, monkeypatc
 
 
 def test_one_odd_run_or_a_short_one_changes_nothing(memory):
-    remember("key", Measured(COSTS))
+    remember("key", Measurement(COSTS))
     for _ in range(9):
         observed("key", 2, 20, 500.0)
         observed("key", 2, 20, 5.5)
         observed("key", 2, 3, 500.0)
         observed("key", 16, 20, 500.0)
         observed("other", 2, 20, 500.0)
-    assert recall("key") == Measured(COSTS)
+    assert recall("key") == Measurement(COSTS)
 
 
 def test_a_noisy_machine_is_believed_longer():
-    calm, noisy = Measured(COSTS), Measured(COSTS, noise=1.0)
+    calm, noisy = Measurement(COSTS), Measurement(COSTS, noise=1.0)
     assert calm.contradicted_by(2, 15.0) and not noisy.contradicted_by(2, 15.0)
     assert calm.contradicted_by(2, 2.0) and not calm.contradicted_by(2, 6.0)
 

@@ -11,6 +11,7 @@ from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.shared.private_draft import own_weights, use_plain_attention
 from engine.model.hybrid import HybridModel
+from engine.model.layers import EVERY
 from engine.model.states import mixers_of
 from engine.model.structure import structure_of
 from engine.parts.loading import Models
@@ -192,4 +193,4 @@ def test_a_copy_reads_with_its_own_states(model):
 
 def test_own_layers_are_refused(session):
     with pytest.raises(UserError, match="own layers"):
-        session.states([1], [-1])
+        session.through([1], EVERY, [-1])

@@ -10,7 +10,7 @@ from engine.core.seen import Begun, Draft, Join, Probes
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 from engine.model.going_on import goes_on
-from engine.model.layers import ATTENTION, MLP, Layers
+from engine.model.layers import ATTENTION, EVERY, MLP, Layers
 from engine.parts.opening import language_model
 from tests.engine.tiny import CONFIGS, tiny_hf_model
 
@@ -34,7 +34,7 @@ def test_all_layers_are_an_ordinary_pass(architecture):
     for model, session in sessions(architecture):
         expected, _ = session.feed(ROWS, TREE)
         session.drop()
-        found = model.head(session.states(ROWS, TREE))
+        found = model.head(session.through(ROWS, EVERY, TREE))
         torch.testing.assert_close(soft_capped(model, found), expected, **CLOSE)
 
 
@@ -49,9 +49,9 @@ def test_rows_go_on_from_a_layer(architecture, split):
         _, session = next(pair for pair in sessions(architecture) if type(pair[0]) is type(model))
         below = Layers(stop=split)
         lower = torch.cat(
-            [session.states(ROWS[:2], TREE[:2], below), session.states(ROWS[2:], TREE[2:], below)]
+            [session.through(ROWS[:2], below, TREE[:2]), session.through(ROWS[2:], below, TREE[2:])]
         )
-        found = session.proceed(lower, Layers(first=split))
+        found = session.through(lower, Layers(first=split))
         torch.testing.assert_close(soft_capped(model, model.head(found)), expected, **CLOSE)
         session.commit([0, 2])  # the rows can also be kept
         again, _ = session.feed([1, 1], [-1, 0])
@@ -62,15 +62,15 @@ def test_rows_go_on_from_a_layer(architecture, split):
 def test_skipped_layers_add_nothing(architecture):
     whole = frozenset((layer, part) for layer in range(3) for part in (ATTENTION, MLP))
     for model, session in sessions(architecture):
-        found = session.states(ROWS, TREE, Layers(skipped=whole))
+        found = session.through(ROWS, Layers(skipped=whole), TREE)
         embedded = model.embed(torch.tensor(ROWS))
         if architecture in ("llama", "qwen3", "mistral", "qwen2"):
             torch.testing.assert_close(found, model.norm(embedded), **CLOSE)
         session.drop()
         one = frozenset({(1, ATTENTION), (2, MLP)})
-        partly = session.states(ROWS, TREE, Layers(skipped=one))
+        partly = session.through(ROWS, Layers(skipped=one), TREE)
         session.drop()
-        assert not torch.allclose(partly, session.states(ROWS, TREE))
+        assert not torch.allclose(partly, session.through(ROWS, EVERY, TREE))
         session.drop()
         expected, _ = session.feed(ROWS, TREE)  # a dropped draft leaves no mark
         session.drop()
@@ -81,7 +81,7 @@ def test_skipped_layers_add_nothing(architecture):
 @pytest.mark.parametrize("skipped", [{(0, MLP)}, {(1, ATTENTION), (1, MLP)}, {(2, ATTENTION)}])
 def test_both_skip_alike(skipped):
     layers = Layers(skipped=frozenset(skipped))
-    module, fast = (session.states(ROWS, TREE, layers) for _, session in sessions("qwen3"))
+    module, fast = (session.through(ROWS, layers, TREE) for _, session in sessions("qwen3"))
     torch.testing.assert_close(fast, module, **CLOSE)
 
 
@@ -90,7 +90,7 @@ def test_vectors_in_the_place_of_tokens():
         expected, _ = session.feed(ROWS, TREE)
         session.drop()
         vectors = model.embed(torch.tensor(ROWS))
-        found = model.head(session.states(vectors, TREE))
+        found = model.head(session.through(vectors, EVERY, TREE))
         torch.testing.assert_close(found, expected, **CLOSE)
 
 
@@ -128,7 +128,7 @@ def test_probes_join_at_a_layer(architecture):
         session.drop()
         true = {}
         for layer in (1, 2):
-            true[layer] = session.states(tokens, parents, Layers(stop=layer))
+            true[layer] = session.through(tokens, Layers(stop=layer), parents)
             session.drop()
 
         joins = [joining(1, true[1], 3), joining(2, true[2], 4)]
@@ -153,19 +153,19 @@ def joining(layer, true, row):
     return Join(layer, 1, made)
 
 
-def begun_tree(session, layer, read):
-    """A tree of which a drafter has read the root and the first nodes through some layers."""
+def begun_draft(session, layer, read):
+    """A draft of which a drafter has read the root and the first nodes through some layers."""
     tree = DraftTree()
     first = tree.draw(ROOT, 3)
     tree.draw(first, 8)
     tree.draw(ROOT, 11)
-    tokens, parents = Draft(2, tree, len(PROMPT)).rows
+    draft = Draft(2, tree, len(PROMPT))
+    tokens, parents = draft.rows
     states = [
-        session.states([token], [parent], Layers(stop=layer))
+        session.through([token], Layers(stop=layer), [parent])
         for token, parent in zip(tokens[:read], parents[:read], strict=True)
     ]
-    tree.begun = Begun(layer, torch.cat(states))
-    return tree
+    return replace(draft, begun=Begun(layer, torch.cat(states)))
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
@@ -173,13 +173,13 @@ def begun_tree(session, layer, read):
 def test_the_target_goes_on_from_where_a_drafter_stopped(architecture, layer, read):
     """Checks logits with all that the head does to them, features of layers on either side, and kept rows."""
     for model, session in sessions(architecture, (1, 2, 3)):
-        tree = begun_tree(session, layer, read)
-        seen = session.look(Draft(2, tree, len(PROMPT)))
-        assert session.rows == len(tree) + 1
+        draft = begun_draft(session, layer, read)
+        seen = session.look(draft)
+        assert session.rows == draft.count
         session.commit([0, 1])
         after, _ = session.feed([1], [-1])
         session.rewind(len(PROMPT))
-        plain = session.look(Draft(2, replace(tree, begun=None), len(PROMPT)))
+        plain = session.look(replace(draft, begun=None))
         torch.testing.assert_close(seen.logits, plain.logits, **CLOSE)
         torch.testing.assert_close(seen.features, plain.features, **CLOSE)
         session.commit([0, 1])
@@ -194,9 +194,9 @@ def test_a_model_that_cannot_go_on_reads_anew():
     assert not goes_on(model, 1)
     session = model.session(64)
     session.prefill(PROMPT)
-    tree = begun_tree(session, 1, 3)
-    seen = session.look(Draft(2, tree, len(PROMPT)))
-    assert session.rows == len(tree) + 1 and seen.logits.shape[0] == len(tree) + 1
+    draft = begun_draft(session, 1, 3)
+    seen = session.look(draft)
+    assert session.rows == draft.count and seen.logits.shape[0] == draft.count
 
 
 def counting(forward, seen, hidden_states, *rows, **others):
@@ -210,7 +210,7 @@ def test_an_unknown_architecture_is_one_sentence():
     model.model.model._modules["blocks"] = model.model.model._modules.pop("layers")
     session = model.session(16)
     with pytest.raises(UserError, match="does not know this architecture"):
-        session.states([1], [-1])
+        session.through([1], EVERY, [-1])
 
 
 def soft_capped(model, logits):

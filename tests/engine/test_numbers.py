@@ -17,7 +17,7 @@ from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.proof.tiny_parts import on_trial, tiny_parts
-from engine.run import pick_verifier
+from engine.run import rule_for
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
@@ -47,7 +47,7 @@ def models_of(target: LanguageModel, key: str) -> Models:
 def write(models: Models, key: str, sampling: Sampling) -> list[int]:
     """The tokens, read from the lines of a trace, so that values that JSON cannot hold are noticed."""
     cls = drafters()[key]
-    rule = pick_verifier(None, cls, sampling, {})
+    rule = rule_for(None, cls, sampling)()
     drafter = on_trial(cls, models)
     setting = Setting({"key": key}, {"key": rule.key}, sampling, cls.loop, rule=rule)
     models.target.tokenizer = Numbers()  # the tiny model has none

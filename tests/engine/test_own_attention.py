@@ -90,7 +90,7 @@ def test_passes_through_some_layers_are_refused(name):
     model = language_model(random_module(config_of(name)), None, name, lean=False)
     session = model.session(4)
     with pytest.raises(UserError, match="own layers"):
-        session.states([1, 2], [-1, 0], Layers(stop=1))
+        session.through([1, 2], Layers(stop=1), [-1, 0])
 
 
 @pytest.mark.parametrize("name", ["codegen", "bart"])

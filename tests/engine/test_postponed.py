@@ -61,7 +61,7 @@ def test_the_logits_are_those_of_two_passes(architecture, length, passes):
     for model, postpones in ((module, False), (module, True), (fast, False), (fast, True)):
         session = model.session(64)
         passes.clear()
-        (session.postpone if postpones else session.prefill)(prompt)
+        session.prefill(prompt, later=postpones)
         assert session.postponed == (length if model is fast and postpones else 0)
         found.append(seen(session, draft(length + 1)))
         assert passes[0] == (length + 1 + len(PARENTS) if model is fast and postpones else length)
@@ -77,7 +77,7 @@ def test_what_no_graph_reads_at_once_is_read_in_two_passes(length, nodes, passes
     for postpones in (False, True):
         session = model.session(64)
         passes.clear()
-        (session.postpone if postpones else session.prefill)(tokens(length, 3))
+        session.prefill(tokens(length, 3), later=postpones)
         found.append(session.look(draft(length + 1, range(-1, nodes - 1))).logits)
         assert passes == [length, 1 + nodes]
     assert torch.equal(*found)

@@ -70,7 +70,10 @@ def test_features_come_with_the_logits(pair, features):
     sessions = [model.session(32, features) for model in pair]
     for session in sessions:
         session.prefill(PROMPT)
-    for turn in (lambda each: each.read_ahead([7, 4], 4), lambda each: each.read_on(3, 2)):
+    for turn in (
+        lambda each: each.read_ahead([7, 4], 4),
+        lambda each: each.read_ahead([3], 2, text=False),
+    ):
         one, other = (turn(session) for session in sessions)
         assert one.tokens == other.tokens and one.tokens == one.logits.argmax(-1).tolist()
         assert close(one.logits, other.logits) and close(one.features, other.features)
@@ -215,7 +218,7 @@ def test_a_chain_goes_on_in_further_calls(pair):
     found = [session.read_ahead([7], 7).logits for session in sessions]
     assert close(*found)
     token = int(found[0][-1].argmax())
-    assert close(*(session.read_on(token, 4).logits for session in sessions))
+    assert close(*(session.read_ahead([token], 4, text=False).logits for session in sessions))
     assert [session.rows for session in sessions] == [10, 10]
     assert close(*(session.feed([1, 2], [9, 3])[0] for session in sessions))
 

@@ -12,7 +12,7 @@ from engine.fast.cpu import store
 from engine.fast.cpu.budget import Budget
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.model.language_model import LanguageModel
-from engine.model.layers import ATTENTION, Layers
+from engine.model.layers import ATTENTION, EVERY, Layers
 from engine.parts.opening import language_model
 from tests.engine.tiny import tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
@@ -54,10 +54,10 @@ def test_a_draft_and_what_goes_on_from_it(architecture):
     session.rewind(len(PROMPT))
     no_module(model.model)
     states = [
-        session.states([token], [row - 1], Layers(stop=1)) for row, token in enumerate([2, 3])
+        session.through([token], Layers(stop=1), [row - 1]) for row, token in enumerate([2, 3])
     ]
     session._goes_on = lambda layer: True
-    seen = session.look(replace(draft, tree=replace(tree, begun=Begun(1, torch.cat(states)))))
+    seen = session.look(replace(draft, begun=Begun(1, torch.cat(states))))
     torch.testing.assert_close(seen.logits, plain.logits, **CLOSE)
     torch.testing.assert_close(seen.features, plain.features, **CLOSE)
     session.commit([0, 1])
@@ -79,10 +79,10 @@ def test_the_rows_of_an_exit_are_read_again(architecture):
     expected = plain.look(draft)
     assert [one.stop for one in model.stretches.way(Layers(stop=2))] == [1, 2]
     no_module(model.model)
-    states = session.states([2, 3], [-1, 0], Layers(stop=2))
+    states = session.through([2, 3], Layers(stop=2), [-1, 0])
     below = expected.features.view(3, 3, -1)[:2, :2].flatten(1)
     torch.testing.assert_close(torch.cat([session._taps[1][0], states], -1), below, **CLOSE)
-    seen = session.look(replace(draft, tree=replace(tree, begun=Begun(2, states))))
+    seen = session.look(replace(draft, begun=Begun(2, states)))
     torch.testing.assert_close(seen.logits, expected.logits, **CLOSE)
     torch.testing.assert_close(seen.features, expected.features, **CLOSE)
 
@@ -110,7 +110,7 @@ def test_states_of_a_whole_pass_are_normed():
     model = compiled("qwen3", [1])
     session = model.session(64, (3,))
     session.prefill(PROMPT)
-    found = session.states([3, 8], [-1, 0])
+    found = session.through([3, 8], EVERY, [-1, 0])
     session.drop()
     _, features = session.feed([3, 8], [-1, 0])
     torch.testing.assert_close(found, features, **CLOSE)
@@ -126,7 +126,7 @@ def test_one_that_gives_other_numbers_is_not_used(caplog, monkeypatch):
     assert model.stretches.way(Layers(stop=1)) is None
     session = model.session(64)
     session.prefill(PROMPT)
-    assert session.states([3], [-1], Layers(stop=1)).shape == (1, 32)
+    assert session.through([3], Layers(stop=1), [-1]).shape == (1, 32)
 
 
 @pytest.mark.parametrize(
@@ -156,11 +156,11 @@ def test_a_graph_that_cannot_be_made_when_a_pass_wants_it_is_done_without(
     plain.drop()
     session._goes_on = lambda layer: True
     for _ in range(2):
-        states, below = (one.states([2, 3], [-1, 0], Layers(stop=1)) for one in (session, plain))
+        states, below = (one.through([2, 3], Layers(stop=1), [-1, 0]) for one in (session, plain))
         torch.testing.assert_close(states, below, **CLOSE)
         tree = DraftTree()
         tree.draw(ROOT, 3)
-        seen = session.look(Draft(2, replace(tree, begun=Begun(1, states)), len(PROMPT)))
+        seen = session.look(Draft(2, tree, len(PROMPT), begun=Begun(1, states)))
         torch.testing.assert_close(seen.logits, expected, **CLOSE)
         torch.testing.assert_close(model.head(states), model.model.lm_head(states), **CLOSE)
         for one in (session, plain):

@@ -60,7 +60,7 @@ def test_ctrl_c_while_models_load_is_no_traceback(tmp_path, monkeypatch, capsys)
     def load(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("engine.run.load_models", load)
+    monkeypatch.setattr("engine.run.opened.load_models", load)
     code = main(["run", "--prompt", "a", "--drafter", "none", "--trace", str(tmp_path / "t")])
     assert code == 130 and capsys.readouterr().err == "cancelled\n"
     assert not list(tmp_path.iterdir())
@@ -115,7 +115,7 @@ def test_a_trace_that_cannot_be_written_is_refused_before_the_run(
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("folder")
     opened = []
-    monkeypatch.setattr("engine.run.load_models", lambda *_: opened.append(1))
+    monkeypatch.setattr("engine.run.opened.load_models", lambda *_: opened.append(1))
     code = main(["run", "--prompt", "a", "--drafter", "none", "--trace", place])
     said = capsys.readouterr()
     assert (code, said.out, opened) == (2, "", [])

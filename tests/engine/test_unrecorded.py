@@ -41,9 +41,9 @@ def has_room(tree) -> bool:
     return sum(map(len, tree.draws.values())) <= Size.of(1 + len(tree), 0).rows
 
 
-def is_plain(tree) -> bool:
+def is_plain(draft) -> bool:
     """Whether a pass over only the root and the tree reads it; other passes do not judge."""
-    return tree.probes is None and tree.begun is None
+    return draft.probes is None and draft.begun is None
 
 
 @pytest.mark.parametrize(("key", "rule", "sampling"), with_rules(JUDGED))
@@ -54,7 +54,7 @@ def test_the_text_is_that_of_a_recorded_run(
     assert not judged
     found = steps_of(static_models, built(key, static_models), rule, sampling, False)
     assert_same(found, expected)
-    assert judged == [has_room(step.tree) for step in found if is_plain(step.tree)]
+    assert judged == [has_room(step.tree) for step in found if is_plain(step.draft)]
     lucky = not drafters()[key].needs  # without a model it may guess nothing right
     assert lucky or max(len(step.output) for step in found) > 1
 

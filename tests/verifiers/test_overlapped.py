@@ -181,13 +181,13 @@ def test_a_refused_token_throws_away_what_was_drafted_behind_it():
     models = small(16)
     steps = list(steps_of(models, pearl(models, length=3), count=30))
     refused = [step for step in steps if "rejected" in step.verdict.status]
-    kept = [step for step in steps if step.final == "none"]
+    kept = [step for step in steps if step.final is None]
     assert refused and kept
     for step in steps:
         judged = {entry.node for entry in step.verdict.judgements}
         missing = step.p[:, 0].isnan().tolist()
         assert not any(missing[step.tree.parents[node] + 1] for node in judged)
-        expected = step.verdict.accepted if step.final == "none" else range(len(step.tree))
+        expected = step.verdict.accepted if step.final is None else range(len(step.tree))
         assert list(expected) == list(range(len(step.tree)))
     drafted = sum(step.passes.get("draft", 0) for step in steps)
     assert drafted - 3 < sum(len(step.tree) for step in steps) <= drafted

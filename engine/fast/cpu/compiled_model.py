@@ -123,8 +123,17 @@ class CompiledSession(Session):
             return usual[-1]
         return super().rows_at_once(remaining)
 
-    def postpone(self, tokens: Sequence[int]) -> None:
+    def prefill(
+        self,
+        tokens: Sequence[int],
+        layers: tuple[int, ...] | None = None,
+        last: int | None = None,
+        later: bool = False,
+    ) -> Tensor | None:
+        if not later:
+            return super().prefill(tokens, layers, last)
         self._prompt = list(tokens)
+        return None
 
     @property
     def postponed(self) -> int:
@@ -162,22 +171,16 @@ class CompiledSession(Session):
     def blocks(self) -> Sequence[int]:
         return self.model.ahead.blocks
 
-    def read_ahead(self, tokens: Sequence[int], count: int) -> ReadChain:
-        if len(tokens) > UNREAD:
-            return super().read_ahead(tokens, count)
-        found = self._ahead(tokens, count)
-        if found is None:
-            return super().read_ahead(tokens, count)
-        self.length += len(tokens)
-        self._grow_scratch(range(-1, count - 2))
-        return found
-
-    def read_on(self, token: int, count: int) -> ReadChain:
-        found = self._ahead([token], count)
-        if found is None:
-            return super().read_on(token, count)
-        self._grow_scratch(range(self.rows - 1, self.rows - 1 + count))
-        return found
+    def read_ahead(self, tokens: Sequence[int], count: int, text: bool = True) -> ReadChain:
+        chain = self._ahead(tokens, count) if len(tokens) <= UNREAD else None
+        if chain is None:
+            return super().read_ahead(tokens, count, text)
+        if text:
+            self.length += len(tokens)
+            self._grow_scratch(range(-1, count - 2))
+        else:
+            self._grow_scratch(range(self.rows - 1, self.rows - 1 + count))
+        return chain
 
     def _ahead(self, tokens: Sequence[int], count: int) -> ReadChain | None:
         """Read tokens after everything that was read, and the rows that follow; None if there is no graph for that."""

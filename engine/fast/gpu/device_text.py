@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from engine.core.seen import Draft, Seen
-from engine.core.text import PendingVerdict, Text, TextRequest, text_of
+from engine.core.attempt import Attempt
+from engine.core.seen import Seen
+from engine.core.text import Text, TextRequest, text_of
 from engine.fast.gpu.judge import DeviceJudge, knows
 from engine.fast.gpu.question import JudgingKey, QuestionedDraft
 from engine.fast.gpu.static_model import StaticModel
@@ -19,13 +20,14 @@ class DeviceText(Text):
         key = JudgingKey(request.verifier.key, replace(self.sampling, seed=0), kinds)
         self._judge = DeviceJudge(key, self.sampling.seed, self.chance.judging, target)
 
-    def draft(self) -> QuestionedDraft:
-        draft = super().draft()
+    def draft(self) -> Attempt:
+        attempt = super().draft()
+        draft = attempt.draft
         question = self._judge.ask(draft.tree, draft.position)
-        return QuestionedDraft(**vars(draft), question=question)
+        return replace(attempt, draft=QuestionedDraft(**vars(draft), question=question))
 
-    def judge(self, draft: Draft, seen: Seen) -> PendingVerdict:
-        return self._judge(draft, seen)
+    def judge(self, attempt: Attempt, seen: Seen) -> Attempt:
+        return replace(attempt, seen=seen, judging=self._judge(attempt.draft, seen))
 
 
 @text_of.register

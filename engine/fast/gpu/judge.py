@@ -6,10 +6,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from engine.core.attempt import PendingVerdict
 from engine.core.chance import JudgeChance
 from engine.core.rule import Verdict
 from engine.core.seen import Seen
-from engine.core.text import PendingVerdict
 from engine.core.transfer import to_device
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError

@@ -21,6 +21,7 @@ from torch import Tensor
 from engine.core.exhibits import Curve, Exhibit, Gauge, Later, Layer, Series
 from engine.core.exhibits import Layers as LayersExhibit
 from engine.core.options import Option
+from engine.core.proposal import Proposal
 from engine.core.tree import DraftTree
 from engine.methods.shared.own_layers import OwnLayersDrafter
 from engine.model.going_on import goes_on
@@ -113,7 +114,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             self._look(start.features)
 
     def propose(self, context, max_depth):
-        tree = DraftTree()
+        tree, begun = DraftTree(), None
         if self._exits is None:
             return tree
         most = min(self.settings["length"], max_depth)
@@ -122,13 +123,13 @@ class DynamicExitDrafter(OwnLayersDrafter):
             threshold = self._exits.threshold(plan.layer)
             by_length = self.settings["stop"] == "length"
             bounds = (plan.length, 0.0) if by_length else (most, threshold)
-            sure = self._chain(tree, context, plan.layer, *bounds)
+            begun, sure = self._chain(tree, context, plan.layer, *bounds)
             if not by_length:
                 tree.exhibits.append(self._confidence(sure, threshold))
         self._drafts = len(tree) > 0
         shown = Shown(self._exits.snapshot(), plan, most)
         tree.exhibits[:0] = [Later(shown.stack), Later(shown.curve)]
-        return tree
+        return Proposal(tree, begun=begun)
 
     @property
     def wants_features(self):

@@ -14,6 +14,7 @@ from torch import Tensor
 from engine.core.exhibits import Exhibit, Gauge, Layer
 from engine.core.exhibits import Layers as LayersExhibit
 from engine.core.options import Option
+from engine.core.proposal import Proposal
 from engine.core.tree import DraftTree
 from engine.methods.kangaroo.adapter import Adapter, reader_of
 from engine.methods.shared.own_layers import OwnLayersDrafter
@@ -62,9 +63,10 @@ class KangarooDrafter(OwnLayersDrafter):
     def propose(self, context, max_depth):
         tree = DraftTree()
         length, threshold = self.settings["length"], self.settings["confidence"]
-        sure = self._chain(tree, context, self.exit_layer, min(length, max_depth), threshold)
+        length = min(length, max_depth)
+        begun, sure = self._chain(tree, context, self.exit_layer, length, threshold)
         tree.exhibits = self._exhibits(sure)
-        return tree
+        return Proposal(tree, begun=begun)
 
     def observe(self, kept):
         """Forget the drafted rows that were not kept. The adapter had read the root and all nodes but the last."""

@@ -21,6 +21,7 @@ import torch
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token
 from engine.core.options import Option
+from engine.core.proposal import Proposal
 from engine.core.sampling import likeliest
 from engine.core.seen import MOST_PROBES, Probes
 from engine.core.tree import ROOT, DraftTree
@@ -125,17 +126,16 @@ class LookaheadDrafter(Drafter):
         drafted = self._pool.after(context[-1])
         for ngram in drafted:
             tree.chain(ngram[:max_depth], "n-gram of the window")
-        self._look_ahead(tree, len(context))
         tree.exhibits.append(self._table(len(context), len(drafted)))
-        return tree
+        return Proposal(tree, self._window(len(tree), len(context)))
 
-    def _look_ahead(self, tree: DraftTree, position: int) -> None:
-        """Put the window into the pass, as far as the target's context has room for it."""
+    def _window(self, first: int, position: int) -> Probes | None:
+        """The window, as far as the target's context has room for it. first: the number of its first probe."""
         room = self.target.max_context - position - len(self._levels)
         width = min(self._width, room)
         if width < 1:
-            return
-        first, parents, tokens = len(tree), [], []
+            return None
+        parents, tokens = [], []
         for level, guesses in enumerate(self._levels):
             for column in range(width):
                 above = first + (level - 1) * width + column
@@ -143,7 +143,7 @@ class LookaheadDrafter(Drafter):
                 parents.append(above if level else before)
                 tokens.append(guesses[column])
         guessed = torch.tensor(self.target.readable(tokens), device=self.target.device)
-        tree.probes = Probes.embedded(self.target.embed(guessed), parents)
+        return Probes.embedded(self.target.embed(guessed), parents)
 
     def observe(self, kept):
         if kept.probes is None:

@@ -47,10 +47,10 @@ class LexicalUnitDrafter(ProbingDrafter):
             token, _ = found[unit]
             parent = tree.draw(parent, token, "one_hot", laws[unit], "lexical unit")
             unit += 1
-        self._ask_behind(tree, [parent], context)
+        proposal = self._asking_behind(tree, [parent], context)
         if found:
             tree.exhibits.append(self._said(found, unit))
-        return tree
+        return proposal
 
     def _said(self, found: list[tuple[int, float]], unit: int) -> Table:
         rows: list[list[Cell]] = [

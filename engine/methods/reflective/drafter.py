@@ -17,6 +17,7 @@ import torch
 
 from engine.core.exhibits import Token, Words
 from engine.core.options import Option
+from engine.core.proposal import Proposal
 from engine.core.seen import MOST_PROBES, Probes
 from engine.core.tree import DraftTree
 from engine.methods.shared.draft_chain import DraftChain
@@ -83,22 +84,21 @@ class ReflectiveDrafter(DraftModelDrafter):
     def propose(self, context, max_depth):
         tree = self._chain(context, min(self.settings["length"], max_depth), self._likely)
         self._before = [*self._prompt, *context[-self.settings["quoted"] :]]
-        self._reflect(tree, self._before, len(context))
-        return tree
+        return Proposal(tree, self._reflection(tree, self._before, len(context)))
 
-    def _reflect(self, tree: DraftTree, before: Sequence[int], length: int) -> None:
-        """Put the prompt and the second copy behind the draft, if the pass and the context have room for them.
+    def _reflection(self, tree: DraftTree, before: Sequence[int], length: int) -> Probes | None:
+        """The prompt and the second copy behind the draft, if the pass and the context have room for them.
 
         before: the tokens between the two copies, the last of which is the root's. length: of the text."""
         rows = [*before, *tree.tokens]
         room = self.target.max_context - length - len(tree)
         if not len(tree) or len(rows) > min(room, MOST_PROBES):
-            return
+            return None
         read = torch.tensor(self.target.readable(rows), device=self.target.device)
         first = len(tree)  # probes are numbered behind the nodes
         parents = [first - 1, *range(first, first + len(rows) - 1)]
         again = range(len(before) - 1, len(rows))
-        tree.probes = Probes.embedded(self.target.embed(read), parents, again)
+        return Probes.embedded(self.target.embed(read), parents, again)
 
     def observe(self, kept):
         super().observe(kept)

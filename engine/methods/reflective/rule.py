@@ -55,7 +55,7 @@ class Reflective(Verifier):
     }
 
     def judge(self, case: Case) -> Verdict:
-        probes = case.tree.probes
+        probes = case.probe_rows
         if probes is None or not probes.again or case.probes is None:
             return self._judged(case)
         p = _plain(case, case.logits)

@@ -50,7 +50,7 @@ class NestedReader(DraftReader):
         if self._constraint is not None:
             self._path_of[node] = (*self._path_of[parent], token)
         return self._left(
-            self._session.states([token], [self._session.rows - 1], self._layers(None))
+            self._session.through([token], self._layers(None), [self._session.rows - 1])
         )
 
     @property
@@ -69,7 +69,7 @@ class NestedReader(DraftReader):
         self._waiting[self._level] = []
         layers = self._layers(self._level)
         self._level += 1
-        return self._left(self._session.proceed(rows, layers))
+        return self._left(self._session.through(rows, layers))
 
     def _layers(self, level: int | None) -> Layers:
         """The layers from one exit, or from the beginning, to the next exit."""

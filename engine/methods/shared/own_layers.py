@@ -47,17 +47,17 @@ class OwnLayersDrafter(Drafter):
 
     def _chain(
         self, tree: DraftTree, context: Sequence[int], layer: int, length: int, stop: float
-    ) -> float:
+    ) -> tuple[Begun, float]:
         """Draft up to ``length`` tokens with the first ``layer`` layers; stop after a token less sure than
         ``stop``. That token stays, because a drawn token must never be dropped.
 
-        Returns how sure the last one was.
+        Returns the rows that were read, and how sure the last token was.
         """
         session, parent, sure = self.start.target, ROOT, 1.0
         rows, states = context[session.length :], []
         while len(tree) < length and sure >= stop:
             parents = range(session.rows - 1, session.rows - 1 + len(rows))
-            states.append(session.states(rows, parents, Layers(stop=layer)))
+            states.append(session.through(rows, Layers(stop=layer), parents))
             self._draft_passes += 1
             q = self.law(self._exit(states[-1]))[0]
             if self.sampling.greedy:
@@ -66,8 +66,7 @@ class OwnLayersDrafter(Drafter):
                 kind, token = "iid", self.chance.draw(q)
             parent = tree.draw(parent, token, kind, q, "own layers")
             rows, sure = [token], self._sure(q, token)
-        tree.begun = Begun(layer, torch.cat(states))
-        return sure
+        return Begun(layer, torch.cat(states)), sure
 
     def _exit(self, states: Tensor) -> Tensor:
         """Hidden states [R, H] of the next rows, behind the drafting layers -> logits [1, V] of the last"""

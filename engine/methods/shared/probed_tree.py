@@ -45,9 +45,9 @@ class ProbedTreeDrafter(ProbingDrafter):
         tree, laws = DraftTree(), self._laws(context)
         if len(laws):
             tree = best_first_tree(laws[:max_depth], self.settings["budget"])
-        self._ask_behind(tree, self._likeliest_ends(tree), context)
+        proposal = self._asking_behind(tree, self._likeliest_ends(tree), context)
         tree.exhibits += self._shown(tree, laws)
-        return tree
+        return proposal
 
     def _likeliest_ends(self, tree: DraftTree) -> list[int]:
         """The nodes at which the step is likeliest to end by the laws of the tree: those that are reached while none

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.core.drafter import Drafter
+from engine.core.proposal import Proposal
 from engine.core.sampling import display_distribution
 from engine.core.seen import MOST_PROBES
 from engine.core.tree import ROOT, DraftTree
@@ -60,8 +61,10 @@ class ProbingDrafter(Drafter):
             return torch.zeros(0, self.target.vocab_size)
         return self._marginals[len(context) - self._committed :]
 
-    def _ask_behind(self, tree: DraftTree, nodes: Sequence[int], context: Sequence[int]) -> None:
-        """Put probes behind these nodes, which may include ROOT, as far as they fit into the pass and into the
+    def _asking_behind(
+        self, tree: DraftTree, nodes: Sequence[int], context: Sequence[int]
+    ) -> Proposal:
+        """The tree with probes behind these nodes, which may include ROOT, as far as they fit into the pass and into the
         target's context. Earlier nodes take precedence."""
         deepest = self.target.max_context - len(context) - self.part.places
         fitting = [node for node in nodes if len(tree.path(node)) <= deepest]
@@ -70,8 +73,7 @@ class ProbingDrafter(Drafter):
         self._asked = {
             node: list(self.part.rows_behind(index, count)) for index, node in enumerate(fitting)
         }
-        if fitting:
-            tree.probes = self.part.probes(fitting, len(tree))
+        return Proposal(tree, self.part.probes(fitting, len(tree)) if fitting else None)
 
 
 def sure_tokens(marginals: Tensor) -> list[tuple[int, float]]:

@@ -83,7 +83,7 @@ class RowsAhead:
         count = self._policy.rows(self._expected - self._asked, self._room(0), self._asked)
         if count > 1:
             self.read = count
-            self._keep(token, self._session.read_on(token, count))
+            self._keep(token, self._session.read_ahead([token], count, text=False))
 
     def _room(self, before: int) -> int:
         """Rows that fit into the model's context after ``before`` tokens that are still to be read."""

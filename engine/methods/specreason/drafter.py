@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 
 from engine.core.options import Option
+from engine.core.proposal import Proposal
 from engine.core.seen import Probes
 from engine.core.tree import DraftTree
 from engine.errors import UserError
@@ -85,23 +86,23 @@ class SpecReasonDrafter(DraftModelDrafter):
             return DraftTree()
         length = min(self.settings["length"], max_depth)
         tree = self._chain(context, length, lambda tree: not self._steps.ended(tree.tokens))
-        self._ask(tree, len(context))
-        return tree
+        return Proposal(tree, self._question_behind(tree, len(context)))
 
-    def _ask(self, tree: DraftTree, length: int) -> None:
-        """Put the question behind the step, where the context has room for it. length: of the text."""
+    def _question_behind(self, tree: DraftTree, length: int) -> Probes | None:
+        """The question behind the step, where the context has room for it. length: of the text."""
         if self._question is None:
-            return
+            return None
         rows, choices = self._question
         first = len(tree)
-        if length + first + len(rows) <= self.target.max_context:
-            read = torch.tensor(self.target.readable(rows), device=self.target.device)
-            parents = range(first - 1, first + len(rows) - 1)
-            tree.probes = Probes.embedded(self.target.embed(read), parents, choices=choices)
+        if length + first + len(rows) > self.target.max_context:
+            return None
+        read = torch.tensor(self.target.readable(rows), device=self.target.device)
+        parents = range(first - 1, first + len(rows) - 1)
+        return Probes.embedded(self.target.embed(read), parents, choices=choices)
 
     def observe(self, kept):
         super().observe(kept)
-        small = len(kept.path) + (kept.final == "none")
+        small = len(kept.path) + (kept.final is None)
         self._written["small"] += small
         self._written["large"] += len(kept.tokens) - small
         if len(kept.tree) and not small:

@@ -73,7 +73,7 @@ class StepGrade(Verifier):
             status=statuses(len(tree), accepted, judgements),
             judgements=judgements,
             final_token=case.chance.draw(case.p[place + 1], case.position + len(forced)),
-            final="none" if kept else "recovered" if step else "bonus",
+            final=None if kept else "recovered" if step else "bonus",
             walk=[ROOT, *accepted],
             exhibits=[self._shown(grade, _asked(case)), _table(tree, step, found, kept)]
             if step
@@ -84,7 +84,7 @@ class StepGrade(Verifier):
         if not step or not all(allowed_nodes(case)[node] for node in step):
             return 0.0
         if _asked(case):
-            return mean_digit(case.probes[-1], case.tree.probes.choices)
+            return mean_digit(case.probes[-1], case.probe_rows.choices)
         logs = [math.log(one) if one > 0 else -math.inf for one in found]
         return BEST * math.exp(sum(logs) / len(logs))
 
@@ -105,7 +105,7 @@ class StepGrade(Verifier):
 
 def _asked(case: Case) -> bool:
     """Whether the pass asked the large model for a digit."""
-    probes = case.tree.probes
+    probes = case.probe_rows
     return probes is not None and bool(probes.choices) and case.probes is not None
 
 

@@ -199,7 +199,7 @@ class SwiftDrafter(Drafter):
         rows = context[session.length :]  # the root, and the forced tokens after it
         for _ in range(length):
             parents = range(session.rows - 1, session.rows - 1 + len(rows))
-            q = self._q(session.states(rows, parents, layers)[-1:])[0]
+            q = self._q(session.through(rows, layers, parents)[-1:])[0]
             confidence = float(q.max())
             tokens = self._candidates(q, self._width(confidence))
             kind = "one_hot" if self.sampling.greedy else "without_replacement"
@@ -249,7 +249,7 @@ class SwiftDrafter(Drafter):
         session = self.target.session(len(context) + 1)
         session.take_over(self.start.target, first)
         rows = context[first : first + window]
-        states = session.states(rows, range(-1, window - 1), layers)
+        states = session.through(rows, layers, range(-1, window - 1))
         guesses = likeliest(self.target.head(states))
         written = context[first + 1 : first + 1 + window]
         return sum(a == b for a, b in zip(guesses, written, strict=True)) / window

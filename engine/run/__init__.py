@@ -1,0 +1,31 @@
+"""A run as the page and the command line see it: a request in, the lines of a trace out.
+
+A run has three stations. A ``Plan`` is everything that the caller asked for, checked without a model. ``Opened`` is a plan with
+its models, its prompt as tokens and its options settled. A ``Run`` yields the trace.
+"""
+
+from engine.progress import Tell, silent
+from engine.run.opened import Opened
+from engine.run.request import RunRequest
+from engine.run.run import Run, begin
+from engine.run.run_plan import MAX_NEW_TOKENS, Plan, rule_for
+
+__all__ = [
+    "MAX_NEW_TOKENS",
+    "Opened",
+    "Plan",
+    "Run",
+    "RunRequest",
+    "begin",
+    "open_run",
+    "rule_for",
+]
+
+
+def open_run(request: RunRequest, tell: Tell = silent) -> Run:
+    """Check the request, load what it needs, and return a run that has not begun.
+
+    tell: is told of slow tasks. Raises UserError, one sentence, for anything that does not fit.
+    """
+    (run,) = begin([Opened.of(Plan.of(request), tell)])
+    return run

@@ -1,0 +1,102 @@
+"""The second station of a run: its models are open, its prompt is read as tokens, and the size of its drafts is settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from engine.chat.prompt_reading import read_prompt
+from engine.chat.turns import ChatPrompt
+from engine.core.options import Value
+from engine.core.rule import Verifier
+from engine.model.generation import own_stop_strings
+from engine.model.language_model import LanguageModel
+from engine.parts.hub import name_of
+from engine.parts.loading import Models, load_models
+from engine.progress import Tell, silent
+from engine.run.run_plan import Plan
+from engine.sizes.draft_size import settle_size
+from engine.trace.recording import Setting
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A plan with its models. Nothing of its text has been computed.
+
+    prompt: as the target is fed it. options: of the drafter, none to be settled any more. stops: all strings that end
+    the text, the target's own among them.
+    """
+
+    plan: Plan
+    models: Models
+    prompt: ChatPrompt
+    options: dict[str, Value]
+    stops: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: Plan, tell: Tell = silent) -> Opened:
+        """Open what the plan needs; models are opened once per process, and a size is measured once per machine.
+
+        tell: is told of slow tasks. Raises UserError, one sentence, for models, a prompt or options that do not fit.
+        """
+        request = plan.request
+        models = load_models(request.models, plan.drafter.needs, request.dtype, request.device)
+        plan = plan.sampled_by(models.target)
+        prompt = read_prompt(models.target, request.prompt, request.messages)
+        options = settle_size(plan.drafter, plan.options, models, plan.sampling, tell)
+        own = own_stop_strings(models.target.model.generation_config)
+        return cls(plan, models, prompt, options, (*request.stop, *own))
+
+    @property
+    def length(self) -> int:
+        """The most tokens of the whole text."""
+        asked = len(self.prompt.tokens) + self.plan.request.max_new_tokens
+        return min(asked, self.models.target.max_context)
+
+    @property
+    def kv_bytes(self) -> int:
+        """The most bytes of keys and values that the language models need for the text."""
+        models = [self.models.target, *self.models.parts.values()]
+        readers = [model for model in models if isinstance(model, LanguageModel)]
+        return sum(reader.kv_bytes(self.length + 1) for reader in readers)
+
+    def setting(self, rule: Verifier) -> Setting:
+        """The content of the trace's run line. rule: that will judge the run."""
+        plan, request = self.plan, self.plan.request
+        return Setting(
+            self._drafter_shown(),
+            self._rule_shown(),
+            plan.sampling,
+            plan.drafter.loop,
+            request.json_schema,
+            rule,
+            self.stops,
+            request.models.family,
+        )
+
+    def _drafter_shown(self) -> dict:
+        drafter, folders = self.plan.drafter, self.models.folders
+        parts = {role: name_of(folders[role]).rpartition("/")[2] for role in drafter.needs}
+        return {
+            "key": drafter.key,
+            "title": drafter.title,
+            "family": drafter.family,
+            "options": self.options,
+            "labels": {o.name: o.label.lower() for o in drafter.options if o.label},
+            **({"parts": parts} if parts else {}),
+        }
+
+    def _rule_shown(self) -> dict:
+        plan, rule = self.plan, self.plan.rule
+        exact = rule.lossless_with(plan.drafter.kinds(plan.sampling))
+        rounds = self.models.target.dtype.itemsize < torch.float32.itemsize
+        return {
+            "key": rule.key,
+            "title": rule.title,
+            "lossless": exact and not rounds,
+            "same_text": rule.same_text and exact and not rounds,
+            **({"up_to_rounding": True} if exact and rounds else {}),
+            "options": plan.rule_options,
+            "sentences": dict(rule.sentences),
+        }

@@ -1,0 +1,161 @@
+"""The last station: a run, its trace's header, its steps as they come, its summary. Not calling next is a pause."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+from engine.chat.json_schema import JsonSchema
+from engine.core.constraint import Constraint
+from engine.core.drafter import Drafter
+from engine.core.ending import StopStrings
+from engine.core.expected import Expected
+from engine.core.prompt import PromptReading
+from engine.core.rule import Verifier
+from engine.core.text import TextRequest
+from engine.core.threads import torch_threads
+from engine.core.turn import ENGINE_LOCK
+from engine.loops import run_loop
+from engine.run.opened import Opened
+from engine.sizes.calibration import observed
+from engine.sizes.draft_size import watched
+from engine.sizes.preparing import prepare
+from engine.trace import to_line, to_step_line
+from engine.trace.recording import Recorder
+
+
+def begin(openings: Sequence[Opened]) -> list[Run]:
+    """The runs, which will take turns. Runs that feed one target the same tokens read them once; each run is charged for
+    the reading (``engine.core.prompt``)."""
+    # alone and unrecorded, the first pass over a draft may read the prompt as well; a trace shows both apart
+    apart = len(openings) > 1 or any(opened.plan.request.recorded for opened in openings)
+    readings: dict[tuple, PromptReading] = {}
+
+    def reading_for(opened: Opened) -> PromptReading | None:
+        tokens = opened.prompt.tokens
+        key = (id(opened.models.target), *tokens)
+        return readings.setdefault(key, PromptReading(tokens[:-1])) if apart else None
+
+    return [Run(opened, reading_for(opened)) for opened in openings]
+
+
+class Run:
+    """One run of an opened plan."""
+
+    def __init__(self, opened: Opened, reading: PromptReading | None = None) -> None:
+        """reading: of the prompt, perhaps shared with other runs; None: the first pass over a draft may read the prompt
+        as well."""
+        plan, models, request = opened.plan, opened.models, opened.plan.request
+        rule = plan.rule(plan.rule_options)
+        setting, prompt = opened.setting(rule), opened.prompt
+        self._recorder = Recorder(
+            models.target, setting, prompt.text, prompt.tokens, request.messages
+        )
+        drafter = _built(opened)
+        if reading is not None:
+            reading.expect(drafter.feature_layers, drafter.feature_rows)
+        text = _text(opened, drafter, rule)
+        self._steps = run_loop(models.target, text, request.recorded, reading)
+        self._watched = (
+            None  # the size that was picked: the steps are compared with what was measured
+        )
+        if plan.sampling.greedy:
+            self._watched = watched(plan.drafter, plan.options, opened.options, models)
+        self._threads = models.target.torch_threads
+        self._recorded = request.recorded
+        self._ended_by: str | None = None
+        self._guard = threading.Lock()
+        self.finished = False
+
+    def header(self) -> str:
+        return to_line(self._recorder.run_line())
+
+    def steps(self) -> Iterator[str]:
+        """The remaining step lines; may be called again after a pause."""
+        while (line := self.step()) is not None:
+            yield line
+
+    def step(self) -> str | None:
+        """One more step line, or None after the end."""
+        with self._guard:
+            if self.finished:
+                return None
+            # The recorder is limited as well: torch's threads spin after their work and would slow the next pass.
+            with torch_threads(self._threads):
+                return self._step()
+
+    def _step(self) -> str | None:
+        try:
+            with ENGINE_LOCK:
+                step = next(self._steps, None)
+        except BaseException as reason:
+            self._end("error" if isinstance(reason, Exception) else "cancelled")
+            raise
+        if step is None:
+            self.finished = True
+            return None
+        entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
+        line = to_step_line(entry(step))
+        self._recorder.count(step)  # only steps that have a line
+        if step.stop is not None:
+            self._end(None)
+        return line
+
+    def cancel(self) -> None:
+        """End the run and free what it held; harmless after the end.
+
+        Waits for a step that is being taken.
+        """
+        with self._guard:
+            if not self.finished:
+                self._end("cancelled")
+
+    def _end(self, reason: str | None) -> None:
+        self.finished, self._ended_by = True, reason
+        self._steps.close()
+        self._steps = iter(())
+        if self._watched is not None and reason != "error":
+            observed(*self._watched, *self._recorder.mean_step)
+
+    @property
+    def milliseconds(self) -> float:
+        """Engine time so far."""
+        return self._recorder.milliseconds
+
+    def summary(self) -> str:
+        """The summary line; for a run that has not ended it says cancelled."""
+        ended_by = self._ended_by or (None if self.finished else "cancelled")
+        return to_line(self._recorder.summary_line(ended_by))
+
+
+def _built(opened: Opened) -> Drafter:
+    """The drafter, and everything that can be made before the text is timed."""
+    plan, models = opened.plan, opened.models
+    with ENGINE_LOCK:  # both may make graphs of models that other runs read
+        drafter = plan.drafter.build(opened.options, models)
+        coming = Expected(len(opened.prompt.tokens), opened.length)
+        prepare(models, drafter, drafter.most_nodes, coming, plan.sampling.greedy)
+    return drafter
+
+
+def _text(opened: Opened, drafter: Drafter, rule: Verifier) -> TextRequest:
+    request, target = opened.plan.request, opened.models.target
+    return TextRequest(
+        drafter,
+        rule,
+        opened.plan.sampling,
+        opened.prompt.tokens,
+        request.max_new_tokens,
+        memory=request.memory,
+        constraint=_constraint(opened),
+        most_nodes=request.most_nodes,
+        ends=opened.prompt.ends,
+        stop_strings=StopStrings(target.tokenizer, opened.stops) if opened.stops else None,
+    )
+
+
+def _constraint(opened: Opened) -> Constraint | None:
+    schema, target = opened.plan.request.json_schema, opened.models.target
+    if schema is None:
+        return None
+    return JsonSchema(schema, target.tokenizer, target.vocab_size, target.end_tokens)

@@ -1,0 +1,112 @@
+"""The first station of a run: a request that is checked as far as that is possible before a model is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from engine.chat.schema_check import checked as checked_schema
+from engine.chat.turns import checked as checked_turns
+from engine.core.drafter import Drafter
+from engine.core.ending import check_stop_strings
+from engine.core.options import Value, resolve
+from engine.core.rule import Verifier
+from engine.core.sampling import Sampling
+from engine.errors import UserError
+from engine.methods import drafter as drafter_class
+from engine.model.generation import own_sampling
+from engine.model.language_model import LanguageModel
+from engine.parts.loading import check_parts, place_of
+from engine.rules import rule_class
+from engine.run.request import RunRequest
+
+MAX_NEW_TOKENS = 100_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request that has been checked, and the classes and options that it names.
+
+    options, rule_options: all that are declared, with their values; a drafter's size of 0 is settled once the models
+    are open. sampling: None where the model is to sample as its own generation config says; rule is then None, too,
+    if the request names none.
+    """
+
+    request: RunRequest
+    drafter: type[Drafter]
+    options: Mapping[str, Value]
+    sampling: Sampling | None
+    rule: type[Verifier] | None
+    rule_options: Mapping[str, Value]
+
+    @classmethod
+    def of(cls, request: RunRequest) -> Plan:
+        """Raises UserError, one sentence, for anything that does not fit."""
+        drafter, sampling = drafter_class(request.drafter), None
+        options = resolve(f"drafter {drafter.key}", drafter.options, request.options)
+        _check_size(drafter, options, request.most_nodes)
+        if not request.own_sampling:
+            sampling = Sampling(
+                request.temperature, request.top_k, request.top_p, request.seed, request.cuts
+            )
+        rule, rule_options = _rule(request, drafter, sampling), {}
+        if rule is not None:
+            rule_options = resolve(f"verifier {rule.key}", rule.options, request.rule_options)
+        _check_text(request)
+        place_of(request.dtype, request.device)
+        check_parts(request.models, drafter.needs)
+        return cls(request, drafter, options, sampling, rule, rule_options)
+
+    def sampled_by(self, target: LanguageModel) -> Plan:
+        """The plan with the sampling of the target's generation config, where that was asked for."""
+        if self.sampling is not None:
+            return self
+        own = own_sampling(target.model)
+        return Plan.of(replace(self.request, own_sampling=False, **own))
+
+
+def rule_for(key: str | None, drafter: type[Drafter], sampling: Sampling) -> type[Verifier]:
+    """The rule of this key, or the drafter's own. Raises UserError for an unknown key, and for a rule of greedy decoding
+    where tokens are drawn."""
+    rule = rule_class(drafter.own_rule(sampling) if key is None else key)
+    if rule.only_greedy and not sampling.greedy:
+        raise UserError(f"The verifier {rule.key} works at temperature 0 only.")
+    return rule
+
+
+def _rule(
+    request: RunRequest, drafter: type[Drafter], sampling: Sampling | None
+) -> type[Verifier] | None:
+    if sampling is not None:
+        return rule_for(request.verifier, drafter, sampling)
+    return None if request.verifier is None else rule_class(request.verifier)
+
+
+def _check_size(
+    drafter: type[Drafter], options: Mapping[str, Value], most_nodes: int | None
+) -> None:
+    """Raises UserError where the options ask for more nodes in a step than are allowed."""
+    name = drafter.size_option
+    if most_nodes is None or name is None or options[name] <= most_nodes:
+        return
+    label = next(option.label for option in drafter.options if option.name == name)
+    raise UserError(
+        f"With these options {drafter.title} drafts up to {options[name]} nodes in a step; at most "
+        f"{most_nodes} are allowed here. Set its {(label or name).lower()} to {most_nodes} or fewer."
+    )
+
+
+def _check_text(request: RunRequest) -> None:
+    """Raises UserError for a prompt, an end or a constraint that no text can have."""
+    if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
+        raise UserError(
+            f"The number of new tokens must lie between 1 and {MAX_NEW_TOKENS}, "
+            f"not {request.max_new_tokens}."
+        )
+    if request.messages is not None:
+        checked_turns(request.messages)
+    elif not request.prompt.strip():
+        raise UserError("The prompt is empty.")
+    check_stop_strings(request.stop)
+    if request.json_schema is not None:
+        checked_schema(request.json_schema)
