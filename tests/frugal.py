@@ -9,8 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from engine.fast.cpu.budget import graph_memory
-from engine.methods.eagle.part import open_cell
-from engine.methods.shared.denoiser_part import open_denoiser
+from engine.finding import modules, shared_parts
 from engine.parts.models import open_model
 
 MUCH = 2 * 2**30
@@ -30,7 +29,9 @@ def between_files(file: ModuleType) -> None:
 
 def forget(more: Iterable[object] = ()) -> None:
     """Put away all models that were opened, and whatever else is cached by one of these."""
-    for cached in (open_model, open_denoiser, open_cell, *more):
+    kinds = (*(module for _, module in modules("part")), *shared_parts())
+    opened = (value for module in kinds for value in vars(module).values())
+    for cached in (open_model, *opened, *more):
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()
 

@@ -13,7 +13,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from engine.training.model_chat_template import CHAT_TOKENS, TEMPLATE
+from engine.training.tokenizer import CHAT_TOKENS, TEMPLATE
 from presets import family
 
 TARGET_ROWS, DRAFT_ROWS = 4160, 4224

@@ -46,9 +46,9 @@ def on_trial(cls: type[Drafter], models: Models, **options) -> Drafter:
 
 @torch.no_grad()
 def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
-    """Two untrained heads with noise on their weights, so that their predictions differ."""
+    """Untrained heads with noise on their weights, so that their predictions differ."""
     cls = student_class(key)
-    settings = resolve(key, cls.options, {"heads": 2, **options})
+    settings = resolve(key, cls.options, {**cls.trial, **options})
     part = cls(target.model, settings).start()
     for weight in part.parameters():
         weight += 0.2 * torch.randn_like(weight)

@@ -51,7 +51,10 @@ def parser() -> argparse.ArgumentParser:
         "in it; recipe tokenizer: the target's folder",
     )
     made.add_argument(
-        "--processes", type=int, default=2, help="recipes target, draft (default %(default)s)"
+        "--processes",
+        type=int,
+        default=2,
+        help="recipes target, draft: processor cores to compute on (default %(default)s)",
     )
     made.add_argument("--until", type=int, help="recipes target, draft: stop after this step")
     made.add_argument("--larger", action="store_true", help="recipe draft: the larger one")

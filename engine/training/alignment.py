@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from engine.training.counted_acceptance import chain_matches, mean_accepted
 from engine.training.distill import draft_loss, read
 from engine.training.divergences import LOSSES, loss_named
-from engine.training.loop import fit
-from engine.training.training_budget import Budget
+from engine.training.loop import Budget, fit
+from engine.training.selftext import sampling_of
 
 CHAIN_LENGTH = 4
 Text = tuple[int, list[int]]  # length of the prompt, all token ids
@@ -26,16 +26,14 @@ def own_texts(
 ) -> list[Text]:
     """What the target writes after each prompt; temperature 0 is greedy."""
     torch.manual_seed(seed)
-    sampling = (
-        {"do_sample": True, "temperature": temperature, "top_k": 0}
-        if temperature
-        else {"do_sample": False}
-    )
     found = []
     for prompt in prompts:
         ids = torch.tensor([prompt], device=target.device)
         out = target.generate(
-            ids, attention_mask=torch.ones_like(ids), max_new_tokens=new_tokens, **sampling
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=new_tokens,
+            **sampling_of(temperature),
         )
         found.append((len(prompt), out[0].tolist()))
     return found

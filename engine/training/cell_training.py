@@ -20,6 +20,7 @@ from torch import Tensor
 from engine.methods.shared.eagle_cell import EagleCell, EagleLayer, Pieces
 from engine.methods.shared.eagle_config import EagleConfig, Layout
 from engine.training.counted_acceptance import run_lengths
+from engine.training.new_models import attention_shape
 
 Borrowed = Callable[[Tensor], Tensor]
 NOISE = 0.1
@@ -37,27 +38,21 @@ def eagle_config(
 ) -> EagleConfig:
     """A cell as wide as the target. target: its text config in transformers. draft_vocabulary: the size for a cell with
     its own head; 0 means the target's. feature_layers: for EAGLE-3, where the usual layers would not fit."""
-    c = target
-    heads = c.num_attention_heads
+    c, shape = target, attention_shape(target)
     fused = layout != "eagle"
     if fused and not feature_layers:
         feature_layers = spread_layers(c.num_hidden_layers)
-    rope = getattr(c, "rope_parameters", None) or {}
-    theta = rope.get("rope_theta") or getattr(c, "rope_theta", None) or 10000.0
     return EagleConfig(
         layout=layout,
         vocab_size=c.vocab_size,
         hidden_size=c.hidden_size,
         target_hidden_size=c.hidden_size,
         intermediate_size=getattr(c, "intermediate_size", None) or 4 * c.hidden_size,
-        num_attention_heads=heads,
-        num_key_value_heads=getattr(c, "num_key_value_heads", None) or heads,
-        head_dim=getattr(c, "head_dim", None) or c.hidden_size // heads,
         draft_vocab_size=draft_vocabulary or c.vocab_size,
-        rms_norm_eps=getattr(c, "rms_norm_eps", 1e-6),
         max_position_embeddings=c.max_position_embeddings,
         feature_layers=feature_layers if fused else (),
-        rope={"rope_theta": float(theta)},
+        rope={"rope_theta": shape.pop("rope_theta")},
+        **shape,
     )
 
 

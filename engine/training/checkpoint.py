@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.training.model_chat_template import END
+from engine.training.tokenizer import END
 
 
 def save_checkpoint(path: Path, state: dict) -> None:
@@ -24,9 +25,9 @@ def load_checkpoint(path: Path) -> dict | None:
     return torch.load(path, map_location="cpu", weights_only=True) if path.exists() else None
 
 
-def export_model(model, path: Path, tokenizer=None) -> None:
+def export_model(model, path: Path, tokenizer=None, about: Mapping | None = None) -> None:
     """Write bf16 tensors under a config that says float32, so that they load as float32. If the tokenizer has the
-    tokens of the chat template, the end of a turn also ends a text."""
+    tokens of the chat template, the end of a turn also ends a text. about: further fields of the config."""
     if tokenizer is not None and END in tokenizer.get_vocab():
         ends = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(END)]
         model.generation_config.eos_token_id = ends
@@ -35,8 +36,8 @@ def export_model(model, path: Path, tokenizer=None) -> None:
     tensors = {name: tensor.to(torch.bfloat16) for name, tensor in load_file(weights).items()}
     save_file(tensors, weights, metadata={"format": "pt"})
     config = json.loads((path / "config.json").read_text())
-    config["dtype"] = "float32"
-    (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    config |= {"dtype": "float32", **(about or {})}
+    (path / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
     weights.chmod(0o644)
     if tokenizer is not None:
         export_tokenizer(tokenizer, path)

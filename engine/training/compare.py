@@ -16,9 +16,9 @@ from engine.training.corpus import PROMPTS, Document, make_vocabulary, read_corp
 from engine.training.evaluate import bits_per_byte
 from engine.training.generators import arithmetic, edits, is_held_out, operations
 from engine.training.packing import Encoder
-from engine.training.repetition import repeated_share
 from engine.training.selftext import continue_batch
 from engine.training.tokenizer import load_tokenizer
+from engine.training.unlikelihood import repeated_share
 
 STORY_TOKENS = 160
 DRAWN = 0.8  # temperature

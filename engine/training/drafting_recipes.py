@@ -27,10 +27,8 @@ from engine.training.common import (
 from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
 from engine.training.distill import MixedWindows, draft_loss, read
 from engine.training.divergences import loss_named
-from engine.training.loop import fit
-from engine.training.precision import pick_precision
+from engine.training.loop import Budget, fit, pick_precision
 from engine.training.teacher import Teacher, text_windows
-from engine.training.training_budget import Budget
 
 ALIGN_ROWS = 16  # windows per batch: with fewer, the optimizer takes a third of the time
 WINDOW = 256  # tokens
@@ -145,7 +143,7 @@ def align(args) -> None:
             say(f"batch {index}: {said}")
         return sum(losses.values()), tokens.numel()
 
-    budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
+    budget = Budget.of(args, minutes=20)
     if (budget.minutes or 0) >= WORTH_COMPILING:
         teacher.forward = torch.compile(teacher.forward, dynamic=False)
     path = args.checkpoints / f"align-{'-'.join(names)}.pt"

@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from engine.training.answers import share_right
 from engine.training.corpus import ANSWER_ONLY, Document, make_vocabulary, read_corpora
 from engine.training.generators import MAKERS, chat_tasks, edits, examples, is_held_out, operations
-from engine.training.model_chat_template import render
 from engine.training.packing import Encoder
+from engine.training.selftext import sampling_of
+from engine.training.tokenizer import render
 
 
 def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Document]]:
@@ -62,15 +63,9 @@ def complete(
     """The model's continuation of these tokens as text, end of text removed."""
     torch.manual_seed(seed)
     ids = torch.tensor([prompt])
-    sampling = (
-        {"do_sample": True, "temperature": temperature, "top_k": 0}
-        if temperature > 0
-        else {"do_sample": False}
-    )
     room = model.config.max_position_embeddings - ids.shape[1]
-    out = model.generate(
-        ids, attention_mask=torch.ones_like(ids), max_new_tokens=min(new_tokens, room), **sampling
-    )
+    how = {"max_new_tokens": min(new_tokens, room), **sampling_of(temperature)}
+    out = model.generate(ids, attention_mask=torch.ones_like(ids), **how)
     return tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
 
 

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.training.common import UserError, need_data, place, say
+from engine.training.students import students
 
 SHIPPED = Path(__file__).resolve().parents[2] / "presets" / "models" / "target"
 SEED = "9"  # of the target and its windows
 MINUTES = 40.0  # of the alignment, and of every part
 
-FIRST = "eagle, hydra, ppd, s2d, distillspec, omnidraft, falcon, gto, deer, scylla, hybrid"
-SECOND = "medusa, kangaroo, specdec_pp, hidden_transfer, direct_align, fastdraft, clover, chimera, fspad, learn2pd"
-"""Two lanes that train side by side, one thread each; the parts of a lane train one after the other. `gto` continues
-from `eagle`."""
+LANES = 2  # that train side by side, one thread each; the parts of a lane train one after the other
+OTHERS = ("scylla", "hybrid")
+"""Recipes beside those of the parts."""
 
 Lines = dict[str, list[str]]
 """Name of the mark and the log -> the words after `python -m engine.training`, the recipe's name last."""
@@ -50,9 +50,16 @@ def untrained(trunk: Lines, target: Path) -> Lines:
 
 
 def lanes(minutes: float) -> list[Lines]:
-    """The recipes of the parts, in lanes that run side by side."""
-    sides = (side.split(", ") for side in (FIRST, SECOND))
-    return [{key: ["--minutes", str(minutes), key] for key in side} for side in sides]
+    """The recipes of the parts, in lanes that run side by side; one that starts from another's part comes later in the
+    same lane."""
+    known = students()
+    begun, lanes = {cls.after for cls in known.values()}, [{} for _ in range(LANES)]
+    order = sorted(known, key=lambda key: (key not in begun, known[key].after not in known))
+    for key in (*order, *OTHERS):
+        before = known[key].after if key in known else ""
+        lane = next((lane for lane in lanes if before in lane), min(lanes, key=len))
+        lane[key] = ["--minutes", str(minutes), key]
+    return lanes
 
 
 class Family:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from engine.methods import drafters
 from engine.parts.loading import ModelPaths
-from engine.training import evaluate, family_runs, gains
+from engine.run import RunRequest, open_run
+from engine.training import evaluate, gains
 from engine.training.corpus import read_corpora
 from engine.training.generators import MAKERS, examples
 from engine.training.generators.words import Vocabulary
@@ -18,6 +21,10 @@ PER_WORKLOAD = 8
 GAIN_PROMPTS = 4  # per workload; each is written once for every drafter and every draft size
 SAMPLES = 5
 TEMPERATURE = 0.8
+DEPTHS = 6
+SHOWN = ("chain", "dyspec", "prompt_lookup", "dflash", "ddtree")
+"""The drafters of the model card: those that the draft and the diffusion drafter are made for, and a look-up beside
+them."""
 
 
 def chat_prompts(tokenizer) -> list[list[int]]:
@@ -73,6 +80,50 @@ def write_gains(
     return found
 
 
+def summaries(models: ModelPaths, cls, prompts: Iterable[str], new_tokens: int) -> list[dict]:
+    """Summary lines of greedy runs of the engine with the drafter's usual size, the same on every machine."""
+    options = {cls.size_option: cls.usual_size} if cls.size_option else {}
+    found = []
+    for prompt in prompts:
+        run = open_run(RunRequest(prompt, models, cls.key, options, max_new_tokens=new_tokens))
+        for _ in run.steps():
+            pass
+        found.append(json.loads(run.summary()))
+    return found
+
+
+def by_depth(lines: list[dict]) -> list[float | None]:
+    """Accepted / reached at depths 1, 2, ..., over all runs; None where nothing was reached."""
+    shares = []
+    for depth in range(DEPTHS):
+        rows = [s["acceptance_by_depth"][depth : depth + 1] for s in lines]
+        reached, accepted = (sum(r[0][k] for r in rows if r) for k in ("reached", "accepted"))
+        shares.append(accepted / reached if reached else None)
+    return shares
+
+
+def runs(
+    models: ModelPaths, prompts: dict[str, list[str]], new_tokens: int, need: str | None = None
+) -> dict:
+    """workload -> drafter of `SHOWN` -> mean accepted tokens (all runs together) and acceptance by depth. need: only the
+    drafters that need this model."""
+    found: dict[str, dict] = {}
+    for workload, some in prompts.items():
+        found[workload] = {}
+        for cls in (drafters()[key] for key in SHOWN if key in drafters()):
+            missing = not cls.needs.keys() <= models.parts.keys()
+            if missing or (need and need not in cls.needs):
+                continue
+            lines = summaries(models, cls, some, new_tokens)
+            name = f"{cls.key}, {cls.usual_size} nodes" if cls.size_option else cls.key
+            found[workload][name] = {
+                "mean accepted": sum(s["new_tokens"] for s in lines)
+                / sum(s["steps"] for s in lines),
+                "by depth": by_depth(lines),
+            }
+    return found
+
+
 def measure(models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, data: Path) -> dict:
     """models: opened models by name; paths: their folders, for the engine to open; parts: other drafters, each by the
     name of the drafter that it can replace."""
@@ -84,11 +135,11 @@ def measure(models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, 
         "target": evaluate.report(models["target"], tokenizer, data, per_workload=20, copies=50),
         "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=20, copies=4),
         "operations": evaluate.operations_report(models["target"], tokenizer, data, count=25),
-        "runs": family_runs.measure(paths, texts, NEW_TOKENS),
+        "runs": runs(paths, texts, NEW_TOKENS),
         "parts": {},
         "samples": samples(models["target"], tokenizer, shown),
     }
     for need, part in parts.items():
         other = paths.with_parts({need: str(part)})
-        found["parts"][part.name] = family_runs.measure(other, texts, NEW_TOKENS, need)
+        found["parts"][part.name] = runs(other, texts, NEW_TOKENS, need)
     return found

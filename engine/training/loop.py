@@ -1,9 +1,12 @@
-"""The training loop of the drafters: a loss for the i-th batch, a budget, resumable checkpoints, and progress lines."""
+"""The trainer of every recipe: a loss for the i-th batch, a budget with its learning rate, resumable checkpoints, and
+progress lines."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -11,8 +14,81 @@ from torch import Tensor, nn
 
 from engine.training.checkpoint import load_checkpoint, save_checkpoint
 from engine.training.optim import MuonAdam
-from engine.training.precision import autocast, pick_precision
-from engine.training.training_budget import Budget, rate_scale
+
+WORTH = 1.3  # bfloat16 must be this many times as fast as float32 to replace it
+
+
+@dataclass
+class Budget:
+    """Give `minutes` (the wall clock, resumed time included) or `tokens`. `progress` runs from 0 to 1."""
+
+    minutes: float | None = None
+    tokens: int | None = None
+    spent_seconds: float = 0.0
+    spent_tokens: int = 0
+    _since: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, args, minutes: float) -> Budget:
+        """The budget that the command line names; these minutes where it names none."""
+        return cls(tokens=args.tokens) if args.tokens else cls(args.minutes or minutes)
+
+    def seconds(self) -> float:
+        return self.spent_seconds + time.monotonic() - self._since
+
+    def progress(self) -> float:
+        if self.tokens is not None:
+            return min(1.0, self.spent_tokens / self.tokens)
+        return min(1.0, self.seconds() / (60 * self.minutes))
+
+    def part(self, share: float) -> Budget:
+        """A fresh budget of this share."""
+        minutes, tokens = self.minutes, self.tokens
+        return Budget(
+            None if minutes is None else share * minutes,
+            None if tokens is None else round(share * tokens),
+        )
+
+    def state_dict(self) -> dict:
+        return {"spent_seconds": self.seconds(), "spent_tokens": self.spent_tokens}
+
+    def load_state_dict(self, saved: dict) -> None:
+        self.spent_seconds, self.spent_tokens = saved["spent_seconds"], saved["spent_tokens"]
+        self._since = time.monotonic()
+
+
+def rate_scale(
+    progress: float,
+    warmup: float = 0.02,
+    decay_from: float = 0.55,
+    floor: float = 0.03,
+    least: float = 0.05,
+) -> float:
+    """Warm up from ``least``, stay, decay linearly to ``floor`` (WSD)."""
+    if progress < warmup:
+        return max(least, progress / warmup)
+    if progress < decay_from:
+        return 1.0
+    return floor + (1 - floor) * (1 - progress) / (1 - decay_from)
+
+
+def pick_precision(device: str = "cpu") -> torch.dtype:
+    """bfloat16 where a measurement of this processor finds it worth it, else float32."""
+    faster = _seconds(torch.float32, device) / _seconds(torch.bfloat16, device)
+    return torch.bfloat16 if faster > WORTH else torch.float32
+
+
+def _seconds(dtype: torch.dtype, device: str) -> float:
+    """The shortest of twelve timings of one product."""
+    a, b = (torch.randn(*shape, device=device).to(dtype) for shape in ((1024, 384), (384, 1024)))
+    best = float("inf")
+    for _ in range(12):
+        start = time.perf_counter()
+        torch.mm(a, b)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - start)
+    return best
 
 
 def fit(
@@ -25,10 +101,16 @@ def fit(
     stop_at: float = 1.0,
     say=print,
     every: float = 30.0,
+    rate: Callable[[float], float] = rate_scale,
+    averaged_steps: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> None:
     """Train `model` in place. `loss_of(index)` gives the loss of batch `index` and how many tokens it read; it must
-    depend on the index alone, so that a resumed run sees the same batches as an uninterrupted one."""
-    optimizer = MuonAdam(model, muon_rate, adam_rate)
+    depend on the index alone, so that a resumed run sees the same batches as an uninterrupted one.
+
+    every: seconds between checkpoints. rate: the factor on both rates, by progress. averaged_steps: see `MuonAdam`.
+    stopped: asked before each batch; True ends the training as ``stop_at`` does."""
+    optimizer = MuonAdam(model, muon_rate, adam_rate, averaged_steps=averaged_steps)
     index, saved = 0, load_checkpoint(path)
     if saved:
         model.load_state_dict(saved["model"])
@@ -51,12 +133,13 @@ def fit(
     precision = pick_precision(device)
     model.train()
     reported, mark, recent = time.monotonic(), budget.spent_tokens, []
-    while budget.progress() < stop_at:
-        with autocast(precision, device):
+    while budget.progress() < stop_at and not stopped():
+        halves = torch.autocast(device, precision) if precision != torch.float32 else nullcontext()
+        with halves:
             loss, tokens = loss_of(index)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step(rate_scale(budget.progress()))
+        optimizer.step(rate(budget.progress()))
         optimizer.zero_grad()
         index += 1
         budget.spent_tokens += tokens

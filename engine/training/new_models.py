@@ -62,5 +62,20 @@ def _config(vocabulary_size: int, eos: int, **shape) -> LlamaConfig:
     )
 
 
+def attention_shape(config) -> dict[str, int | float]:
+    """Heads, norm and rotation of a target, as the configs of parts name them. config: its text config in
+    transformers."""
+    heads = config.num_attention_heads
+    rope = getattr(config, "rope_parameters", None) or {}
+    theta = rope.get("rope_theta") or getattr(config, "rope_theta", None) or 10000.0
+    return {
+        "num_attention_heads": heads,
+        "num_key_value_heads": getattr(config, "num_key_value_heads", None) or heads,
+        "head_dim": getattr(config, "head_dim", None) or config.hidden_size // heads,
+        "rms_norm_eps": getattr(config, "rms_norm_eps", None) or 1e-6,
+        "rope_theta": float(theta),
+    }
+
+
 def parameter_count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())

@@ -12,8 +12,6 @@ from collections import defaultdict
 import torch
 from torch import Tensor, nn
 
-from engine.training.products import product
-
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
@@ -22,29 +20,18 @@ def orthogonalize(matrices: Tensor, steps: int = 4) -> Tensor:
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
     x = x / (x.float().norm(dim=(1, 2), keepdim=True).to(x.dtype) + 1e-7)
-    iterate = _iterate_halves if x.dtype == torch.float16 else _iterate
+    a, b, c = NEWTON_SCHULZ
     for _ in range(steps):
-        x = iterate(x)
+        gram = x @ x.mT
+        x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
     return x.mT if tall else x
 
 
-def _iterate(x: Tensor) -> Tensor:
-    a, b, c = NEWTON_SCHULZ
-    gram = x @ x.mT
-    return a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
-
-
-def _iterate_halves(x: Tensor) -> Tensor:
-    """The same, one matrix after the other, because MKL has no batched products in fp16."""
-    a, b, c = NEWTON_SCHULZ
-    grams = [product(m, m.mT) for m in x]
-    return torch.stack(
-        [a * m + product(b * g + c * product(g, g), m) for m, g in zip(x, grams, strict=True)]
-    )
-
-
 class MuonAdam:
-    """Call `step(scale)` after backward; `scale` multiplies both learning rates (the schedule)."""
+    """Call `step(scale)` after backward; `scale` multiplies both learning rates (the schedule).
+
+    averaged_steps: steps between updates of a running mean of the weights, which keeps ``averaging`` of its old value; it
+    stands in for weights after the decay. 0: no mean is kept."""
 
     def __init__(
         self,
@@ -54,9 +41,12 @@ class MuonAdam:
         decay: float = 0.03,
         momentum: float = 0.95,
         betas: tuple[float, float] = (0.9, 0.95),
+        averaged_steps: int = 0,
+        averaging: float = 0.98,
     ):
         self.muon_rate, self.adam_rate, self.decay = muon_rate, adam_rate, decay
         self.momentum, self.betas = momentum, betas
+        self.averaged_steps, self.averaging = averaged_steps, averaging
         self.parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.shapes: dict[torch.Size, list[str]] = defaultdict(list)
         for name, parameter in self.parameters.items():
@@ -67,6 +57,9 @@ class MuonAdam:
             n: {"m": torch.zeros_like(p)} | ({} if n in matrices else {"v": torch.zeros_like(p)})
             for n, p in self.parameters.items()
         }
+        if averaged_steps:
+            for name, parameter in self.parameters.items():
+                self.state[name]["mean"] = parameter.detach().clone()
         self.steps = 0
 
     @torch.no_grad()
@@ -77,6 +70,11 @@ class MuonAdam:
         for name, state in self.state.items():
             if "v" in state:
                 self._adam(self.parameters[name], state, self.adam_rate * scale)
+        if self.averaged_steps and self.steps % self.averaged_steps == 0:
+            # the first states count equally, so the random start is soon forgotten
+            kept = min(self.averaging, 1 - self.averaged_steps / self.steps)
+            for name, state in self.state.items():
+                state["mean"].lerp_(self.parameters[name], 1 - kept)
 
     def zero_grad(self) -> None:
         for parameter in self.parameters.values():

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from engine.parts.size_limits import free_bytes
 from engine.training.common import UserError
+from engine.training.loop import Budget
 from engine.training.new_models import parameter_count
 from engine.training.student import Student
-from engine.training.training_budget import Budget
 
 NUMBER = 4  # bytes: everything is fp32
 

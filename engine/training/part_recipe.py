@@ -24,13 +24,12 @@ from engine.training.alignment import Text
 from engine.training.common import say
 from engine.training.counted_acceptance import walked
 from engine.training.distill import MixedWindows
-from engine.training.loop import fit
+from engine.training.loop import Budget, fit
 from engine.training.new_models import parameter_count
 from engine.training.outlay import check_memory, memory, told_time
 from engine.training.student import Lesson, Student, taught
 from engine.training.students import student_class
 from engine.training.teacher import Teacher
-from engine.training.training_budget import Budget
 
 ROWS = 6  # windows per batch
 LEAST_LENGTH = 32
@@ -51,7 +50,7 @@ def train_part(args, key: str) -> None:
             f"A batch has windows of {LEAST_LENGTH} to {longest} tokens (--length), one at least (--rows), and at most "
             "as many as are made (--windows)."
         )
-    budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or 20)
+    budget = Budget.of(args, minutes=20)
     Training(teacher, student, args.name or key, budget, rows, args.length, args.seed).run()
 
 

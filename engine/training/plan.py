@@ -3,7 +3,10 @@ resumed training continues as if it had never stopped."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from engine.training.loop import rate_scale
 
 
 @dataclass(frozen=True)
@@ -31,16 +34,15 @@ class TrainingPlan:
     shallow_layers: int = 0
     steps_per_file: int = 512
     step_tokens: int = 12_288
-    micro_tokens: int = 2048  # per forward and backward pass of one process
+    micro_tokens: int = 2048  # per forward and backward pass
     muon_rate: float = 0.02
     adam_rate: float = 3e-3
     warmup: float = 0.01
     decay_from: float = 0.78
-    averaged_steps: int = 10  # steps between updates of the mean of the weights,
-    averaging: float = 0.98  # which keeps this share of its old value
+    averaged_steps: int = 10  # steps between updates of the mean of the weights (`optim`)
     unlikely_from: float = 1.0  # share of the steps
     unlikely_every: int = 32  # steps between fresh texts of the model's own
-    unlikely_rows: int = 8  # per process and step
+    unlikely_rows: int = 16  # per step
     unlikely_weight: float = 0.5  # relative to the usual loss
 
     @property
@@ -59,15 +61,16 @@ class TrainingPlan:
         first = step % self.steps_per_file * count
         return range(first, first + count)
 
-    def depth(self, step: int) -> int:
-        return self.shallow_layers if self._index(step) < self.shallow else self.layers
+    def stages(self) -> Iterator[tuple[int, int]]:
+        """Depth, and the step at which the training with this depth ends; the shallow one comes first."""
+        if self.shallow:
+            yield self.shallow_layers, self.shallow * self.steps_per_file
+        yield self.layers, self.steps
 
-    def rate(self, step: int) -> float:
-        """The factor on both learning rates: it rises, stays flat, then falls linearly to zero."""
-        done = step / self.steps
-        if done < self.warmup:
-            return max(0.02, done / self.warmup)
-        return 1.0 if done < self.decay_from else (1 - done) / (1 - self.decay_from)
+    def rate(self, done: float) -> float:
+        """The factor on both learning rates at this progress, 0 to 1: it rises, stays flat, then falls linearly to
+        zero."""
+        return rate_scale(done, self.warmup, self.decay_from, floor=0.0, least=0.02)
 
     def unlearns(self, step: int) -> bool:
         return step >= self.unlikely_from * self.steps

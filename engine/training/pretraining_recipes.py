@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
+
+import torch
 
 from engine.training.checkpoint import export_model, export_tokenizer, load_checkpoint
-from engine.training.common import folder_tokenizer, need_data, need_file, place, say
+from engine.training.common import (
+    folder_tokenizer,
+    need_data,
+    need_file,
+    place,
+    say,
+    usual_device,
+)
 from engine.training.corpus import available_mix, documents, make_vocabulary, read_corpora
-from engine.training.data_parallel import train
 from engine.training.kept import keep, restore
 from engine.training.new_models import draft_config, larger_draft_config, target_config
 from engine.training.plan import DRAFT_PLAN, LARGER_DRAFT_PLAN, TARGET_PLAN
-from engine.training.precision import pick_cpu_format
-from engine.training.shared_state import as_model
+from engine.training.pretraining import as_model, train
 from engine.training.tokenizer import load_tokenizer, train_tokenizer, with_chat
 from engine.training.window_files import path_of, write_files
 
-# Large blocks of memory are kept and reused, in pages of 2 MB where the system has them; read when a process starts.
-MEMORY = {
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": "100000000000",
-    "MALLOC_TOP_PAD_": "67108864",
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "OMP_NUM_THREADS": "1",
-    "TORCHINDUCTOR_COMPILE_THREADS": "1",
-}
 CONFIGS = {"target": target_config, "draft": draft_config, "larger-draft": larger_draft_config}
 PLANS = {"target": TARGET_PLAN, "draft": DRAFT_PLAN, "larger-draft": LARGER_DRAFT_PLAN}
 
@@ -66,33 +63,30 @@ def _train(args, name: str) -> None:
     plan = PLANS[name]
     need_file(path_of(args.checkpoints, plan.files[0].number), "windows")
     config = CONFIGS[name](len(tok), tok.eos_token_id)
-    if step := restore(args.kept / f"{name}.safetensors", args.checkpoints / f"{name}.pt", config):
+    if step := restore(args.kept / f"{name}.safetensors", args.checkpoints / f"{name}.pt", plan):
         say(f"{name}: goes on from step {step}, kept in {args.kept}")
-    os.environ.update(MEMORY)
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(args.checkpoints / "compiled"))
+    torch.set_num_threads(args.processes)
     state = train(
         config,
         plan,
         args.checkpoints,
         args.checkpoints / f"{name}.pt",
-        args.processes,
         args.until,
         args.seed,
-        pick_cpu_format(),
-        say=say,
+        usual_device(),
+        say,
     )
-    if int(state.step) == plan.steps:
+    if state["index"] == plan.steps:
         _export(args, name, tok, mean=False)
 
 
 def _export(args, name: str, tok, mean: bool) -> None:
     saved = load_checkpoint(need_file(args.checkpoints / f"{name}.pt", name))
     config = CONFIGS[name](len(tok), tok.eos_token_id)
-    model = as_model(config, saved["depth"], saved["mean" if mean else "weights"])
-    export_model(model, place(args, name), tok)
+    export_model(as_model(config, saved, mean), place(args, name), tok)
     steps = PLANS[name].steps
     say(
-        f"{place(args, name)}: {'mean of the ' if mean else ''}weights after step {saved['step']} of {steps}"
+        f"{place(args, name)}: {'mean of the ' if mean else ''}weights after step {saved['index']} of {steps}"
     )
 
 
@@ -113,11 +107,10 @@ def export(args) -> None:
 
 def keep_target(args) -> None:
     """Keep the target's last checkpoint in compact form, for a machine that has none."""
-    tok = folder_tokenizer(args)
     saved = load_checkpoint(need_file(args.checkpoints / "target.pt", "target"))
     path = args.kept / "target.safetensors"
-    keep(saved, CONFIGS["target"](len(tok), tok.eos_token_id), path)
+    keep(saved, path)
     curve = args.checkpoints / "target.curve.json"
-    points = [p for p in json.loads(curve.read_text()) if p[0] <= saved["step"]]
+    points = [p for p in json.loads(curve.read_text()) if p[0] <= saved["index"]]
     path.with_suffix(".curve.json").write_text(json.dumps(points) + "\n")
-    say(f"{path}: step {saved['step']}, {path.stat().st_size / 1e6:.1f} MB")
+    say(f"{path}: step {saved['index']}, {path.stat().st_size / 1e6:.1f} MB")

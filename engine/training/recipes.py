@@ -33,54 +33,17 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-import torch
-
 from engine.parts.files import halve
-from engine.training import drafting_recipes, measuring_recipes, pretraining_recipes
-from engine.training import frequent_tokens as vocabulary
-from engine.training.common import UserError, need_data, place, say
-from engine.training.datastore import datastore
+from engine.training import counted_parts, drafting_recipes, measuring_recipes, pretraining_recipes
+from engine.training.common import UserError, place, say
 from engine.training.family import family
-from engine.training.hybrid_pair import MINUTES as HYBRID_MINUTES
-from engine.training.hybrid_pair import train_hybrid
-from engine.training.large_pair import train_pair
+from engine.training.pairs import hybrid, large_pair
 from engine.training.part_recipe import train_part
 from engine.training.pictures.recipe import image
 from engine.training.scylla import scylla
 from engine.training.students import student_class, students
-from engine.training.tokenizer import load_tokenizer
-from engine.training.training_budget import Budget
 
 Recipe = Callable[[argparse.Namespace], None]
-
-
-def large_pair(args) -> None:
-    need_data(args)
-    if not torch.cuda.is_available():
-        raise UserError("the recipe `large-pair` needs a CUDA GPU; none was found")
-    torch.set_float32_matmul_precision("high")
-    train_pair(
-        load_tokenizer(args.models / "target"),
-        args.data,
-        args.checkpoints / "large",
-        Budget(minutes=args.minutes or 4),
-        torch.device("cuda"),
-        seed=args.seed,
-        say=say,
-    )
-
-
-def hybrid(args) -> None:
-    need_data(args)
-    train_hybrid(
-        load_tokenizer(args.models / "target"),
-        args.data,
-        args.checkpoints / "hybrid",
-        args.models / "families" / "hybrid",
-        Budget(minutes=args.minutes or HYBRID_MINUTES),
-        seed=args.seed,
-        say=say,
-    )
 
 
 def halve_part(args) -> None:
@@ -98,7 +61,7 @@ RECIPES: dict[str, Recipe] = {
     "keep": pretraining_recipes.keep_target,
     "export": pretraining_recipes.export,
     "text": drafting_recipes.text,
-    "vocabulary": vocabulary.count_tokens,
+    "vocabulary": counted_parts.vocabulary,
     "draft": pretraining_recipes.draft,
     "divergences": drafting_recipes.divergences,
     "align": drafting_recipes.align,
@@ -106,7 +69,7 @@ RECIPES: dict[str, Recipe] = {
     "evaluate": measuring_recipes.evaluate_all,
     "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,
-    "datastore": datastore,
+    "datastore": counted_parts.datastore,
     "family": family,
     "hybrid": hybrid,
     "halve": halve_part,

@@ -5,13 +5,20 @@ Nine drafts form a square of three sizes and three training lengths; the three b
 once with every size and every length. The law is fitted to the nine. The tenth draft is larger and trained longer than
 all of them: its acceptance is predicted first, then measured. All learn from the plain text that the target wrote;
 acceptance is the chance that the target keeps a token drawn from the draft at temperature 1.
+
+Yan et al., Scaling Laws for Speculative Decoding (2025) find acceptance log-linear in the draft's size and in the
+number of tokens that it was trained on: acceptance = a + sum over factors of b_f log10(f), fitted by least squares.
 """
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,13 +27,11 @@ from transformers import LlamaForCausalLM
 from engine.parts.digest import FIELD, digest_of
 from engine.training.common import say
 from engine.training.distill import MixedWindows
-from engine.training.loop import fit
+from engine.training.loop import Budget, fit
 from engine.training.new_models import draft_config, parameter_count
-from engine.training.scaling import FACTORS, fitted
 from engine.training.student import Lesson, taught
 from engine.training.students.draft_students import KEPT, distances
 from engine.training.teacher import Teacher
-from engine.training.training_budget import Budget
 
 SHAPES = (
     (48, 1),
@@ -38,6 +43,42 @@ LENGTHS = (1 / 8, 1 / 4, 1 / 2, 1)  # shares of the tenth draft's tokens
 ROWS = (2, 4, 8)  # windows per step
 TOKENS = 1_600_000
 HEADS = 2
+FACTORS = ("parameters", "tokens", "batch")
+"""parameters: the draft's. tokens: how many it was trained on. batch: tokens per step of the training."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """intercept, slopes: of acceptance; a slope is the change per factor of ten. r2: on the points of the fit."""
+
+    intercept: float
+    slopes: Mapping[str, float]
+    r2: float
+
+    def at(self, point: Mapping[str, float]) -> float:
+        """The acceptance that the law expects of a draft with these factors."""
+        return self.intercept + sum(
+            slope * math.log10(point[name]) for name, slope in self.slopes.items()
+        )
+
+    def told(self) -> str:
+        terms = " ".join(f"{slope:+.4f} log10({name})" for name, slope in self.slopes.items())
+        return f"acceptance = {self.intercept:.4f} {terms}, R² = {self.r2:.3f}"
+
+
+def fitted(points: Sequence[Mapping[str, float]]) -> Law:
+    """points: each with all ``FACTORS`` and "acceptance". Raises ValueError for fewer points than unknowns, or where
+    the factors do not vary independently."""
+    rows = np.array([[1.0, *(math.log10(point[name]) for name in FACTORS)] for point in points])
+    truth = np.array([point["acceptance"] for point in points])
+    if len(rows) < rows.shape[1] or np.linalg.matrix_rank(rows) < rows.shape[1]:
+        raise ValueError("these points do not determine a law")
+    found, *_ = np.linalg.lstsq(rows, truth, rcond=None)
+    missed = float(((truth - rows @ found) ** 2).sum())
+    spread = float(((truth - truth.mean()) ** 2).sum())
+    r2 = 1 - missed / spread if spread else 1.0
+    slopes = dict(zip(FACTORS, map(float, found[1:]), strict=True))
+    return Law(float(found[0]), slopes, r2)
 
 
 def plan(tokens: int) -> list[tuple[tuple[int, int], int, int]]:
@@ -93,7 +134,7 @@ def scylla(args) -> None:
 
 
 def judged(points: list[dict]) -> dict:
-    """The law of all points but the last, and its prediction for the last. points: see ``scaling.fitted``."""
+    """The law of all points but the last, and its prediction for the last. points: see ``fitted``."""
     *known, last = points
     law = fitted(known)
     expected = law.at(last)

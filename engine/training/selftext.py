@@ -91,6 +91,13 @@ def prompt_stream(workload: str, tokenizer, texts: dict[str, list[str]], seed: i
         yield tokenizer(rng.choice(stories)[:600]).input_ids[: rng.choice([4, 8, 12, 20, 40])]
 
 
+def sampling_of(temperature: float) -> dict:
+    """The arguments of ``generate`` in transformers; temperature 0 is greedy."""
+    if temperature:
+        return {"do_sample": True, "temperature": temperature, "top_k": 0}
+    return {"do_sample": False}
+
+
 @torch.inference_mode()
 def continue_batch(
     model, prompts: list[list[int]], new_tokens: int, temperature: float, eos: int
@@ -100,14 +107,8 @@ def continue_batch(
     device = model.device
     ids = torch.tensor([[eos] * (width - len(p)) + p for p in prompts], device=device)
     mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
-    sampling = (
-        {"do_sample": True, "temperature": temperature, "top_k": 0}
-        if temperature
-        else {"do_sample": False}
-    )
-    out = model.generate(ids, attention_mask=mask, max_new_tokens=new_tokens, **sampling)[
-        :, width:
-    ].tolist()
+    how = {"max_new_tokens": new_tokens, **sampling_of(temperature)}
+    out = model.generate(ids, attention_mask=mask, **how)[:, width:].tolist()
     return [row[: row.index(eos) + 1] if eos in row else row for row in out]
 
 

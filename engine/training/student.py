@@ -66,6 +66,12 @@ class Student(ABC):
     options: ClassVar[tuple[Option, ...]] = ()
     """The options of its shape and its training: --option NAME=VALUE."""
 
+    trial: ClassVar[Mapping[str, Value]] = {}
+    """Options of an untrained part beside a tiny target, where the part's kind has no tiny one of its own."""
+
+    after: ClassVar[str] = ""
+    """The recipe whose part this one starts from or is compared with: in a family it runs before this one."""
+
     reads_target: ClassVar[bool] = True
     """Whether its loss reads the target's states or logits; if not, the lessons of its training hold neither."""
 
@@ -89,9 +95,9 @@ class Student(ABC):
         return 1
 
     @property
-    @abstractmethod
     def feature_layers(self) -> tuple[int, ...]:
-        """Indices into the target's hidden_states; the last of these states is after the final norm."""
+        """Indices into the target's hidden_states; the last of these states, the usual one, is after the final norm."""
+        return (self.config.num_hidden_layers,)
 
     def mixture(self, progress: float) -> tuple[int, int]:
         """How many windows of the target's own text and of the corpora come in turn, at this progress of the
@@ -127,7 +133,7 @@ class Student(ABC):
         """The text to print for the figures of ``measured``; "" for nothing."""
         return ""
 
-    @abstractmethod
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
-        """Write the part in its published layout. about: fields for its config.json beside its own: the digest of its
-        target, and what ``measured`` found."""
+        """Write the part in its published layout, as it does by itself. about: fields for its config.json beside its own:
+        the digest of its target, and what ``measured`` found."""
+        part.save(folder, about)

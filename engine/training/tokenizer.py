@@ -1,5 +1,5 @@
-"""One byte-level BPE tokenizer for the whole family. Digits are single tokens; every byte has a token, so no text is
-lost."""
+"""One byte-level BPE tokenizer for the whole family, with its chat template. Digits are single tokens; every byte has a
+token, so no text is lost. Each turn of a chat is its role's token, its text and the end token."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from engine.training.model_chat_template import CHAT_TOKENS, TEMPLATE
-
 VOCABULARY_SIZE = 4096
 EOS = "<|endoftext|>"
 MASK = "<|mask|>"
 # GPT-2's pattern, with one digit at a time.
 PATTERN = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+ROLES = ["system", "user", "assistant"]
+END = "<|end|>"
+CHAT_TOKENS = [*(f"<|{role}|>" for role in ROLES), END]
+TEMPLATE = (
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
 
 
 def train_tokenizer(
@@ -72,3 +79,9 @@ def with_chat(tokenizer: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
     )
     made.chat_template = TEMPLATE
     return made
+
+
+def render(messages: list[dict[str, str]], add_generation_prompt: bool = False) -> str:
+    """The messages as the template renders them."""
+    turns = [f"<|{m['role']}|>{m['content']}{END}" for m in messages]
+    return "".join(turns) + ("<|assistant|>" if add_generation_prompt else "")

@@ -13,6 +13,7 @@ import random
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from engine.training.selftext import continue_batch
@@ -21,6 +22,25 @@ RUN = 4  # tokens that make a repetition
 LENGTH = 256  # of a row
 NEW_TOKENS = 200
 ON_TOKENS = 0.5  # weight of the loss on tokens relative to that on sequences
+
+
+def repeated_share(tokens: list[int], run: int = RUN) -> float:
+    """How much a text repeats itself: the share of its runs of tokens that occurred in it before. 0 where every run is
+    new; a text shorter than a run repeats nothing."""
+    runs = [tuple(tokens[i : i + run]) for i in range(len(tokens) - run + 1)]
+    return 1 - len(set(runs)) / len(runs) if runs else 0.0
+
+
+def unlikely_loss(
+    logits: Tensor, wanted: Tensor, weights: Tensor, unwanted: Tensor, unlikely: Tensor
+) -> Tensor:
+    """Weighted sums of the cross-entropy of the wanted tokens and of the unlikelihood, -log(1 - p), of the unwanted ones.
+    logits [n, V]; the tokens int64 [n]; weights and unlikely, the weights of the two terms, [n]."""
+    usual = F.cross_entropy(logits, wanted, reduction="none")
+    # 1 - p is summed over the other tokens, so that it keeps its precision where p is nearly one
+    others = logits.scatter(1, unwanted[:, None], float("-inf"))
+    pushed = torch.logsumexp(logits, -1) - torch.logsumexp(others, -1)
+    return (usual * weights + pushed * unlikely).sum()
 
 
 def repeats(tokens: list[int], start: int = 0) -> list[int]:
@@ -49,7 +69,7 @@ def tempting(tokens: list[int]) -> dict[int, int]:
 @dataclass
 class Rows:
     """tokens, wanted, unwanted int64 [n, LENGTH]; weights, unlikely float [n, LENGTH]: the arguments of
-    `likely_and_unlikely`; the weights are one or zero."""
+    `unlikely_loss`; the weights are one or zero."""
 
     tokens: Tensor
     wanted: Tensor

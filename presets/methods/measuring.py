@@ -8,9 +8,9 @@ import importlib
 import json
 
 from engine.errors import UserError
-from engine.methods.eagle.eagle_layout import AFTER, BEFORE
 from engine.parts.files import read_config
 from engine.trace import read_trace
+from engine.training.students.cell_student import AFTER, BEFORE
 from engine.training.students.draft_students import KEPT
 from presets import trace_file
 from presets.checked import record_checked

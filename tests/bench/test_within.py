@@ -10,8 +10,8 @@ from engine.bench import contestants, within
 from engine.bench.command import Plan
 from engine.bench.suites import SUITES
 from engine.cli.flags import SUITE_NAMES
-from engine.methods.eagle.eagle_layout import write_cell
 from engine.methods.eagle.part import tiny_cell as eagle_cell
+from engine.methods.shared.eagle_layout import write_cell
 from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
 from engine.parts import opening
 from engine.parts.digest import FIELD

@@ -17,8 +17,8 @@ from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
-DynamicExitDrafter = drafter("del")
 Exits = import_module("engine.methods.del.exits").Exits  # "del" is a word of Python
+DynamicExitDrafter = drafter("del")
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
 

@@ -8,7 +8,7 @@ from engine.parts.loading import load_models
 from engine.proof.memo import remembering
 from engine.proof.step_law import step_error
 from engine.rules import verifier
-from engine.training.pictures.tokens import FIRST_DIGIT, PICTURE
+from engine.training.pictures.digits import FIRST_DIGIT, PICTURE
 from presets import family
 from tests.drafters.writing import built, steps_of
 

@@ -10,11 +10,11 @@ import torch
 from engine.core.sampling import Sampling
 from engine.fast.cpu.ahead import BLOCKS
 from engine.fast.cpu.compiled_model import CompiledModel
-from engine.methods.eagle.eagle_layout import read_cell
 from engine.methods.shared import compiled_cell_context as eagle_context
 from engine.methods.shared import compiled_cell_levels as eagle_ahead
 from engine.methods.shared.compiled_cell_context import CompiledContext, compiled_contexts
 from engine.methods.shared.eagle_context import ModuleContext, Read, context_of
+from engine.methods.shared.eagle_layout import read_cell
 from engine.methods.shared.eagle_reader import EagleReader
 from engine.model.language_model import LanguageModel
 from tests.engine.eagle_cells import LAYOUTS, H, V, checkpoint, tensors_of

@@ -16,7 +16,7 @@ from engine.methods.shared import datastore_part as datastores
 from engine.methods.shared import making_datastores
 from engine.methods.shared.datastore_part import Datastore, open_datastore
 from engine.parts.loading import load_models
-from engine.training.datastore import datastore as recipe
+from engine.training.counted_parts import datastore as recipe
 from presets import KINDS, family, prompts
 from tests.engine.tiny import tiny_model
 

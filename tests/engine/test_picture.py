@@ -10,8 +10,7 @@ import pytest
 from engine.errors import UserError
 from engine.model.picture import FIELD, picture_of
 from engine.trace import read_trace
-from engine.training.pictures.digits import LEVELS, SIDE
-from engine.training.pictures.tokens import PICTURE, picture_tokenizer, tokens_of
+from engine.training.pictures.digits import LEVELS, PICTURE, SIDE, picture_tokenizer, tokens_of
 from presets import trace_file
 
 GIVEN = PICTURE.to_dict()

@@ -8,10 +8,10 @@ import pytest
 from engine.errors import UserError
 from engine.finding import folders
 from engine.methods import drafters
-from engine.methods.eagle.eagle_layout import AFTER, BEFORE
 from engine.parts.files import write_part
 from engine.rules import verifiers
 from engine.trace import read_trace
+from engine.training.students.cell_student import AFTER, BEFORE
 from engine.training.students.draft_students import KEPT
 from presets import cards, examples, methods, preset, presets, trace_file
 from presets.methods import HERE, MEASURED, card_files, measuring, own_trace, read_cards

@@ -10,9 +10,8 @@ import pytest
 from engine.training.checkpoint import export_model, export_tokenizer
 from engine.training.generators import examples
 from engine.training.generators.words import Vocabulary
-from engine.training.model_chat_template import CHAT_TOKENS, render
 from engine.training.new_models import target_config
-from engine.training.tokenizer import load_tokenizer, with_chat
+from engine.training.tokenizer import CHAT_TOKENS, load_tokenizer, render, with_chat
 
 MESSAGES = [
     {"role": "system", "content": "Be kind."},

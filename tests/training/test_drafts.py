@@ -16,7 +16,6 @@ from engine.training import counted_acceptance as acceptance
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model
 from engine.training.new_models import draft_config
-from engine.training.on_policy import continued
 from engine.training.students import student_class
 from engine.training.tokenizer import load_tokenizer
 from tests.training.conftest import SMALL
@@ -36,6 +35,8 @@ def student(key, **options):
 
 def test_a_draft_continues_texts_with_its_own_draws():
     """Token by token the same as without a cache, given the same noise."""
+    from engine.methods.distillspec.recipe import continued
+
     draft = student("distillspec").draft
     given = own_text()[:3, :5]
     found = continued(draft, given, 12, torch.Generator().manual_seed(3))

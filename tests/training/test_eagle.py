@@ -16,6 +16,7 @@ from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.eagle.part import KIND
+from engine.methods.eagle.recipe import EagleStudent
 from engine.methods.shared.eagle_reader import EagleReader
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
@@ -33,7 +34,6 @@ from engine.training.cell_training import (
     unrolled,
     unrolled_loss,
 )
-from engine.training.students.cell_student import EagleStudent
 from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive

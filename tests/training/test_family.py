@@ -10,6 +10,7 @@ from engine.training.__main__ import parser
 from engine.training.common import UserError
 from engine.training.family import Family, lanes, trunk, untrained
 from engine.training.recipes import RECIPES
+from engine.training.students import students
 
 TRUNK = {"target": ["target"], "draft": ["draft"], "larger-draft": ["--larger", "draft"]}
 LANES = [{"eagle": ["eagle"], "gto": ["gto"]}, {"medusa": ["medusa"]}]
@@ -34,6 +35,16 @@ def test_every_line_is_a_command_of_a_recipe_that_exists():
     for lines in (trunk(40.0), *lanes(40.0)):
         for words in lines.values():
             assert parser().parse_args(words).recipe in RECIPES
+
+
+def test_every_part_is_trained_after_the_one_that_it_starts_from():
+    made = lanes(40.0)
+    assert {name for lane in made for name in lane} >= set(students())
+    for key, cls in students().items():
+        (lane,) = [[*lane] for lane in made if key in lane]
+        if cls.after in students():
+            assert lane.index(cls.after) < lane.index(key)
+    assert abs(len(made[0]) - len(made[1])) <= 1, "the lanes take about as long"
 
 
 def test_no_two_lines_share_a_mark():

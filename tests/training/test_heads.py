@@ -21,12 +21,11 @@ from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.training.__main__ import main
-from engine.training.loop import fit
+from engine.training.loop import Budget, fit
 from engine.training.part_recipe import accepted_length
 from engine.training.student import Lesson, taught
 from engine.training.students import student_class
 from engine.training.students.head_students import kept_lengths
-from engine.training.training_budget import Budget
 from tests.drafters.writing import steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

@@ -15,6 +15,7 @@ from engine.training.checkpoint import export_model
 from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors
 from engine.training.distill import divergence_loss, read
 from engine.training.divergences import DIVERGENCES, LOSSES, tvd_plus_plus
+from engine.training.loop import Budget, rate_scale
 from engine.training.new_models import (
     draft_config,
     larger_draft_config,
@@ -23,7 +24,6 @@ from engine.training.new_models import (
 )
 from engine.training.optim import orthogonalize
 from engine.training.packing import Mixer, windows
-from engine.training.training_budget import Budget, rate_scale
 
 SMALL = {
     "hidden_size": 32,

@@ -7,9 +7,9 @@ import torch
 from transformers import AutoTokenizer
 
 from engine.parts.opening import load_language_model
+from engine.training.loop import Budget
 from engine.training.pictures import recipe
-from engine.training.pictures.tokens import ANY_TOKEN, END_TOKEN, FIRST_DIGIT, PICTURE
-from engine.training.training_budget import Budget
+from engine.training.pictures.digits import ANY_TOKEN, END_TOKEN, FIRST_DIGIT, PICTURE
 
 pytestmark = pytest.mark.exhaustive
 

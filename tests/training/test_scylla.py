@@ -7,7 +7,7 @@ import pytest
 
 from engine.training import scylla
 from engine.training.__main__ import main
-from engine.training.scaling import FACTORS, fitted
+from engine.training.scylla import FACTORS, fitted
 
 
 def acceptance(point):

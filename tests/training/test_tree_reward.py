@@ -18,15 +18,16 @@ from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
 from engine.errors import UserError
 from engine.methods.eagle.drafter import EagleDrafter
-from engine.methods.eagle.eagle_layout import AFTER, BEFORE, read_cell, write_cell
 from engine.methods.eagle.part import KIND
 from engine.methods.gto import tree_reward_training as tree_reward
 from engine.methods.gto.tree_reward_training import GrownTree, Lender, Policy
+from engine.methods.shared.eagle_layout import read_cell, write_cell
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.training.__main__ import main
 from engine.training.cell_training import new_cell
 from engine.training.students import student_class
+from engine.training.students.cell_student import AFTER, BEFORE
 from tests.training.lessons import lesson, own_text, tiny_target
 from tests.training.test_eagle import opened
 from tests.training.test_eagle import student as eagle_student

@@ -9,7 +9,7 @@ from transformers import LlamaForCausalLM
 from engine.parts.digest import FIELD, digest_of
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model
-from engine.training.frequent_tokens import written
+from engine.training.counted_parts import written
 from engine.training.new_models import target_config
 from engine.training.selftext import SelfText
 

@@ -4,22 +4,13 @@ import copy
 
 import torch
 
-from engine.methods.deer.part import tiny_diffusion_lm
-from engine.methods.eagle.part import tiny_cell as eagle_cell
-from engine.methods.falcon.part import tiny_cell as falcon_cell
-from engine.methods.hidden_transfer.part import tiny_transfer_maps
-from engine.methods.kangaroo.part import tiny_adapter
-from engine.methods.learn2pd.part import tiny_filter
-from engine.methods.omnidraft.part import foreign_draft
-from engine.methods.s2d.part import NestedDraft
+from engine.methods import own_drafters
 from engine.methods.shared.datastore_part import tiny_datastore
 from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
-from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
 from engine.methods.shared.vocabulary_part import Vocabulary
-from engine.methods.specdec_pp.part import acceptance_head
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.tiny_parts import beginners
+from engine.proof.tiny_parts import tiny_parts
 from engine.proof.tiny_target import tiny_module
 
 
@@ -56,28 +47,15 @@ def tiny_models(
     )
     opened = language_model(module, None, "tiny target", lean=False)
     small = language_model(draft, None, "tiny draft", lean=False)
-    return Models(
+    found = tiny_parts(
         opened,
-        {
-            "draft": small,
-            "s2d": NestedDraft(small, (1, 2)),
-            "omnidraft": foreign_draft(
-                vocabulary, module, lambda made: language_model(made, None, "other", lean=False)
-            ),
-            "diffusion": diffusion.eval().requires_grad_(False),
-            "medusa": beginners("medusa", opened),
-            "hydra": beginners("hydra", opened, layers=2, prefix=True),
-            "clover": beginners("clover", opened),
-            "chimera": beginners("chimera", opened),
-            "eagle": eagle_cell(opened),
-            "falcon": falcon_cell(opened),
-            "kangaroo": tiny_adapter(opened),
-            "ppd": tiny_prompt_tokens(opened),
-            "hidden_transfer": tiny_transfer_maps(opened),
-            "specdec_pp": acceptance_head(16),
-            "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
-            "datastore": tiny_datastore(vocabulary),
-            "learn2pd": tiny_filter(3),
-            "deer": tiny_diffusion_lm(opened),
-        },
+        own_drafters().values(),
+        lambda made: language_model(made, None, "tiny part", lean=False),
     )
+    own = {
+        "draft": small,
+        "diffusion": diffusion.eval().requires_grad_(False),
+        "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
+        "datastore": tiny_datastore(vocabulary),
+    }
+    return Models(opened, {**found.parts, **own})

@@ -10,9 +10,6 @@ Letters in shapes: S windows, T tokens of each, H hidden size, K readouts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,7 +17,6 @@ from torch import Tensor
 from engine.core.options import Option
 from engine.methods.chimera.part import GRAM, ChimeraHeads
 from engine.model.layers import final_norm
-from engine.training.distill import divergence_loss
 from engine.training.student import Lesson
 from engine.training.students.head_students import DECAY, HeadsStudent
 
@@ -91,11 +87,6 @@ class ChimeraStudent(HeadsStudent):
         parts = states.chunk(1 + len(part), -1)
         return self.target.get_output_embeddings()(part.spoken(head, parts[0], parts[1 + head]))
 
-    def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-        teacher = lesson.logits[:, 1 + head : -1].flatten(0, 1)
-        weights = lesson.counted[:, 2 + head :].flatten().float()
-        return divergence_loss(logits.flatten(0, 1), teacher, weights)
-
     def states_loss(self, part: ChimeraHeads, states: Tensor, lesson: Lesson) -> Tensor:
         """Smooth L1 to the true states, a mean over the counted tokens."""
         parts, losses = states.chunk(1 + len(part), -1), []
@@ -104,9 +95,6 @@ class ChimeraStudent(HeadsStudent):
             near = F.smooth_l1_loss(drafted[:, : true.shape[1]], true, reduction="none").mean(-1)
             losses.append(DECAY**step * (near * keep).sum() / keep.sum().clamp(min=1))
         return sum(losses)
-
-    def save(self, part: ChimeraHeads, folder: Path, about: Mapping) -> None:
-        part.save(folder, about)
 
 
 STUDENT = ChimeraStudent

@@ -6,9 +6,6 @@ nothing, and the target's head reads from it the token before the wanted one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -17,7 +14,6 @@ from engine.core.options import Option
 from engine.errors import UserError
 from engine.methods.clover.part import USUAL_HEADS, AttentionDecoder, CloverHeads
 from engine.model.layers import final_norm
-from engine.training.distill import divergence_loss
 from engine.training.student import Lesson
 from engine.training.students.head_students import HeadsStudent
 
@@ -62,16 +58,8 @@ class CloverStudent(HeadsStudent):
             hidden = part.next(hidden, embedding)
         return self.target.get_output_embeddings()(part.spoken(hidden, embedding))
 
-    def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-        teacher = lesson.logits[:, 1 + head : -1].flatten(0, 1)
-        weights = lesson.counted[:, 2 + head :].flatten().float()
-        return divergence_loss(logits.flatten(0, 1), teacher, weights)
-
     def _embedded(self, tokens: Tensor) -> Tensor:
         return F.embedding(tokens, self.target.get_output_embeddings().weight)
-
-    def save(self, part: CloverHeads, folder: Path, about: Mapping) -> None:
-        part.save(folder, about)
 
 
 def _begin(decoder: AttentionDecoder, width: int) -> None:

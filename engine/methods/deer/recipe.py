@@ -12,9 +12,6 @@ Letters in shapes: S windows, T tokens of each, A blocks, B masks of a block, V 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -24,6 +21,7 @@ from engine.methods.deer.part import DiffusionLM, DiffusionLMConfig
 from engine.training.counted_acceptance import run_lengths
 from engine.training.diffusion import random_anchors
 from engine.training.distill import divergence_loss
+from engine.training.new_models import attention_shape
 from engine.training.student import Lesson, Student
 
 ROWS = 192  # rows of all blocks together, per window of a lesson
@@ -53,30 +51,20 @@ class DeerStudent(Student):
         super().__init__(target, settings)
         self.refining = False
 
-    @property
-    def feature_layers(self):
-        return (self.config.num_hidden_layers,)
-
     def reach(self, done: float) -> None:
         self.refining = done >= REFINED_FROM
 
     def start(self) -> DiffusionLM:
         config, settings = self.config, self.settings
-        heads = config.num_attention_heads
-        rope = getattr(config, "rope_parameters", None) or {}
         made = DiffusionLM(
             DiffusionLMConfig(
                 vocab_size=config.vocab_size,
                 hidden_size=config.hidden_size,
                 intermediate_size=getattr(config, "intermediate_size", 4 * config.hidden_size),
                 num_hidden_layers=settings["layers"],
-                num_attention_heads=heads,
-                num_key_value_heads=getattr(config, "num_key_value_heads", None) or heads,
-                head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
                 block_size=settings["block"],
                 max_position_embeddings=config.max_position_embeddings,
-                rms_norm_eps=getattr(config, "rms_norm_eps", None) or 1e-6,
-                rope_theta=rope.get("rope_theta") or 10000.0,
+                **attention_shape(config),
             )
         )
         for weight in made.parameters():
@@ -150,9 +138,6 @@ class DeerStudent(Student):
         truth = F.pad(lesson.tokens, (0, size), value=-1).unfold(1, size, 1)[:, 1:]
         right = torch.cat(best, 1) == truth
         return run_lengths(right.flatten(0, 1)).view(texts, length)
-
-    def save(self, part: DiffusionLM, folder: Path, about: Mapping) -> None:
-        part.save(folder, about)
 
 
 def copy_matching(mine: nn.Module, theirs: nn.Module) -> None:

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from engine.core.options import Option
+from engine.core.sampling import pick
 from engine.training.distill import draft_loss
 from engine.training.divergences import LOSSES, loss_named
-from engine.training.on_policy import continued
 from engine.training.student import Lesson, taught
 from engine.training.students.draft_students import DraftStudent
 
@@ -46,6 +46,22 @@ class DistilledStudent(DraftStudent):
         tokens = continued(part, lesson.tokens[:, :given], length, noise)
         written = (torch.arange(length) >= given).expand(tokens.shape)
         return taught(self.target, self.feature_layers, tokens, written, lesson.index)
+
+
+@torch.no_grad()
+def continued(draft: nn.Module, given: Tensor, length: int, noise: torch.Generator) -> Tensor:
+    """Text that a draft writes itself while it is being trained: the prefixes that it will meet when it drafts.
+
+    given int64 [S, P] -> int64 [S, length], P < length: the same texts, continued by draws at temperature 1."""
+    text, cache = given, None
+    while text.shape[1] < length:
+        unread = text if cache is None else text[:, -1:]
+        found = draft(input_ids=unread, past_key_values=cache, use_cache=True)
+        cache = found.past_key_values
+        q = found.logits[:, -1].float().softmax(-1)
+        uniform = torch.rand(len(q), generator=noise, dtype=torch.float64).to(q.device)
+        text = torch.cat([text, pick(q, uniform)[:, None]], 1)
+    return text
 
 
 STUDENT = DistilledStudent

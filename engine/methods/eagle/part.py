@@ -5,10 +5,10 @@ from functools import lru_cache
 import torch
 
 from engine.errors import UserError
-from engine.methods.eagle.eagle_layout import read_cell
 from engine.methods.shared.compiled_cell_context import compiled_contexts
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.eagle_config import tiny_config
+from engine.methods.shared.eagle_layout import read_cell
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener, PartKind
 

@@ -1,5 +1,38 @@
-"""Trains the cell of EAGLE (``engine.training.students.cell_student``)."""
+"""Trains the cell of EAGLE.
 
-from engine.training.students.cell_student import EagleStudent
+With layout=eagle the cell reads the last state, with noise added, and learns the next state and the target's
+distribution after it; with layout=eagle3 or speculators it reads three lower states, has its own head (vocabulary=N:
+over the N most frequent tokens) and learns only the distribution. steps=N unrolls N steps of a draft in which the
+cell's own states are fed back: this is EAGLE-3's training-time test, which layout=eagle can also use, instead of the
+loss on features. With --start a trained cell continues to learn, and its files record the accepted length before and
+after.
+"""
+
+from engine.core.options import Option
+from engine.training.students.cell_student import STEPS, CellStudent
+
+
+class EagleStudent(CellStudent):
+    key = "eagle"
+    summary = "a cell that predicts the target's next features"
+    options = (
+        Option(
+            "layout",
+            "choice",
+            "eagle",
+            "Of the files, and what the cell reads: the last state (eagle) or three lower ones.",
+            choices=("eagle", "eagle3", "speculators"),
+        ),
+        STEPS,
+        Option(
+            "vocabulary",
+            "int",
+            0,
+            "Tokens that a cell with a head of its own can draft, the most frequent ones (0: all).",
+            0,
+            1 << 20,
+        ),
+    )
+
 
 STUDENT = EagleStudent

@@ -28,10 +28,6 @@ class FalconStudent(Student):
     def logit_sets(self) -> int:
         return 3  # of both passes, and of the tokens between them
 
-    @property
-    def feature_layers(self) -> tuple[int, ...]:
-        return (self.config.num_hidden_layers,)
-
     def start(self) -> FalconCell:
         return new_cell(self.target, self.config, self.settings["block"])
 

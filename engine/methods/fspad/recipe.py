@@ -21,15 +21,16 @@ from engine.core.options import Option
 from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.training.cell_training import new_cell
-from engine.training.students.cell_student import CONTINUED, EagleStudent, begun_by
+from engine.training.students.cell_student import CONTINUED, CellStudent, begun_by
 
 EAGLES = {"layout": "eagle", "steps": 0, "vocabulary": 0}
 """The options of the ``eagle`` cell with which FSPAD is compared."""
 
 
-class FSPADStudent(EagleStudent):
+class FSPADStudent(CellStudent):
     key = "fspad"
     summary = "an `eagle` cell with feature sampling and partial alignment"
+    after = "eagle"
     options = (
         Option("wide", "int", 2, "The sampling space, in widths of a feature.", 1, 8),
         Option("sampling", "bool", True, "Whether features are sampled."),
@@ -54,7 +55,7 @@ class FSPADStudent(EagleStudent):
     @classmethod
     def of(cls, teacher, settings):
         """To be compared with the part `eagle`, or the cell at --start, where there is one."""
-        folder = teacher.start or teacher.parts / "eagle"
+        folder = teacher.start or teacher.parts / cls.after
         if not (folder / "config.json").is_file():
             return cls(teacher.module, settings)
         return begun_by(cls, teacher, settings, folder)

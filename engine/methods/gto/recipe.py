@@ -29,14 +29,15 @@ from engine.methods.gto.tree_reward_training import (
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.training.cell_training import unrolled
 from engine.training.student import Lesson
-from engine.training.students.cell_student import STEPS, EagleStudent, begun_by
+from engine.training.students.cell_student import STEPS, CellStudent, begun_by
 
 ETA = 1.0
 
 
-class GTOStudent(EagleStudent):
+class GTOStudent(CellStudent):
     key = "gto"
     summary = "a trained `eagle` cell (--start), rewarded by the accepted length of its trees"
+    after = "eagle"
     options = (
         Option("group", "int", 4, "Places of a group, at which trees are drafted.", 2, 8),
         Option("nodes", "int", 11, "Nodes of a tree.", 1, 64),
@@ -54,7 +55,7 @@ class GTOStudent(EagleStudent):
 
     @classmethod
     def of(cls, teacher, settings):
-        return begun_by(cls, teacher, settings, teacher.start or teacher.parts / "eagle")
+        return begun_by(cls, teacher, settings, teacher.start or teacher.parts / cls.after)
 
     @property
     def logit_sets(self) -> int:

@@ -6,15 +6,11 @@ distribution in place of the written token. prefix=true and layers=4 also belong
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 from torch import Tensor
 
 from engine.core.options import Option
 from engine.methods.hydra.part import HydraHeads
-from engine.training.distill import divergence_loss
 from engine.training.student import Lesson
 from engine.training.students.head_students import HeadsStudent, token_loss
 
@@ -29,6 +25,7 @@ class HydraStudent(HeadsStudent):
         Option("prefix", "bool", False, "Whether a layer of attention reads the states first."),
         Option("teacher", "bool", True, "Whether the target's distributions are learned."),
     )
+    trial = {"heads": 2, "layers": 2, "prefix": True}
 
     @torch.no_grad()
     def start(self) -> HydraHeads:
@@ -61,14 +58,8 @@ class HydraStudent(HeadsStudent):
         return own(hidden)
 
     def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-        if not self.settings["teacher"]:
-            return token_loss(logits, head, lesson)
-        teacher = lesson.logits[:, 1 + head : -1].flatten(0, 1)
-        weights = lesson.counted[:, 2 + head :].flatten().float()
-        return divergence_loss(logits.flatten(0, 1), teacher, weights)
-
-    def save(self, part: HydraHeads, folder: Path, about: Mapping) -> None:
-        part.save(folder, about)
+        loss = super().head_loss if self.settings["teacher"] else token_loss
+        return loss(logits, head, lesson)
 
 
 STUDENT = HydraStudent

@@ -8,9 +8,6 @@ Letters in shapes: S windows, T tokens of each, H hidden size, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 from torch import Tensor, nn
 
@@ -20,6 +17,7 @@ from engine.methods.kangaroo.adapter import PUBLISHED_EXIT, Adapter, AdapterConf
 from engine.methods.kangaroo.drafter import KangarooDrafter
 from engine.model.layers import final_norm
 from engine.training.distill import divergence_loss
+from engine.training.new_models import attention_shape
 from engine.training.student import Lesson, Student
 
 DRAFTED = {option.name: option.default for option in KangarooDrafter.options}
@@ -49,20 +47,12 @@ class KangarooStudent(Student):
     def start(self):
         """The adapter starts as the early exit alone: its block adds nothing, and its norm is the target's where that
         is of the same kind."""
-        config = self.config
-        heads = config.num_attention_heads
-        size = getattr(config, "head_dim", None) or config.hidden_size // heads
-        rope = getattr(config, "rope_parameters", None) or {}
         made = Adapter(
             AdapterConfig(
-                config.hidden_size,
-                heads,
-                getattr(config, "num_key_value_heads", None) or heads,
-                size,
+                self.config.hidden_size,
                 num_hidden_layers=self.settings["layers"],
-                rms_norm_eps=getattr(config, "rms_norm_eps", None) or 1e-6,
-                rope_theta=rope.get("rope_theta") or 10000.0,
                 exit_layer=self.settings["exit_layer"],
+                **attention_shape(self.config),
             )
         )
         for name, weight in made.named_parameters():
@@ -94,9 +84,6 @@ class KangarooStudent(Student):
             behind = (1 + held[:, at + 1]) if at + 1 < held.shape[1] else 1
             held[:, at] = right[:, at] * torch.where(goes_on[:, at], behind, 1)
         return held.clamp(max=DRAFTED["length"])
-
-    def save(self, part, folder: Path, about: Mapping):
-        part.save(folder, about)
 
 
 STUDENT = KangarooStudent

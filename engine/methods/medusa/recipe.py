@@ -6,9 +6,6 @@ projections that begin as the target's head, or that head itself, shared and fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 from torch import Tensor
 
@@ -44,9 +41,6 @@ class MedusaStudent(HeadsStudent):
 
     def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
         return token_loss(logits, head, lesson)
-
-    def save(self, part: MedusaHeads, folder: Path, about: Mapping) -> None:
-        part.save(folder, about)
 
 
 STUDENT = MedusaStudent

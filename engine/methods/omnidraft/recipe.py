@@ -8,7 +8,6 @@ tokens. The paper distils only tokens that both vocabularies have; here runs als
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -70,10 +69,6 @@ class ForeignStudent(Student):
         names = (teacher.folder.name, "the second tokenizer")
         spelling = spelling_of(teacher.tokenizer, own, (rows, len(own)), names)
         return cls(teacher.module, settings, own, spelling)
-
-    @property
-    def feature_layers(self):
-        return (self.config.num_hidden_layers,)
 
     def start(self) -> nn.Module:
         end = self.tokenizer.eos_token_id
@@ -148,10 +143,7 @@ class ForeignStudent(Student):
         return "\n".join(f"{name:>28} {value}" for name, value in found.items())
 
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
-        export_model(part, folder, self.tokenizer)
-        file = folder / "config.json"
-        config = json.loads(file.read_text("utf-8"))
-        file.write_text(json.dumps({**config, **about}, indent=2) + "\n", "utf-8")
+        export_model(part, folder, self.tokenizer, about)
 
 
 def _last(text: Written) -> Tensor:

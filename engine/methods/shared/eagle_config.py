@@ -2,7 +2,7 @@
 
 Layouts: ``eagle`` (EAGLE-1 and 2), ``eagle3`` (the authors' EAGLE-3) and ``speculators`` (vLLM's, with
 ``speculators_model_type: eagle3``). Everything that a config leaves open, such as biases and norms, follows from
-the tensors (``engine.methods.eagle.eagle_layout``), because configs are often copies of the target's.
+the tensors (``engine.methods.shared.eagle_layout``), because configs are often copies of the target's.
 """
 
 from __future__ import annotations

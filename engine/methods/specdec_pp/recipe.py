@@ -74,10 +74,6 @@ class AcceptanceStudent(Student):
     def logit_sets(self) -> int:
         return 3  # the draft's, read twice, and q
 
-    @property
-    def feature_layers(self):
-        return (self.config.num_hidden_layers,)
-
     def start(self) -> AcceptanceHead:
         width = self.draft.config.get_text_config(decoder=True).hidden_size
         head = AcceptanceHead(self.settings["layers"], width)

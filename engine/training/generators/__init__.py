@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.training.generators import arithmetic, chat, code, edits, operations, records
-from engine.training.generators.held_out import is_held_out
-from engine.training.generators.words import Vocabulary
+from engine.training.generators.words import Vocabulary, is_held_out
 
 __all__ = ["ALL_MAKERS", "DRILLS", "MAKERS", "Example", "examples", "is_held_out"]
 # The workloads, each with a file of shipped prompts.

@@ -6,7 +6,7 @@ import random
 
 from engine.training.generators.chat_tasks import TASKS, WEIGHTS, one_sentence
 from engine.training.generators.words import Vocabulary
-from engine.training.model_chat_template import render
+from engine.training.tokenizer import render
 
 SYSTEMS = [
     "You are a kind storyteller.",

@@ -9,7 +9,6 @@ from engine.training.generators import code, edits, records
 from engine.training.generators.arithmetic import easy_sum, large_sum
 from engine.training.generators.arithmetic import story as word_problem
 from engine.training.generators.column_sums import worked
-from engine.training.generators.held_out import is_held_out
 from engine.training.generators.words import (
     ADJECTIVES,
     ANIMALS,
@@ -20,6 +19,7 @@ from engine.training.generators.words import (
     PLACES,
     THINGS,
     Vocabulary,
+    is_held_out,
     paragraph,
     with_article,
     word_list,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 from engine.training.generators import conditions, containers
-from engine.training.generators.held_out import is_held_out
-from engine.training.generators.words import Vocabulary
+from engine.training.generators.words import Vocabulary, is_held_out
 
 LISTS = ["numbers", "values", "items", "data", "scores", "prices", "ages", "sizes"]
 ITEMS = ["x", "n", "value", "item", "v"]

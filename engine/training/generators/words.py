@@ -1,8 +1,9 @@
-"""The small English vocabulary of the generators, and sentences built from it."""
+"""The small English vocabulary of the generators, sentences built from it, and which prompts are held out."""
 
 from __future__ import annotations
 
 import random
+import zlib
 from dataclasses import dataclass, field
 
 
@@ -114,3 +115,11 @@ def word_list(rng: random.Random, vocabulary: Vocabulary, count: int) -> list[st
         [ANIMALS, THINGS, FOODS, COLOURS, NAMES, WORDS, vocabulary.words, vocabulary.words]
     )
     return rng.sample(pool, min(count, len(pool)))
+
+
+HELD_OUT_ONE_IN = 40
+
+
+def is_held_out(prompt: str) -> bool:
+    """Whether training must never see a prompt: decided by a hash of it, so that no list has to be kept."""
+    return zlib.crc32(prompt.strip().encode()) % HELD_OUT_ONE_IN == 0

@@ -19,19 +19,18 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from engine.model.picture import FIELD
 from engine.training.checkpoint import export_model
 from engine.training.common import say
-from engine.training.loop import fit
+from engine.training.loop import Budget, fit
 from engine.training.new_models import parameter_count
-from engine.training.pictures.digits import draw
-from engine.training.pictures.tokens import (
+from engine.training.pictures.digits import (
     ANY_TOKEN,
     END_TOKEN,
     FIRST_DIGIT,
     PICTURE,
     VOCABULARY,
+    draw,
     picture_tokenizer,
     tokens_of,
 )
-from engine.training.training_budget import Budget
 
 ROWS = 64  # pictures per batch
 UNNAMED = 0.1  # share of the pictures that are learned without their digit
@@ -88,7 +87,7 @@ def held_out(model) -> float:
 
 
 def image(args) -> None:
-    budget = Budget(tokens=args.tokens) if args.tokens else Budget(minutes=args.minutes or MINUTES)
+    budget = Budget.of(args, MINUTES)
     train_pictures(
         args.models / "families" / "image", args.checkpoints / "image.pt", budget, args.seed
     )

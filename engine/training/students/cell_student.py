@@ -1,12 +1,5 @@
-"""Training of an EAGLE cell: the loss of EAGLE-1 and 2 on features and tokens, or EAGLE-3's training-time test.
-
-With layout=eagle the cell reads the last state, with noise added, and learns the next state and the target's
-distribution after it; with layout=eagle3 or speculators it reads three lower states, has its own head (vocabulary=N:
-over the N most frequent tokens) and learns only the distribution. steps=N unrolls N steps of a draft in which the
-cell's own states are fed back: this is EAGLE-3's training-time test, which layout=eagle can also use, instead of the
-loss on features. With --start a trained cell continues to learn, and its files record the accepted length before and
-after.
-"""
+"""What the recipes share that train an EAGLE cell: the loss of EAGLE-1 and 2 on features and tokens, or EAGLE-3's
+training-time test; a cell that continues to learn, or is compared with another."""
 
 from __future__ import annotations
 
@@ -20,8 +13,8 @@ from torch import Tensor
 
 from engine.core.options import Option
 from engine.errors import UserError
-from engine.methods.eagle.eagle_layout import AFTER, BEFORE, read_cell, write_cell
 from engine.methods.shared.eagle_cell import EagleCell
+from engine.methods.shared.eagle_layout import read_cell, write_cell
 from engine.parts.digest import check_belongs, digest_of
 from engine.training.cell_training import (
     accepted,
@@ -38,6 +31,8 @@ from engine.training.student import Lesson, Student
 if TYPE_CHECKING:
     from engine.training.teacher import Teacher
 
+BEFORE, AFTER = "draftscope_before", "draftscope_after"
+"""Entries of config.json: the accepted length of the cell that a part is compared with, and the part's own."""
 CONTINUED = 0.002, 4e-4
 """The rates (Muon's, Adam's) of a cell that is trained already: a fifth of a new cell's."""
 CHAIN = 6  # tokens of the chains that measure the accepted length
@@ -51,27 +46,8 @@ STEPS = Option(
 )
 
 
-class EagleStudent(Student):
-    key = "eagle"
-    summary = "a cell that predicts the target's next features"
-    options = (
-        Option(
-            "layout",
-            "choice",
-            "eagle",
-            "Of the files, and what the cell reads: the last state (eagle) or three lower ones.",
-            choices=("eagle", "eagle3", "speculators"),
-        ),
-        STEPS,
-        Option(
-            "vocabulary",
-            "int",
-            0,
-            "Tokens that a cell with a head of its own can draft, the most frequent ones (0: all).",
-            0,
-            1 << 20,
-        ),
-    )
+class CellStudent(Student):
+    """settings: ``layout``, ``steps`` and ``vocabulary`` among them."""
 
     def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
         """begun: a frozen cell to continue from; its layout and vocabulary override the settings."""

@@ -6,7 +6,6 @@ The result is a draft like any other: ``chain`` takes it with ``--draft DIR``.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -35,10 +34,6 @@ class DraftStudent(Student):
     @classmethod
     def of(cls, teacher, settings):
         return cls(teacher.module, settings, teacher.tokenizer, teacher.draft)
-
-    @property
-    def feature_layers(self):
-        return (self.config.num_hidden_layers,)
 
     def start(self) -> nn.Module:
         made = self.first().requires_grad_(True)
@@ -69,10 +64,7 @@ class DraftStudent(Student):
         return "\n".join(lines)
 
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
-        export_model(part, folder, self.tokenizer)
-        file = folder / "config.json"
-        config = json.loads(file.read_text("utf-8"))
-        file.write_text(json.dumps({**config, **about}, indent=2) + "\n", "utf-8")
+        export_model(part, folder, self.tokenizer, about)
 
 
 @torch.no_grad()

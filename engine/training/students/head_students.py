@@ -17,6 +17,7 @@ from engine.core.tree import ROOT
 from engine.methods.shared.fixed_shape import Shape, cheapest_shape
 from engine.methods.shared.head_ranks import FIELD, RANKS, Accuracies, cost, table
 from engine.methods.shared.heads import HeadsDrafter
+from engine.training.distill import divergence_loss
 from engine.training.student import Lesson, Student
 
 DECAY = 0.8  # decay of the loss's weight from head to head, as in the paper
@@ -25,9 +26,7 @@ DECAY = 0.8  # decay of the loss's weight from head to head, as in the paper
 class HeadsStudent(Student):
     """Trained parts have ``accuracies``, as the drafter reads them."""
 
-    @property
-    def feature_layers(self) -> tuple[int, ...]:
-        return (self.config.num_hidden_layers,)
+    trial = {"heads": 2}
 
     @property
     def logit_sets(self) -> int:
@@ -41,9 +40,12 @@ class HeadsStudent(Student):
     def logits(self, part, head: int, states: Tensor, lesson: Lesson) -> Tensor:
         """[S, T - 2 - head, V]: a head's logits at each state [S, T - 2 - head, H] whose token is in the window."""
 
-    @abstractmethod
     def head_loss(self, logits: Tensor, head: int, lesson: Lesson) -> Tensor:
-        """The loss on the result of ``logits``, a mean over the counted places."""
+        """The loss on the result of ``logits``, a mean over the counted places: the distance from the target's
+        distributions."""
+        teacher = lesson.logits[:, 1 + head : -1].flatten(0, 1)
+        weights = lesson.counted[:, 2 + head :].flatten().float()
+        return divergence_loss(logits.flatten(0, 1), teacher, weights)
 
     def loss(self, part, lesson: Lesson) -> Tensor:
         states = self.states(part, lesson)

@@ -11,8 +11,7 @@ vocabulary.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -33,10 +32,6 @@ class ProbeStudent(Student):
     def asked_option(probes_are: str) -> Option:
         help = f"Places of a window behind which {probes_are} stand."
         return Option("asked", "int", 24, help, 1, 256)
-
-    @property
-    def feature_layers(self):
-        return (self.config.num_hidden_layers,)
 
     @abstractmethod
     def logits(self, part, tokens: Tensor, asked: Sequence[int]) -> Tensor:
@@ -71,9 +66,6 @@ class ProbeStudent(Student):
         told = padded[:, 2:].unfold(1, part.places, 1)[:, : length - 1]  # [S, T - 1, K]
         right = (best == told).flatten(0, 1)
         return F.pad(run_lengths(right).view(len(tokens), -1), (1, 0))
-
-    def save(self, part, folder: Path, about: Mapping):
-        part.save(folder, about)
 
 
 def added(sees: Tensor, dtype: torch.dtype) -> Tensor:

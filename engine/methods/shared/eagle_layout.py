@@ -25,8 +25,6 @@ from engine.parts.files import in_dtype, json_object, stored_tensors, write_tens
 from engine.parts.opening import refuse_pickled
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
-BEFORE, AFTER = "draftscope_before", "draftscope_after"
-"""Entries of config.json: the accepted length of the cell that a part is compared with, and the part's own."""
 MIDLAYER, FIRST = "midlayer.", "layers.0."
 NOT_USED = ("verifier_lm_head.weight", "verifier_norm.weight")
 """Copies of the target's tensors that training tools leave behind."""

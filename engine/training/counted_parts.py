@@ -1,4 +1,5 @@
-"""How often a target writes each token, counted on the text that it wrote for its drafters to learn from.
+"""Recipes of parts that are counted, not trained: how often a target writes each token, on the text that it wrote for its
+drafters to learn from; and the datastore of the embedded family, texts of our own generators, none of them held out.
 
 Prompts do not count: a draft has to guess only the tokens that the target writes (VocabTrim found the target's own text
 better to count on than raw text or the draft's).
@@ -6,21 +7,28 @@ better to count on than raw text or the draft's).
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoConfig
 
+from engine.methods.shared.datastore_part import write_datastore
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.parts.digest import digest_of
 from engine.training import selftext
-from engine.training.common import need_file, say
+from engine.training.common import need_file, place, say
+from engine.training.generators import MAKERS, examples
+from engine.training.generators import words as english
 from engine.training.teacher import Teacher
+from engine.training.tokenizer import load_tokenizer
 
+TOKENS = 60_000  # of the datastore
 SHARES = (0.5, 0.25, 0.125, 0.0625)
 
 
-def count_tokens(args) -> None:
+def vocabulary(args) -> None:
     """The recipe `vocabulary`."""
     teacher = Teacher.of(args)
     text = selftext.load(need_file(teacher.text_file, "text"))
@@ -42,3 +50,18 @@ def written(text: selftext.SelfText, rows: int) -> Tensor:
     for start, prompt, end in ends:
         counts += np.bincount(text.tokens[start + prompt : end], minlength=rows)[:rows]
     return torch.from_numpy(counts)
+
+
+def datastore(args) -> None:
+    """The recipe `datastore`: examples of all workloads in turn, each followed by an end-of-text token."""
+    tokenizer = load_tokenizer(place(args, "target"))
+    wanted = args.tokens or TOKENS
+    streams = [examples(name, args.seed, english.Vocabulary()) for name in MAKERS]
+    tokens: list[int] = []
+    for stream in itertools.cycle(streams):
+        tokens += tokenizer(next(stream).text)["input_ids"] + [tokenizer.eos_token_id]
+        if len(tokens) >= wanted:
+            break
+    folder = place(args, "datastore")
+    write_datastore(folder, tokens, tokenizer)
+    say(f"{len(tokens):,} tokens -> {folder}")
