@@ -126,4 +126,6 @@ def test_the_compute_time_of_a_run_is_that_of_its_summary(replay):
     page = replay(ndjson(lines))
     page.evaluate("view.goto(2)")
     shown = page.locator(".ds-run-numbers dd").last.inner_text()
-    assert shown == page.evaluate("(ms) => Draftscope.ms(ms)", lines[-1]["milliseconds"]["total"])
+    assert shown == page.evaluate(
+        "(ms) => Draftscope.duration(ms)", lines[-1]["milliseconds"]["total"]
+    )
