@@ -1,4 +1,5 @@
 // The state of a room as an address, which Copy link copies and the address bar shows while nothing moves.
+/** @import { Settings, Tab } from "./types.d.ts" */
 import { ownPair } from "./choices.js";
 import { asking } from "./conversation.js";
 import { agrees, settled } from "./differences.js";
@@ -56,7 +57,10 @@ const OF = {
   }),
 };
 
-/** The address of a room whose controls hold these values. */
+/**
+ * The address of a room whose controls hold these values.
+ * @type {(room: Tab, now: Settings) => URLSearchParams}
+ */
 export function addressOf(room, now) {
   const held = settled(room, now);
   return OF[room](exampleOf(room, held), held);

@@ -1,4 +1,5 @@
 // Whether the picture matches the controls. A picture that does not match is dimmed and says so.
+/** @import { Conversation, Tab } from "./types.d.ts" */
 import { sayBounds } from "./bounds.js";
 import { setModels, setTemperature } from "./choices.js";
 import { takeConversation } from "./conversation.js";
@@ -38,7 +39,10 @@ function look(name) {
   if (!running && r.came && !isWaiting(name)) arrive(name, words.length === 0);
 }
 
-/** Take over the values of a room's controls, in the order of its fields. came: the address has just set them. */
+/**
+ * Take over the values of a room's controls, in the order of its fields. came: the address has just set them.
+ * @type {(name: Tab, values: any[], came: boolean) => void}
+ */
 export function controls(name, values, came) {
   const r = room(name), first = !r.now, before = JSON.stringify(r.now), set = r.came && !came;
   r.came = r.came || came;
@@ -53,7 +57,10 @@ export function controls(name, values, came) {
   }
   look(name);
 }
-/** Take over the visitor's conversation and what ends a text. */
+/**
+ * Take over the visitor's conversation and what ends a text.
+ * @type {(conversation: Conversation) => void}
+ */
 export function setConversation(conversation) {
   takeConversation(conversation);
   for (const name of roomNames()) look(name);

@@ -1,10 +1,12 @@
 // Checks whether the server still answers while a run is going. A server that was killed sends nothing, and a broken
 // stream looks like a slow run. When the server is back, the page is reloaded: gradio does so for a page that was
 // receiving something, and this script also does so for a run that was paused.
+/** @import { Tab } from "./types.d.ts" */
 import { happen, stateOf } from "./rooms.js";
 
 const EVERY = 2000, MOST = 4000;   // ms between two questions, and for one answer
 const GONE = "The server cannot be reached, so this run is lost. The page opens anew when the server is back.";
+/** @type {Tab[]} */
 const ROOMS = ["watch", "compare", "whatif"];
 let failures = 0, gone = false;
 
@@ -35,7 +37,10 @@ async function look() {
   }
 }
 
-/** Look now, and again and again. */
+/**
+ * Look now, and again and again.
+ * @type {() => Promise<void>}
+ */
 export async function watchServer() {
   await look();
   setTimeout(watchServer, EVERY);

@@ -1,8 +1,9 @@
 // A number out of range, typed into one of Gradio's sliders or asked for by a link, is set to its bound; this says so.
+/** @import { Settings, Tab } from "./types.d.ts" */
 import { offer } from "./offer.js";
 import { boundWords } from "./options.js";
 import { happen } from "./rooms.js";
-import { clamp, el } from "../../viz/web/base.js";
+import { clamp, el, find } from "../../viz/web/base.js";
 
 const NAMES = { t: "temperature", k: "top_k", p: "top_p", seed: "seed", n: "max_new_tokens" };
 
@@ -16,18 +17,22 @@ const blockOf = (field) => field.closest(".pg-panel .block[id]");
 
 /** Hear what is typed into the sliders' numbers. */
 export const hearNumbers = () => document.addEventListener("input", ({ target }) => {
-  const block = target.matches && target.matches("input[type=number]") && blockOf(target);
-  const range = block && block.querySelector("input[type=range]");
+  const block = target instanceof HTMLInputElement && target.type === "number" ? blockOf(target) : null;
+  const range = block && find("input[type=range]", block);
   if (!range) return;
-  const asked = Number(target.value), set = clamp(asked, Number(range.min), Number(range.max));
-  lineOf(block).textContent = asked === set || target.value === "" ? "" : boundWords(asked, range.min, range.max, set);
+  const { value } = /** @type {HTMLInputElement} */ (target), asked = Number(value);
+  const set = clamp(asked, Number(range.min), Number(range.max));
+  lineOf(block).textContent = asked === set || value === "" ? "" : boundWords(asked, range.min, range.max, set);
 }, true);
 
 /** The name of a setting, in words. declared: the options that may include it. */
 const words = (name, declared = []) => (declared.find((option) => option.name === name)?.label
   || name.replaceAll("_", " ")).toLowerCase();
 
-/** now: the controls that the address has set. Values that it asked for out of range are named below the buttons. */
+/**
+ * now: the controls that the address has set. Values that it asked for out of range are named below the buttons.
+ * @type {(room: Tab, now: Settings) => void}
+ */
 export function sayBounds(room, now) {
   const query = new URLSearchParams(location.search);
   const { drafter, options: set } = now.pair ? JSON.parse(now.pair) : { options: {} }, said = [];

@@ -1,4 +1,5 @@
 // What draws the trace of each tab.
+/** @import { Component, Tab } from "./types.d.ts" */
 import { settle } from "./history.js";
 import { relay } from "./lesson-run.js";
 import { offer } from "./offer.js";
@@ -23,7 +24,10 @@ function wished() {
   return asked.get("tab") === "compare" ? null : asked.get("preset");
 }
 
-/** Mount a tab's picture. c: what gr.HTML hands to js_on_load. */
+/**
+ * Mount a tab's picture. c: what gr.HTML hands to js_on_load.
+ * @type {(tab: Tab, c: Component) => void}
+ */
 export function canvas(tab, c) {
   const r = room(tab), draw = () => feed(tab, c.props.value || "");
   r.view = MOUNTS[tab](c.element);

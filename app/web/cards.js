@@ -1,17 +1,24 @@
 // The examples in one slim row, as a set of radio buttons. The value is the chosen example's name.
 // The row shows as many whole cards as fit; arrows bring the others.
+/** @import { Component } from "./types.d.ts" */
 import { el, freshId } from "../../viz/web/base.js";
 
 const PAUSE = 250;   // ms: who walks through the examples with the arrow keys does not ask for each
 
-/** How many of the widths, from the one at `first` on, fit into the room with this gap between them; at least one. */
+/**
+ * How many of the widths, from the one at `first` on, fit into the room with this gap between them; at least one.
+ * @type {(widths: number[], first: number, room: number, gap: number) => number}
+ */
 export function fitting(widths, first, room, gap) {
   let used = 0, count = 0;
   for (let i = first; i < widths.length && used + widths[i] <= room; i++, count++) used += widths[i] + gap;
   return Math.max(1, count);
 }
 
-/** c.props.cards: [{name, title, look_for}]. */
+/**
+ * c.props.cards: [{name, title, look_for}].
+ * @type {(c: Component) => void}
+ */
 export function cards(c) {
   const GAP = 6, EDGE = 6;
   const group = freshId("cards"), radios = new Map();

@@ -1,4 +1,5 @@
 // What can be chosen in a tab: it depends on its temperature, its family of models, and the visitor's own pair.
+/** @import { Option, OwnModels, Tab } from "./types.d.ts" */
 import { offer } from "./offer.js";
 
 /**
@@ -14,11 +15,19 @@ function shared(first) {
   };
 }
 const temperatures = shared(0), families = shared("");
-/** Set the tab's temperature; its controls show the options that have an effect there. */
+/**
+ * Set the tab's temperature; its controls show the options that have an effect there.
+ * @type {(tab: Tab, given: number | string) => void}
+ */
 export const setTemperature = (tab, given) => temperatures.set(tab, Number(given) || 0);
+/** @type {(tab: Tab, hear: (temperature: number) => void) => () => void} */
 export const onTemperature = temperatures.follow;
-/** Set the tab's family of models, "" for text; drafters that lack a part in it cannot be chosen. */
+/**
+ * Set the tab's family of models, "" for text; drafters that lack a part in it cannot be chosen.
+ * @type {(tab: Tab, name: string) => void}
+ */
 export const setModels = (tab, name) => families.set(tab, name || "");
+/** @type {(tab: Tab, hear: (family: string) => void) => () => void} */
 export const onModels = families.follow;
 
 let own = null;   // the visitor's own pair: {loaded, missing}
@@ -26,6 +35,7 @@ let own = null;   // the visitor's own pair: {loaded, missing}
 /**
  * Take over what is loaded for the visitor: {loaded: the pair or null, missing: why drafters cannot run with it, by
  * key}.
+ * @type {(own: OwnModels) => void}
  */
 export function setOwnPair({ loaded, missing }) {
   const before = ownPair();
@@ -33,21 +43,36 @@ export function setOwnPair({ loaded, missing }) {
   if (ownPair() !== before) families.again();
 }
 
-/** The visitor's own pair as a text, "" without one. */
+/**
+ * The visitor's own pair as a text, "" without one.
+ * @type {() => string}
+ */
 export const ownPair = () => (own ? JSON.stringify([own.loaded.target, own.loaded.draft]) : "");
-/** The name of the visitor's own target, "" without one. */
+/**
+ * The name of the visitor's own target, "" without one.
+ * @type {() => string}
+ */
 export const ownTarget = () => (own ? own.loaded.target : "");
-/** Why a drafter cannot run with this family of models, or with the visitor's own pair; "" where it can. */
+/**
+ * Why a drafter cannot run with this family of models, or with the visitor's own pair; "" where it can.
+ * @type {(drafter: string, family: string) => string}
+ */
 export function missingPart(drafter, family) {
   const { missing, elsewhere = {} } = offer.drafters[drafter];
   if (family) return elsewhere[family] || "";
   return own ? own.missing[drafter] || "" : missing;
 }
 
-/** A drafter's options here; an own pair has one draft, so no other can be chosen. */
+/**
+ * A drafter's options here; an own pair has one draft, so no other can be chosen.
+ * @type {(drafter: string, family: string) => Option[]}
+ */
 export const declaredOptions = (drafter, family) =>
   offer.drafters[drafter].options.filter(({ part }) => !part || family || !own);
 
-/** The rule that judges unless another is chosen. */
+/**
+ * The rule that judges unless another is chosen.
+ * @type {(drafter: string, temperature: number) => string}
+ */
 export const automaticRule = (drafter, temperature) =>
   offer.drafters[drafter].automatic[temperature > 0 ? "warm" : "cold"];

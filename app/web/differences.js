@@ -1,4 +1,6 @@
 // The differences between what the controls of a tab say and the run that its picture shows.
+/** @import { Settings, Tab, TracedRun } from "./types.d.ts" */
+/** @import { Options, Run } from "../../viz/web/types.d.ts" */
 import { automaticRule, ownPair, ownTarget } from "./choices.js";
 import { asking, stopStrings } from "./conversation.js";
 import { offer } from "./offer.js";
@@ -10,6 +12,7 @@ const SAMPLING = [["temperature", "the temperature"], ["top_k", "top-k"], ["top_
 /**
  * A run's options by name, and each part that can be chosen: the run's own, or the default one if the trace does not
  * tell or the part is not here.
+ * @type {(run: Pick<Run, "drafter">) => Options}
  */
 export function optionsOf({ drafter }) {
   const known = offer.drafters[drafter.key], held = { ...drafter.options };
@@ -72,6 +75,7 @@ function ofOwn(name, now, { target, stop_strings: stop = [] }, own) {
 /**
  * The settings, in words, that differ between a room's controls and its picture's runs. asked: the run's controls, or
  * null; own: the visitor's own pair at that time, or null.
+ * @type {(name: Tab, now: Settings, runs: TracedRun[], asked: Settings | null, own?: string | null) => string[]}
  */
 export function differences(name, now, runs, asked, own = null) {
   if (!runs.length) return [];
@@ -90,7 +94,10 @@ export function differences(name, now, runs, asked, own = null) {
   return [...new Set(told)];
 }
 
-/** The settings that differ between a room's controls and its picture. */
+/**
+ * The settings that differ between a room's controls and its picture.
+ * @type {(name: Tab) => string[]}
+ */
 export function differing(name) {
   const r = room(name), here = ranHere(name);
   return differences(name, r.now, runsOf(traceOf(name)), here ? r.asked : null, here ? r.own : null);
@@ -99,6 +106,7 @@ export function differing(name) {
 /**
  * A room's controls with the sizes that this page picked for the run on the screen, in the place of those left to the
  * page: another visit may pick others, and a link is to bring this run.
+ * @type {(name: Tab, now: Settings) => Settings}
  */
 export function settled(name, now) {
   if (!ranHere(name) || !agrees(name)) return now;
@@ -110,7 +118,15 @@ export function settled(name, now) {
   return { ...now, ...(now.lanes ? { lanes: JSON.stringify(pairs) } : { pair: JSON.stringify(pairs[0]) }) };
 }
 
-/** Run was pressed: the current settings make the next run. */
-export const pressed = (name) => Object.assign(room(name), { asked: room(name).now, own: ownPair() });
-/** Whether the picture matches the controls. */
+/**
+ * Run was pressed: the current settings make the next run.
+ * @type {(name: Tab) => void}
+ */
+export function pressed(name) {
+  Object.assign(room(name), { asked: room(name).now, own: ownPair() });
+}
+/**
+ * Whether the picture matches the controls.
+ * @type {(name: Tab) => boolean}
+ */
 export const agrees = (name) => Boolean(room(name).now && traceOf(name)) && !differing(name).length;

@@ -1,4 +1,5 @@
 // The examples of each tab, and the one whose settings the controls hold.
+/** @import { Example, Settings, Tab } from "./types.d.ts" */
 import { offer } from "./offer.js";
 import { exampleShown } from "./rooms.js";
 
@@ -6,12 +7,22 @@ import { exampleShown } from "./rooms.js";
 const examples = {};
 const brought = {};    // by tab: the example shown last; known again when all its settings are back, listed or not
 
+/** @type {(room: Tab, all: Record<string, Example>) => void} */
 export const takeExamples = (room, all) => { examples[room] = all; };
-/** The examples of a tab by name; undefined for a tab that nobody has opened yet. */
+/**
+ * The examples of a tab by name; undefined for a tab that nobody has opened yet.
+ * @type {(room: Tab) => Record<string, Example> | undefined}
+ */
 export const examplesOf = (room) => examples[room];
-/** The prompt of a room's example; undefined where there is none of this name. */
+/**
+ * The prompt of a room's example; undefined where there is none of this name.
+ * @type {(room: Tab, name: string) => string | undefined}
+ */
 export const examplePrompt = (room, name) => examples[room][name] && examples[room][name].prompt;
-/** The tab shows this example now. */
+/**
+ * The tab shows this example now.
+ * @type {(room: Tab, name: string) => void}
+ */
 export const bringExample = (room, name) => { brought[room] = name; };
 
 /** A pair without the options that have their default values, so that the same pair is always the same text. */
@@ -30,6 +41,7 @@ const alike = (given) => {
 /**
  * The name of the example whose settings a room's controls hold: first the one shown, if it fits; "" where none does.
  * now: the controls by name.
+ * @type {(room: Tab, now: Settings, shown?: string) => string}
  */
 export function exampleOf(room, now, shown = exampleShown(room)) {
   const all = examples[room], own = alike(now.pair || now.lanes);

@@ -1,4 +1,5 @@
 // Beside the figures: the run that they belong to, plain decoding measured for comparison, and the mean tree to save.
+/** @import { Component, Tab } from "./types.d.ts" */
 import { follow, traceOf, viewOf } from "./rooms.js";
 import { fileName } from "./runs.js";
 import { saveText } from "./tools.js";
@@ -6,7 +7,10 @@ import { el, writeText } from "../../viz/web/base.js";
 
 const OLD = " These are of the run before; those of this one are drawn when it is over.";
 
-/** Mark figures of a run other than the one on the screen. The value is the last line of the trace that was drawn. */
+/**
+ * Mark figures of a run other than the one on the screen. The value is the last line of the trace that was drawn.
+ * @type {(room: Tab, c: Component) => void}
+ */
 export function figuresOf(room, c) {
   const said = el("span", { role: "status" });
   const apply = () => {
@@ -21,7 +25,10 @@ export function figuresOf(room, c) {
   follow(room, apply);
 }
 
-/** The message about the measurement; its value is {state: next | running | done | skipped, message}. */
+/**
+ * The message about the measurement; its value is {state: next | running | done | skipped, message}.
+ * @type {(c: Component) => void}
+ */
 export function plain(c) {
   const line = el("p", { class: "pg-measured", role: "status" });
   const stop = el("button",
@@ -40,7 +47,10 @@ export function plain(c) {
   show();
 }
 
-/** The result of comparing with plain decoding: {of: the compared text, checked}. It proves only that text. */
+/**
+ * The result of comparing with plain decoding: {of: the compared text, checked}. It proves only that text.
+ * @type {(c: Component) => void}
+ */
 export function proofPart(c) {
   const apply = () => {
     const view = viewOf("watch"), { of, checked } = JSON.parse(c.props.value);
@@ -50,7 +60,10 @@ export function proofPart(c) {
   follow("watch", apply);
 }
 
-/** A button that saves the mean tree of the run on the screen as GraphML. */
+/**
+ * A button that saves the mean tree of the run on the screen as GraphML.
+ * @type {(c: Component) => void}
+ */
 export function graphml(c) {
   const say = el("span", { class: "pg-said", role: "status" });
   c.element.append(el("button", { type: "button", class: "pg-tool", id: "save-graphml",

@@ -1,13 +1,15 @@
 // The address and the browser's history: the example or tab that the address names, a link's requests beyond the
 // controls, and the way back.
+/** @import { Tab } from "./types.d.ts" */
 import { addressOf } from "./address.js";
 import { exampleOf } from "./examples.js";
 import { atRest, controlsOf, exampleShown, setExample, traceOf, viewOf } from "./rooms.js";
 import { finished } from "./runs.js";
+import { find, targetOf } from "../../viz/web/base.js";
 
 const asked = () => new URLSearchParams(location.search);
 const roomOf = (query) => (["compare", "methods", "learn"].includes(query.get("tab")) ? query.get("tab") : "watch");
-const tab = (room) => document.querySelector(`#rooms [role=tab][data-tab-id='${room}']`);
+const tab = (room) => find(`#rooms [role=tab][data-tab-id='${room}']`);
 const usual = {};      // by room: the example that is shown where no other is asked for
 const shown = {};      // by room: what of it is open beside an example, as the address names it
 const movers = {};     // by room: what brings the state of an address
@@ -21,6 +23,7 @@ let timer = 0;
 const first = asked();
 const goalOf = (query) => (roomOf(query) === "watch"
   ? { run: query.get("run") === "1", step: Number(query.get("step")), node: query.get("node") } : {});
+/** @type {{ run?: boolean, step?: number, node?: string, preset?: string }} */
 let goal = goalOf(first);   // what an address asks for beyond the controls, until it is done
 
 function push(room, name) {
@@ -36,14 +39,20 @@ function push(room, name) {
 /** Whether the address is that of this room, and no other address is being opened. */
 const onScreen = (room) => !moving && roomOf(asked()) === room;
 
-/** Replace the address in the address bar. The parameters of the server, such as the theme, are kept. */
+/**
+ * Replace the address in the address bar. The parameters of the server, such as the theme, are kept.
+ * @type {(query: URLSearchParams) => void}
+ */
 export function put(query) {
   for (const [name, value] of new URLSearchParams(location.search)) if (name.startsWith("__")) query.set(name, value);
   const link = `${location.pathname}?${query}`;
   if (link !== location.pathname + location.search) history.replaceState(null, "", link);
 }
 
-/** Something in a room has changed: once nothing moves there, the address bar follows. */
+/**
+ * Something in a room has changed: once nothing moves there, the address bar follows.
+ * @type {(room: Tab) => void}
+ */
 export function settle(room) {
   clearTimeout(timers[room]);
   timers[room] = setTimeout(() => {
@@ -53,7 +62,10 @@ export function settle(room) {
   }, REST);
 }
 
-/** A room shows this example now; the address follows, so that the back button leads to the previous one. */
+/**
+ * A room shows this example now; the address follows, so that the back button leads to the previous one.
+ * @type {(room: Tab, name: string) => void}
+ */
 export function remember(room, name) {
   const before = setExample(room, name);
   if (before === undefined) usual[room] = name;
@@ -63,10 +75,16 @@ export function remember(room, name) {
   if (roomOf(now) === room || room === "watch") push(room, name);
 }
 
-/** Note what a room shows now. query: the parts of its address, by name. */
+/**
+ * Note what a room shows now. query: the parts of its address, by name.
+ * @type {(room: Tab, query: Record<string, any>) => void}
+ */
 export const showing = (room, query) => { shown[room] = query; };
 
-/** bring(query): asks the server for the state of an address. */
+/**
+ * bring(query): asks the server for the state of an address.
+ * @type {(room: Tab, bring: (query: Record<string, string>) => void) => void}
+ */
 export function onMove(room, bring) {
   movers[room] = bring;
   if (moving === room) move();
@@ -88,7 +106,10 @@ function comeToRest(room, after) {
   clearTimeout(timer);
   timer = setTimeout(() => { moving = null; awaited[room] = 0; settle(room); }, after);
 }
-/** The server has sent the state of an address. Only after the last of them may the address bar follow the controls. */
+/**
+ * The server has sent the state of an address. Only after the last of them may the address bar follow the controls.
+ * @type {(room: Tab) => void}
+ */
 export function moved(room) {
   awaited[room] = Math.max(0, (awaited[room] || 0) - 1);
   if (moving === room && !awaited[room]) comeToRest(room, TAKEN);
@@ -98,16 +119,19 @@ export function moved(room) {
 export function hearHistory() {
   addEventListener("popstate", move);
   document.addEventListener("click", (event) => {
-  const chosen = event.target.closest && event.target.closest("#rooms [role=tab]");
-  if (!chosen || moving) return;
-  const room = chosen.getAttribute("data-tab-id");
-  if (room === roomOf(asked())) return;
-  push(room, exampleShown(room));
-  settle(room);
-}, true);
+    const chosen = targetOf(event)?.closest("#rooms [role=tab]");
+    if (!chosen || moving) return;
+    const room = /** @type {Tab} */ (chosen.getAttribute("data-tab-id"));
+    if (room === roomOf(asked())) return;
+    push(room, exampleShown(room));
+    settle(room);
+  }, true);
 }
 
-/** Watch has come to rest: carry out the link's request, once. agree: whether the picture matches the controls. */
+/**
+ * Watch has come to rest: carry out the link's request, once. agree: whether the picture matches the controls.
+ * @type {(room: Tab, agree: boolean) => void}
+ */
 export function arrive(room, agree) {
   if (room !== "watch") return;
   if (!agree) {
@@ -122,6 +146,9 @@ export function arrive(room, agree) {
   view.goto(step - 1);
   if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
 }
-/** The visitor has changed a setting: the address's request no longer counts. */
+/**
+ * The visitor has changed a setting: the address's request no longer counts.
+ * @type {() => void}
+ */
 export const leaveAddress = () => { if (!moving) goal = {}; };
-const unready = (id) => { const button = document.getElementById(id); return !button || button.disabled; };
+const unready = (id) => { const button = find(`#${id}`); return !button || button.disabled; };

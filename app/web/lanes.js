@@ -1,5 +1,6 @@
 // The lanes of a comparison: each a drafter with its own options and rule; two at least, props.most at most.
 // The value is JSON: a list of pairs, as in pair.js.
+/** @import { Component } from "./types.d.ts" */
 import { offer } from "./offer.js";
 import { missingPart, onModels, onTemperature } from "./choices.js";
 import { pairControls } from "./pair.js";
@@ -40,6 +41,7 @@ function laneControl(state, hooks) {
   };
 }
 
+/** @type {(c: Component) => void} */
 export function lanes(c) {
   const list = el("ol", { class: "pg-racers" });
   const more = el("button", { type: "button", class: "pg-tool", id: "add-lane", text: "Add a lane", onclick: add });

@@ -1,8 +1,9 @@
 // The Learn tab: the list of lessons or the open one, its address, and the answers that the browser remembers.
+/** @import { Component } from "./types.d.ts" */
 import { onMove, showing } from "./history.js";
 import { liveRun, relay } from "./lesson-run.js";
 import { saveText } from "./tools.js";
-import { el } from "../../viz/web/base.js";
+import { el, find, targetOf } from "../../viz/web/base.js";
 import { mountLesson } from "../../viz/web/learn/lesson.js";
 import { mountQuiz } from "../../viz/web/learn/quiz.js";
 import { mountShelf } from "../../viz/web/learn/shelf.js";
@@ -29,7 +30,10 @@ function href(to) {
     compare: `?tab=compare&preset=${encodeURIComponent(name)}` }[kind] || null;
 }
 
-/** c.props.shelf: the contents of the list. */
+/**
+ * c.props.shelf: the contents of the list.
+ * @type {(c: Component) => void}
+ */
 export function learn(c) {
   const place = el("div"), top = el("p", { class: "pg-learn-top" });
   const told = el("p", { class: "pg-alarm", role: "alert" });
@@ -105,7 +109,8 @@ export function learn(c) {
     if (query.lesson) lesson(query.lesson, query.screen, query.seed, query.figure); else shelf();
   }
   c.element.addEventListener("click", (event) => {
-    const link = event.target.closest("a[data-to]");
+    /** @type {HTMLAnchorElement} */
+    const link = targetOf(event)?.closest("a[data-to]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const [kind, name] = link.dataset.to.split(":");
     if (kind === "shelf" || kind === "lesson") {
@@ -115,7 +120,7 @@ export function learn(c) {
       scrollTo({ top: 0, behavior: "instant" });
     } else if (kind === "method") {
       event.preventDefault();
-      document.querySelector("#rooms [role=tab][data-tab-id='methods']").click();
+      find("#rooms [role=tab][data-tab-id='methods']").click();
       setTimeout(() => {
         const card = document.querySelector(`[data-method="${CSS.escape(name)}"]`);
         if (card) card.scrollIntoView({ block: "center" });

@@ -1,4 +1,6 @@
 // A run of the reader's own within a lesson.
+/** @import { Component } from "./types.d.ts" */
+/** @import { View } from "../../viz/web/view-types.d.ts" */
 import { follow, messageOf, stateOf, traceOf } from "./rooms.js";
 import { askServer, beginRun } from "./run.js";
 import { finished } from "./runs.js";
@@ -9,14 +11,21 @@ import { mountWatch } from "../../viz/web/watch.js";
 
 const ROOM = "learn";
 
-/** The open lesson draws a live run; the page's canvas passes every update on to it. */
+/**
+ * The open lesson draws a live run; the page's canvas passes every update on to it.
+ * @type {View & { view: View | null }}
+ */
 export const relay = {
   view: null,
   feed(text) { if (relay.view) relay.view.feed(text); },
   setState(state) { if (relay.view) relay.view.setState(state, ""); },
 };
 
-/** The run's controls, Run and Stop, and the picture. heard(trace): called when it has ended. */
+/**
+ * The run's controls, Run and Stop, and the picture. heard(trace): called when it has ended.
+ * @type {(element: Element, spec: any, heard: (trace: string) => void, trigger: Component["trigger"]) =>
+ *   { destroy(): void }}
+ */
 export function liveRun(element, spec, heard, trigger) {
   const wish = { ...spec.start, example: spec.example, options: { ...spec.options } };
   const holder = (name) => (name in spec.start ? wish : wish.options);

@@ -24,7 +24,10 @@ function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain,
     `${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
 }
 
-/** watchIt(name): called to show the example of this name. */
+/**
+ * watchIt(name): called to show the example of this name.
+ * @type {(method: any, families: Record<string, string>, watchIt: (example: string) => void) => HTMLElement}
+ */
 export function methodCard(method, families, watchIt) {
   const { title, paper, claim, part, kind, price = {} } = method, id = freshId("method");
   const here = measured(method.measured);

@@ -1,13 +1,17 @@
 // The cards of the methods, with a search and filters. Everything is text from the cards; no request is made.
+/** @import { Component } from "./types.d.ts" */
 import { methodCard } from "./method-card.js";
-import { el } from "../../viz/web/base.js";
+import { el, find } from "../../viz/web/base.js";
 
 /** The text that the search looks through. */
 const haystack = (method, families) => [method.title, method.key, families[method.family], method.kind,
   method.mechanism,
   ...Object.values(method.paper)].join(" ").toLowerCase();
 
-/** c.props: methods: the cards, families: their names by key. The value is the name of the example to watch. */
+/**
+ * c.props: methods: the cards, families: their names by key. The value is the name of the example to watch.
+ * @type {(c: Component) => void}
+ */
 export function methods(c) {
   const { methods: all, families } = c.props;
   const search = el("input",
@@ -41,7 +45,7 @@ export function methods(c) {
 
   /** Watch opens with the example's finished run and its settings. */
   function watchIt(name) {
-    document.querySelector("#rooms [role=tab][data-tab-id='watch']").click();
+    find("#rooms [role=tab][data-tab-id='watch']").click();
     scrollTo({ top: 0, behavior: "instant" });
     c.props.value = name;
     c.trigger("chosen");

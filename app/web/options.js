@@ -1,9 +1,13 @@
 // Controls made from the declared options of a drafter or a rule. Options that currently do nothing are not shown.
+/** @import { Option } from "./types.d.ts" */
 import { clamp, el, freshId } from "../../viz/web/base.js";
 
 const nameOf = (option) => option.label || option.name.replaceAll("_", " ");
 
-/** The message about a number that was out of range. */
+/**
+ * The message about a number that was out of range.
+ * @type {(asked: number, low: number | string, high: number | string, set: number) => string}
+ */
 export const boundWords = (asked, low, high, set) => `${asked} is out of range (${low} to ${high}): set to ${set}.`;
 
 function control(option, value, changed, mark) {
@@ -65,6 +69,10 @@ function stopped(option, declared, values, temperature) {
  * exactly these options and kept up to date; `changed` is called after each change. mark: the attribute that names a
  * control's option. Returns {elements, settle(temperature)}: settle shows the options that have an effect at that
  * temperature and names the others.
+ * @param {Option[]} declared
+ * @param {Record<string, any>} values
+ * @param {() => void} changed
+ * @param {string} mark
  */
 export function optionControls(declared, values, changed, mark) {
   let temperature = 0;

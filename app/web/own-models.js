@@ -1,6 +1,7 @@
 // "Conversation and own models": a conversation with a chat model, strings that end a text, a target and a draft of the
 // visitor's. The value is JSON from the server: {token, loaded, missing, converses, chat, system, turns, stop, task,
 // share, problem}.
+/** @import { Component } from "./types.d.ts" */
 import { setConversation } from "./agreement.js";
 import { setOwnPair } from "./choices.js";
 import { el, writeText } from "../../viz/web/base.js";
@@ -12,11 +13,15 @@ function keep(token) {
     if (token) sessionStorage.setItem(KEPT, token); else sessionStorage.removeItem(KEPT);
   } catch { /* the browser keeps nothing */ }
 }
-/** What the server kept for this tab before the page was loaded anew, "" for nothing. */
+/**
+ * What the server kept for this tab before the page was loaded anew, "" for nothing.
+ * @type {() => string}
+ */
 export function keptBefore() {
   try { return sessionStorage.getItem(KEPT) || ""; } catch { return ""; }
 }
 
+/** @type {(c: Component) => void} */
 export function ownModels(c) {
   const input = (id, placeholder) => el("input",
     { id, type: "text", placeholder, autocomplete: "off", spellcheck: "false", maxlength: 300 });

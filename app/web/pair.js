@@ -1,6 +1,7 @@
 // A drafter with its options, and a rule with its own: the controls that Watch, each lane of Compare and What if share.
 // The value is JSON: {"drafter": key, "options": {name: value}, "verifier": key or "" for the automatic one,
 // "rule_options": {…}}.
+/** @import { Component, Pair, PickerSettings } from "./types.d.ts" */
 import { automaticRule, declaredOptions, missingPart, onModels, onTemperature, ownPair } from "./choices.js";
 import { offer } from "./offer.js";
 import { optionControls } from "./options.js";
@@ -14,6 +15,9 @@ const ruleLabel = (drafter, key) => (key ? `${offer.rules[key].title} · ${offer
  * state: the pair; kept up to date, and changed() is called after each change. settings: picker (for makePicker),
  * ruleId, mark: the beginning of the attributes that name options. Returns the pieces, for the caller to arrange:
  * picker, options (summary and the drafter's options), rule (the list), judging (the rule's summary and options).
+ * @param {Pair} state
+ * @param {{ picker: PickerSettings, ruleId?: string, mark?: string }} settings
+ * @param {() => void} changed
  */
 export function pairControls(state, { picker: place, ruleId = freshId("rule"), mark = "data" }, changed) {
   const { drafters, rules } = offer;
@@ -81,7 +85,10 @@ export function pairControls(state, { picker: place, ruleId = freshId("rule"), m
   };
 }
 
-/** Watch's pair. It sends the event "edited" when the visitor has changed something. */
+/**
+ * Watch's pair. It sends the event "edited" when the visitor has changed something.
+ * @type {(c: Component) => void}
+ */
 export function pair(c) {
   let written = c.props.value;
   const controls = pairControls(JSON.parse(written),

@@ -1,5 +1,6 @@
 // Picks one drafter out of many: a field that searches as the reader types, over a list in groups by family.
 // The pattern is a combobox with a listbox: the focus stays in the field, aria-activedescendant names the option.
+/** @import { PickerSettings } from "./types.d.ts" */
 import { offer } from "./offer.js";
 import { missingPart } from "./choices.js";
 import { clamp, el, freshId, setAttributes } from "../../viz/web/base.js";
@@ -23,6 +24,8 @@ function distance({ key, title, family, summary }, wanted) {
 /**
  * settings: id and classes of the element around the field, label (the words before the field; "" for none), name
  * (what is read out in place of a label). chosen(key): called when the reader has picked another drafter.
+ * @param {PickerSettings} settings
+ * @param {(key: string) => void} chosen
  */
 export function makePicker({ id = null, classes = "", label = "", name = null }, chosen) {
   const { drafters, families } = offer;

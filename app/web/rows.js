@@ -1,4 +1,5 @@
 // The rows of tools under the pictures of Watch and Compare: files, and the link that brings another visitor here.
+/** @import { Component, Tab } from "./types.d.ts" */
 import { addressOf } from "./address.js";
 import { onMove, put } from "./history.js";
 import { keptBefore } from "./own-models.js";
@@ -17,13 +18,17 @@ function row(c, room, linkId, exported) {
     slide.button, line, slide.panel);
 }
 
+/** @type {(c: Component) => void} */
 export function tools(c) {
   row(c, "watch", "copy-link", (text) => c.server.export_page(text));
   onMove("watch", (query) => c.trigger("moved", { query }));
   if (keptBefore()) c.trigger("returned", { token: keptBefore() });
 }
 
-/** Also tells the server when the tab comes on the screen, and its address; the server sends the finished race. */
+/**
+ * Also tells the server when the tab comes on the screen, and its address; the server sends the finished race.
+ * @type {(c: Component) => void}
+ */
 export function raceTools(c) {
   row(c, "compare", "race-link", (text) => c.server.export_race(text));
   onMove("compare", (query) => c.trigger("moved", { query }));
@@ -35,7 +40,10 @@ export function raceTools(c) {
   seen.observe(c.element);
 }
 
-/** Copy link, with the values of a room's example and controls, in their order. */
+/**
+ * Copy link, with the values of a room's example and controls, in their order.
+ * @type {(room: Tab, values: any[]) => Promise<void>}
+ */
 export async function link(room, values) {
   const query = addressOf(room, namedControls(room, values)), text = `${location.origin}${location.pathname}?${query}`;
   try {

@@ -1,4 +1,5 @@
 // The states of a run, and what leads from one to another. Pure: a state and an event in, the next state out.
+/** @import { RunEvent, RunState } from "./types.d.ts" */
 
 const SOON = { ask_stop: "It stops as soon as it begins.", ask_pause: "It pauses as soon as it begins." };
 const LOST = "The server did not take this run: it is busy, or cannot be reached. Try again in a moment.";
@@ -6,9 +7,11 @@ const LOST = "The server did not take this run: it is busy, or cannot be reached
 /**
  * state: idle | running | paused | done | error; message: the server's words, or "" for those that fit the state;
  * unheard: the run was asked for, but nothing of it has come yet; wish: what to ask of it then, ask_stop or ask_pause.
+ * @type {Readonly<RunState>}
  */
 export const IDLE = Object.freeze({ state: "idle", message: "", unheard: false, wish: null });
 
+/** @type {Record<RunEvent["kind"], (run: RunState, event: RunEvent) => RunState>} */
 const NEXT = {
   /** The visitor has asked for a run, for the next step, or for the rest. */
   begun: () => ({ state: "running", message: "", unheard: true, wish: null }),
@@ -31,5 +34,8 @@ const NEXT = {
   cleared: (run) => ({ ...run, state: "idle", message: "" }),
 };
 
-/** The state after an event: {kind: a name above, and what it tells}. The same object where nothing changes. */
+/**
+ * The state after an event: {kind: a name above, and what it tells}. The same object where nothing changes.
+ * @type {(run: RunState, event: RunEvent) => RunState}
+ */
 export const nextState = (run, event) => NEXT[event.kind](run, event);

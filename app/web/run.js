@@ -1,8 +1,9 @@
 // A run from the visitor's side: the line under the buttons, the buttons, and what a click on them does.
+/** @import { Component, Tab } from "./types.d.ts" */
 import { pressed } from "./differences.js";
-import { happen, room, stateOf } from "./rooms.js";
+import { happen, room, roomNames, stateOf } from "./rooms.js";
 import { saying } from "./saying.js";
-import { el, stillWanted, writeText } from "../../viz/web/base.js";
+import { el, find, stillWanted, targetOf, writeText } from "../../viz/web/base.js";
 
 const GRACE = 300;   // ms in which the last report of an answered request arrives
 
@@ -14,7 +15,10 @@ const IDS = {
   learn: {},
 };
 
-/** The line under the buttons: tells what is going on. Its value is what the server reports: {state, message}. */
+/**
+ * The line under the buttons: tells what is going on. Its value is what the server reports: {state, message}.
+ * @type {(tab: Tab, c: Component) => void}
+ */
 export function status(tab, c) {
   const r = room(tab);
   const line = el("p", { class: "pg-say", role: "status" });
@@ -39,21 +43,30 @@ function report(tab, { state, message }) {
   if (wish && state === "running" && !r.run.wish) r.trigger(wish);
 }
 
-/** Ask the server to pause or stop the run. A click that comes before the server knows of the run waits. */
+/**
+ * Ask the server to pause or stop the run. A click that comes before the server knows of the run waits.
+ * @type {(tab: Tab, wish: "ask_stop" | "ask_pause") => void}
+ */
 export function askServer(tab, wish) {
   const r = room(tab);
   if (r.run.unheard) happen(tab, { kind: "wished", wish });
   else r.trigger(wish);
 }
 
-/** An event has ended, well or badly. If it ended without a word from the run, say so. */
+/**
+ * An event has ended, well or badly. If it ended without a word from the run, say so.
+ * @type {(tab: Tab) => void}
+ */
 export function over(tab) {
   const r = room(tab);
   r.events = Math.max(0, r.events - 1);
   setTimeout(() => { if (!r.events) happen(tab, { kind: "ended" }); }, GRACE);
 }
 
-/** A run has been asked for: until the server reports on it, requests to pause or stop it wait. */
+/**
+ * A run has been asked for: until the server reports on it, requests to pause or stop it wait.
+ * @type {(tab: Tab) => void}
+ */
 export function beginRun(tab) {
   const r = room(tab);
   reveal(tab);
@@ -73,7 +86,7 @@ function reveal(tab) {
 function buttons(tab) {
   const state = stateOf(tab), busy = state === "running", paused = state === "paused";
   for (const [word, id] of Object.entries(IDS[tab])) {
-    const button = document.getElementById(id);
+    const button = find(`#${id}`);
     if (!button) { setTimeout(() => buttons(tab), 50); return; }   // the page is still being built
     button.disabled = { run: busy, pause: !(busy || paused), step: busy, stop: !(busy || paused) }[word];
     if (word === "pause") label(button, paused ? "Resume" : "Pause");
@@ -99,12 +112,16 @@ function press(tab, id) {
   else if (state === "paused") { beginRun(tab); trigger("ask_resume"); }
 }
 
-/** Hear the clicks on the buttons of all tabs, before anybody else does. */
+/**
+ * Hear the clicks on the buttons of all tabs, before anybody else does.
+ * @type {() => void}
+ */
 export function hearButtons() {
-  document.addEventListener("click", ({ target }) => {
-    const button = target.closest && target.closest("button");
+  document.addEventListener("click", (event) => {
+    const button = targetOf(event)?.closest("button");
     if (!button || button.disabled) return;
-    const tab = Object.keys(IDS).find((name) => Object.values(IDS[name]).includes(button.id));
-    if (tab && room(tab).trigger) press(tab, button.id);
+    for (const tab of roomNames()) {
+      if (Object.values(IDS[tab]).includes(button.id) && room(tab).trigger) press(tab, button.id);
+    }
   }, true);
 }

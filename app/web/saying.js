@@ -1,4 +1,6 @@
 // The sentence under the buttons, from the state of a run and what its trace holds so far.
+/** @import { Tab } from "./types.d.ts" */
+/** @import { State } from "../../viz/web/view-types.d.ts" */
 import { finished } from "./runs.js";
 
 const many = (n, thing) => `${n} ${thing}${n === 1 ? "" : "s"}`;
@@ -31,7 +33,10 @@ const SENTENCES = {
   },
 };
 
-/** "" where there is nothing to say: the run is idle, or its trace has not come as far as its state. */
+/**
+ * "" where there is nothing to say: the run is idle, or its trace has not come as far as its state.
+ * @type {(kind: Tab, state: State, trace: string) => string}
+ */
 export function saying(kind, state, trace) {
   const said = SENTENCES[kind][state];
   if (!said || (state === "done" && !finished(trace)) || (state === "paused" && !trace)) return "";

@@ -1,4 +1,5 @@
 // A slide of a room's picture: the button in its row of tools, and the controls that it opens.
+/** @import { Component, Tab } from "./types.d.ts" */
 import { traceOf, viewOf } from "./rooms.js";
 import { fileStem } from "./runs.js";
 import { el } from "../../viz/web/base.js";
@@ -16,7 +17,10 @@ function heading(room) {
   return `${nameOf(drafter)}, rule ${nameOf(verifier)} (${exactnessOf(verifier)}), temperature ${sampling.temperature}`;
 }
 
-/** {button, panel} for a row of tools. c: the object that gr.HTML hands over. */
+/**
+ * {button, panel} for a row of tools. c: the object that gr.HTML hands over.
+ * @type {(c: Component, room: Tab) => { button: HTMLElement, panel: HTMLElement }}
+ */
 export function slidePanel(c, room) {
   const panel = el("div", { class: "pg-slide", id: `${room}-slide-tools`, hidden: true });
   let tools = null;

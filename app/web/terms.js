@@ -1,7 +1,10 @@
 // Words with an explanation on hover and on focus; Escape closes it until the pointer or the focus has left.
 import { el, freshId } from "../../viz/web/base.js";
 
-/** parts: strings and [word, explanation] pairs, in reading order. */
+/**
+ * parts: strings and [word, explanation] pairs, in reading order.
+ * @type {(element: Element, parts: (string | [string, string])[]) => void}
+ */
 export function terms(element, parts) {
   const line = el("p", { class: "pg-lead" });
   for (const part of parts) {

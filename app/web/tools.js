@@ -1,9 +1,11 @@
 // Saving and opening traces and races. Files are read and written by the browser.
+/** @import { Component, Tab } from "./types.d.ts" */
 import { follow, putAway, traceOf } from "./rooms.js";
 import { fileName, finished } from "./runs.js";
 import { el } from "../../viz/web/base.js";
 import { saveBlob } from "../../viz/web/slides/slide.js";
 
+/** @type {(text: string, name: string, type: string) => void} */
 export const saveText = (text, name, type) => saveBlob(new Blob([text], { type }), name);
 
 const WORDS = {
@@ -12,11 +14,16 @@ const WORDS = {
   compare: { thing: "race", wait: "The race must come to its end, or be stopped, before it can be saved.",
     back: "Back to my race" },
 };
+/** @type {(id: string, text: string, onclick: () => void) => HTMLElement} */
 export const toolButton = (id, text, onclick) => el("button", { type: "button", class: "pg-tool", id, text, onclick });
 
 /**
  * Buttons that save and open a room's trace, as elements for its row of tools. c: the object that gr.HTML hands over,
  * with an event "opened"; say(words): reports the result; exported(text): the server's {page} or {error}.
+ * @param {Component} c
+ * @param {Tab} room
+ * @param {(words: string) => void} say
+ * @param {(text: string) => Promise<any>} exported
  */
 export function fileTools(c, room, say, exported) {
   const { thing, wait, back } = WORDS[room], before = room === "watch" ? "" : "race-";

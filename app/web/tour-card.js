@@ -2,7 +2,11 @@
 import { placeCard, scrollFor } from "./tour-place.js";
 import { coalesce, el, fingers, freshId, setAttributes, stillWanted } from "../../viz/web/base.js";
 
-/** hooks: back, next, there, close. Returns {element, card, shown, tell, praise, show, point, hide}. */
+/**
+ * hooks: back, next, there, close. Returns {element, card, shown, tell, praise, show, point, hide}.
+ * @param {any} words
+ * @param {Record<string, () => void>} hooks
+ */
 export function tourCard(words, hooks) {
   const ids = { title: freshId("tour"), text: freshId("tour") };
   const where = el("p", { class: "pg-tour-where" }), title = el("h2", { id: ids.title }), text = el("p", {});

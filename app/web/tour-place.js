@@ -1,4 +1,5 @@
 // Where the tour's card stands beside the thing that it explains. Pure arithmetic, in px of the window.
+/** @import { Box, Size } from "./types.d.ts" */
 
 const GAP = 16, EDGE = 12;
 
@@ -32,6 +33,7 @@ function hidden(at, card, spot) {
  * that should also stay visible, or null. Returns {left, top}, always inside the room: the first side with room for
  * the whole card that does not hide the spot; with `free`, of all such sides of the spot and of both boxes together,
  * the one that hides least of `free`. Where there is none, the side that hides least of the spot.
+ * @type {(spot: Box, card: Size, room: Size, sides: string[], free?: Box | null) => { left: number, top: number }}
  */
 export function placeCard(spot, card, room, sides, free = null) {
   const fit = (at) => ({
@@ -55,7 +57,10 @@ function seenTogether(spot, card, room, free) {
   return both.bottom - both.top + GAP + card.height + 2 * EDGE <= room.height ? both : spot;
 }
 
-/** How far the page should scroll so that the spot, the card and `free` are in view; 0 if they already are. */
+/**
+ * How far the page should scroll so that the spot, the card and `free` are in view; 0 if they already are.
+ * @type {(lit: Box, card: Size, room: Size, sides: string[], free?: Box | null) => number}
+ */
 export function scrollFor(lit, card, room, sides, free = null) {
   const spot = seenTogether(lit, card, room, free);
   const seen = spot.top >= EDGE && spot.bottom <= room.height - EDGE;

@@ -1,5 +1,6 @@
 // The six stops of the tour: what each one lights, what it sets up, and how it notices that the reader did the task.
 // Their words come from app/words.py.
+import { find } from "../../viz/web/base.js";
 import { stepToShow } from "../../viz/web/player.js";
 import { wasKept } from "../../viz/web/trace.js";
 
@@ -51,7 +52,7 @@ export const TOUR_STOPS = {
     prepare(view) {
       view.goto(stepToShow(view.model.steps, view.step));
       view.select(-1);                                 // the choice is the reader's
-      document.querySelector("#watch-view [aria-label='Whole tree']").click();
+      find("#watch-view [aria-label='Whole tree']").click();
     },
   },
   why: {
@@ -82,11 +83,15 @@ export const TOUR_STOPS = {
   },
 };
 
-/** Look out for a stop's task; returns a function that stops looking. */
+/**
+ * Look out for a stop's task; returns a function that stops looking.
+ * @type {(stop: any, seen: () => void) => () => void}
+ */
 export function lookOut(stop, seen) {
   const ends = Object.entries(stop.see).map(([way, what]) => SEE[way](what, seen));
   return () => ends.forEach((end) => end());
 }
 
-export const findFirst = (selectors) => selectors.map((selector) => document.querySelector(selector)).find(Boolean)
+/** @type {(selectors: string[]) => HTMLElement | null} */
+export const findFirst = (selectors) => selectors.map((selector) => find(selector)).find(Boolean)
   || null;

@@ -3,7 +3,7 @@
 import { viewOf } from "./rooms.js";
 import { tourCard } from "./tour-card.js";
 import { findFirst, lookOut, TOUR_STOPS } from "./tour-stops.js";
-import { el } from "../../viz/web/base.js";
+import { el, find, targetOf } from "../../viz/web/base.js";
 
 const SEEN = "draftscope-tour", LINGER = 1300;
 
@@ -12,7 +12,10 @@ const memory = {
   visit() { try { localStorage.setItem(SEEN, "1"); } catch { /* private windows forget */ } },
 };
 
-/** The button that begins the tour, with an invitation beside it on a first visit. */
+/**
+ * The button that begins the tour, with an invitation beside it on a first visit.
+ * @type {(words: any) => HTMLElement}
+ */
 export function tourStart(words) {
   const tour = makeTour(words, () => begin.focus());
   const begin = el("button",
@@ -40,7 +43,7 @@ function makeTour(words, onEnd) {
   }
 
   function begin() {
-    document.querySelector("#rooms [role=tab][data-tab-id='watch']").click();
+    find("#rooms [role=tab][data-tab-id='watch']").click();
     go(0);
     view.card.focus({ preventScroll: true });
   }
@@ -87,7 +90,7 @@ function makeTour(words, onEnd) {
   /** Escape ends the tour, unless a list or an explanation is open that it should close first. */
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !view.shown) return;
-    if (event.target.closest("[aria-expanded='true']") || document.querySelector(".ds-tip:not([hidden])")) return;
+    if (targetOf(event)?.closest("[aria-expanded='true']") || document.querySelector(".ds-tip:not([hidden])")) return;
     end();
   }, true);
 

@@ -1,15 +1,17 @@
 // "What if …": the finished run again with another drafter, rule or temperature, laid beside it.
+/** @import { Component } from "./types.d.ts" */
 import { automaticRule } from "./choices.js";
 import { differences, optionsOf } from "./differences.js";
 import { offer } from "./offer.js";
 import { pairControls } from "./pair.js";
 import { follow, happen, ranHere, stateOf, traceOf, viewOf } from "./rooms.js";
 import { finished } from "./runs.js";
-import { el, freshId } from "../../viz/web/base.js";
+import { el, find, freshId } from "../../viz/web/base.js";
 
 const WATCH = "watch", WHAT_IF = "whatif";
 const ROOM = 64;   // tokens beyond the end of a text, so that its last draft is not cut shorter than it was
 
+/** @type {(c: Component) => void} */
 export function whatIf(c) {
   const { drafters } = offer;
   let trace = null, line = "", newTokens = 0;
@@ -50,7 +52,7 @@ export function whatIf(c) {
 
   /** Let this one thing be changed; the others return to the run's settings. */
   function choose(thing) {
-    document.getElementById(`whatif-change-${thing}`).checked = true;
+    find(`#whatif-change-${thing}`).checked = true;
     for (const [name, fields] of Object.entries(things)) fields.disabled = name !== thing;
     if (!first) return;
     temperature.value = first.sampling.temperature;
@@ -107,7 +109,7 @@ export function whatIf(c) {
     pair.writes(offer.models.includes(first.family) ? first.family : "");
     const summary = JSON.parse(trace.trimEnd().split("\n").pop());
     newTokens = summary.new_tokens + (summary.stop === "eos" ? ROOM : 0);
-    choose(c.element.querySelector("input[type=radio]:checked")?.value || "drafter");
+    choose(find("input[type=radio]:checked", c.element)?.value || "drafter");
   }
 
   /** The pair that made this run, as far as this page has it. */

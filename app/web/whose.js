@@ -2,16 +2,18 @@
 // options, and temperature are the example's own; else the visitor's.
 // The value of the note on what to look for is the example's name, "" for the visitor's own; the list of examples and
 // the cards have the same value, as long as the example is listed.
+/** @import { Component, Tab } from "./types.d.ts" */
 import { bringExample, exampleOf, examplesOf, takeExamples } from "./examples.js";
 import { remember } from "./history.js";
 import { namedControls } from "./rooms.js";
-import { el } from "../../viz/web/base.js";
+import { el, targetOf } from "../../viz/web/base.js";
 
 const PAUSE = 60;      // ms
 
 /**
  * What to look for in the example. c.props: examples, own: the text where there is none, prompt: the id of the
  * prompt's box. Sends "edited" after an edit of the prompt, because Gradio's own event comes with some keys only.
+ * @type {(room: Tab, c: Component) => void}
  */
 export function exampleNote(room, c) {
   const line = el("p", { class: "pg-note", "aria-live": "polite" });
@@ -27,7 +29,7 @@ export function exampleNote(room, c) {
   show();
   let timer = 0;
   document.addEventListener("input", (event) => {
-    if (!event.target.closest(`#${c.props.prompt}, #json-schema`)) return;
+    if (!targetOf(event)?.closest(`#${c.props.prompt}, #json-schema`)) return;
     clearTimeout(timer);
     timer = setTimeout(() => c.trigger("edited"), PAUSE);   // Gradio has taken the words over by then
   });
@@ -36,6 +38,7 @@ export function exampleNote(room, c) {
 /**
  * The same name for the note first, then for the components that know listed examples only. values: the name so far,
  * then the controls in their order.
+ * @type {(room: Tab, times: number, values: any[]) => string[]}
  */
 export function whose(room, times, [shown, ...values]) {
   const all = examplesOf(room), now = namedControls(room, values);

@@ -14,13 +14,22 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** An HTML element: el("p", {class: "x", text: "…", onclick: f}, child, …). */
+/**
+ * An HTML element: el("p", {class: "x", text: "…", onclick: f}, child, …).
+ * @type {(name: string, attributes?: object, ...children: any[]) => any}
+ */
 export const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 
-/** An SVG element, made in the same way. */
+/**
+ * An SVG element, made in the same way.
+ * @type {(name: string, attributes?: object, ...children: any[]) => any}
+ */
 export const svgEl = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
-/** Set several attributes; null removes one. */
+/**
+ * Set several attributes; null removes one.
+ * @type {(node: any, attributes: object) => any}
+ */
 export function setAttributes(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) node.removeAttribute(name);
@@ -29,27 +38,54 @@ export function setAttributes(node, attributes) {
   return node;
 }
 
-/** Write a text only if it differs, because writing the same text again still costs a layout. */
+/**
+ * Write a text only if it differs, because writing the same text again still costs a layout.
+ * @type {(node: Node, text: string) => void}
+ */
 export const writeText = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
-/** A setter of an element's attributes that skips values which are already set; null removes an attribute. */
+/**
+ * A setter of an element's attributes that skips values which are already set; null removes an attribute.
+ * @type {(node: Element) => (name: string, value: string | number | null) => void}
+ */
 export function attributeKeeper(node) {
   const held = new Map();
   return function (name, value) {
     if (held.get(name) === value) return;
     held.set(name, value);
-    if (value === null) node.removeAttribute(name); else node.setAttribute(name, value);
+    if (value === null) node.removeAttribute(name); else node.setAttribute(name, String(value));
   };
 }
 
+/**
+ * The element that an event is about; null where it is about none.
+ * @type {(event: Event) => HTMLElement | SVGElement | null}
+ */
+export const targetOf = ({ target }) => (target instanceof HTMLElement || target instanceof SVGElement ? target : null);
+
+/**
+ * The element of this selector; null where there is none.
+ * @type {(selector: string, within?: ParentNode) => any}
+ */
+export const find = (selector, within = document) => within.querySelector(selector);
+
+/** @type {(word: string) => string} */
 export const freshId = (word) => `ds-${word}-${++serial}`;
+/** @type {(value: number, low: number, high: number) => number} */
 export const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+/** @type {() => boolean} */
 export const stillWanted = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Whether the screen is a touch screen, or as narrow as a phone's, where nobody presses keys. */
+/**
+ * Whether the screen is a touch screen, or as narrow as a phone's, where nobody presses keys.
+ * @type {() => boolean}
+ */
 export const fingers = () => matchMedia("(pointer: coarse), (max-width: 520px)").matches;
 
-/** Merge many calls into one drawing per frame. */
+/**
+ * Merge many calls into one drawing per frame.
+ * @param {() => void} draw
+ */
 export function coalesce(draw) {
   let asked = 0;
   const run = () => { asked = 0; draw(); };
@@ -61,6 +97,7 @@ export function coalesce(draw) {
 
 /**
  * Set data-narrow and data-phone by the width of the view, then call `changed`. Returns a function that stops watching.
+ * @type {(root: HTMLElement) => () => void}
  */
 export function followWidth(root) {
   const watcher = new ResizeObserver(() => {
@@ -73,6 +110,7 @@ export function followWidth(root) {
 /**
  * Inside Gradio a class on body sets the theme; elsewhere the reader's system does. Returns a function that stops
  * following.
+ * @type {(root: HTMLElement) => () => void}
  */
 export function followTheme(root) {
   if (!root.closest(".gradio-container")) return () => {};

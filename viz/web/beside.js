@@ -59,6 +59,7 @@ function describe(one, other, glossary) {
   return one.setting.replaceChildren(...parts.slice(0, 2), badge, parts[2]);
 }
 
+/** @param {Element} element */
 export function mountBeside(element) {
   const root = el("section", { class: "ds ds-beside", "aria-label": "Two runs beside each other", hidden: true });
   element.replaceChildren(root);

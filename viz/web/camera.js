@@ -6,6 +6,8 @@ import { clamp } from "./base.js";
  * {k, x, y}: scale, left and upper edge for a box {left, right, top, bottom, focus, level} on a canvas. legible: the
  * smallest scale that a wide drawing may cause; a drawing that needs a smaller one shows its focus and as much before
  * the focus as fits. tall: the same for a tall drawing, which shows its level.
+ * @type {(box: any, width: number, height: number,
+ *   limits: { least: number, legible: number, tall?: number, most: number }) => { k: number, x: number, y: number }}
  */
 export function framing(box, width, height, { least, legible, tall = least, most }) {
   const wide = box.right - box.left, high = box.bottom - box.top;
@@ -21,6 +23,9 @@ export function framing(box, width, height, { least, legible, tall = least, most
 /**
  * The camera moves `stage`, a <g> inside `svg`. small: a small canvas, on which a tall tree is not shown as a whole
  * either.
+ * @param {any} svg
+ * @param {any} stage
+ * @param {boolean} [small]
  */
 export function makeCamera(svg, stage, small) {
   let k = 1, x = 0, y = 0, held = false, whole = false, box = null, width = 0, height = 0;

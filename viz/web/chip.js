@@ -44,12 +44,19 @@ export const CROWDS = [[11, 19, 7], [9, 13, 4], [7, 9, 2], [0, 8, 3]];
 /** Extra width at each side for shapes with a point (the hexagon), px. */
 const edgeOf = (look) => (look === "recovered" ? 7 : 0);
 const DOT = { w: 12, h: 8, label: "", small: 0, dot: true };
-/** small: whether the canvas is small. */
+/**
+ * small: whether the canvas is small.
+ * @type {(nodes: number, small?: boolean) => number}
+ */
 export const crowdOf = (nodes, small) => (nodes <= 28 ? 0 : small ? 3 : nodes <= 72 ? 1 : 2);
 
 /**
  * {w, h, label, small, dot, patch, side} of a chip with this text, or with a patch of a picture (see patchOf), drawn
  * `side` px wide; small: the type size of an ignored chip, else 0.
+ * @param {string} text
+ * @param {string} status
+ * @param {number} [crowd]
+ * @param {any} [patch]
  */
 export function chipSize(text, status, crowd = 0, patch = null) {
   const [small, h] = CROWDS[crowd];
@@ -63,7 +70,10 @@ export function chipSize(text, status, crowd = 0, patch = null) {
   return { w: Math.max(42, Math.ceil(textWidth(label, FONT) + 34)) + 2 * edgeOf(status), h: 28, label, small: 0 };
 }
 
-/** A reusable <g>: draw(size, status, look) gives it another token. look: by default the status. */
+/**
+ * A reusable <g>: draw(size, status, look) gives it another token. look: by default the status.
+ * @param {object} attributes
+ */
 export function makeChip(attributes) {
   const shape = svgEl("path", { class: "ds-shape" });
   const inner = svgEl("path", { class: "ds-inner" });
@@ -119,7 +129,10 @@ export function makeChip(attributes) {
   };
 }
 
-/** A single chip, for the legend. */
+/**
+ * A single chip, for the legend.
+ * @type {(status: string, text: string, look?: string) => Element}
+ */
 export function legendChip(status, text, look = status) {
   const size = chipSize(text, status);
   const chip = makeChip({});

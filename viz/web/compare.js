@@ -1,4 +1,5 @@
 // Several runs side by side on one clock of measured compute time: the public mountCompare.
+/** @import { Model } from "./view-types.d.ts" */
 import { coalesce, el, followTheme, followWidth, setAttributes, stillWanted, writeText } from "./base.js";
 import { makeGlossary } from "./glossary.js";
 import { makeLane } from "./lane.js";
@@ -25,6 +26,10 @@ function laneSplitter() {
   };
 }
 
+/**
+ * @param {Element} element
+ * @param {{ autoplay?: boolean, keys?: boolean, outcome?: boolean, about?: (key: string) => string }} [options]
+ */
 export function mountCompare(element, options) {
   // about(key): what a drafter does, in a sentence
   options = { keys: true, autoplay: true, outcome: true, about: () => "", ...options };
@@ -104,6 +109,7 @@ export function mountCompare(element, options) {
     writeText(where, lanes.size ? `${duration(clock.ms)} of ${duration(length)} compute time` : "");
     setAttributes(knob, { "aria-valuetext": `${duration(clock.ms)} of ${duration(length)}` });
     knob.value = length ? Math.round((clock.ms / length) * 1000) : 0;
+    /** @type {[string, Model][]} */
     const list = [...lanes.values()].map((one) => [one.name, one.model]);
     const key = list.map(([, m]) => `${m.steps.length}${m.summary ? "!" : ""}`).join();
     outcome.element.hidden = !list.length || !options.outcome;

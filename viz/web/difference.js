@@ -1,4 +1,5 @@
 // Compares two finished runs: where their texts part, and which numbers changed.
+/** @import { Glossary } from "./view-types.d.ts" */
 import { el, setAttributes } from "./base.js";
 import { isExact } from "./trace.js";
 import { plural, quote } from "./words.js";
@@ -80,7 +81,10 @@ function numberDifference(one, other, elsewhere) {
   ];
 }
 
-/** The sentence and the table. draw(one, other) returns where the texts part. */
+/**
+ * The sentence and the table. draw(one, other) returns where the texts part.
+ * @param {Glossary} glossary
+ */
 export function makeDifference(glossary) {
   const line = el("p", { class: "ds-same", role: "status" }), body = el("tbody", {});
   const table = el("table", { class: "ds-outcome" }, el("caption", { text: "What changed, in numbers" }),

@@ -1,5 +1,7 @@
 // The exhibit "clouds": clouds of points side by side on the same axes. Accepted, rejected and recovered points have
 // marks of their own, so that they can be told apart without colours.
+/** @import { Exhibit } from "./types.d.ts" */
+/** @import { Drawing } from "./view-types.d.ts" */
 import { el, svgEl } from "./base.js";
 import { ensure, isNumber, listOf, shortText } from "./cells.js";
 import { plural } from "./words.js";
@@ -14,6 +16,7 @@ const dot = (x, y) => `M${x - DOT} ${y}a${DOT} ${DOT} 0 1 0 ${2 * DOT} 0a${DOT} 
 const point = (given) => ensure(Array.isArray(given) && given.length === 2 && given.every(isNumber), given);
 const part = (given) => ensure(Boolean(given) && typeof given === "object", given);
 
+/** @param {Exhibit} exhibit */
 function read({ panels }) {
   return listOf(panels).slice(0, PANELS).map((panel) => ({
     name: shortText(part(panel).name, 40),
@@ -33,6 +36,7 @@ function frame(points) {
     half: Math.max(...ends.map(([low, high]) => high - low)) / 2 || 1 };
 }
 
+/** @type {(exhibit: Exhibit) => Drawing} */
 export function cloudsExhibit(exhibit) {
   const panels = read(exhibit), all = panels.flatMap(({ clouds }) => clouds.flatMap(({ points }) => points));
   ensure(all.length);

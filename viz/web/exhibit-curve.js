@@ -1,10 +1,13 @@
 // The exhibit "curve": lines over one axis. Each line has its own dashes and a name, so that colours are not needed.
+/** @import { Exhibit } from "./types.d.ts" */
+/** @import { Drawing } from "./view-types.d.ts" */
 import { clamp, el, svgEl } from "./base.js";
 import { ensure, isNumber, listOf, numberOrNull, numberText, shortText } from "./cells.js";
 import { plural } from "./words.js";
 
 const LINES = 6, POINTS = 1500, WIDE = 340, HIGH = 150, LEFT = 46, RIGHT = 12, TOP = 8, BELOW = 20;
 
+/** @param {Exhibit} exhibit */
 function read({ x, series }) {
   const axis = listOf(x).slice(0, POINTS);
   axis.forEach((number) => ensure(isNumber(number)));
@@ -15,6 +18,7 @@ function read({ x, series }) {
   return { axis, lines };
 }
 
+/** @type {(exhibit: Exhibit) => Drawing} */
 export function curveExhibit(exhibit) {
   const { axis, lines } = read(exhibit), mark = numberOrNull(exhibit.mark);
   const all = lines.flatMap(({ y }) => y.filter((number) => number !== null));

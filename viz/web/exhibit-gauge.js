@@ -1,7 +1,10 @@
 // The exhibit "gauge": one number on its scale, with an optional mark to compare it with.
+/** @import { Exhibit } from "./types.d.ts" */
+/** @import { Drawing } from "./view-types.d.ts" */
 import { clamp, el } from "./base.js";
 import { ensure, isNumber, numberOrNull, numberText, shortText } from "./cells.js";
 
+/** @type {(exhibit: Exhibit) => Drawing} */
 export function gaugeExhibit(exhibit) {
   const value = numberOrNull(exhibit.value), mark = numberOrNull(exhibit.mark), { minimum = 0, maximum = 1 } = exhibit;
   ensure(isNumber(minimum) && isNumber(maximum) && maximum > minimum);

@@ -1,4 +1,6 @@
 // The exhibit "lattice": the candidates of every position as columns, and the path that was chosen through them.
+/** @import { Exhibit } from "./types.d.ts" */
+/** @import { Drawing } from "./view-types.d.ts" */
 import { svgEl } from "./base.js";
 import { ensure, isToken, listOf, numberOrNull } from "./cells.js";
 import { FONT } from "./chip.js";
@@ -6,6 +8,7 @@ import { plural, prob, shorten, textWidth, visible } from "./words.js";
 
 const COLUMNS = 32, CHOICES = 10, ROW = 44, CHIP = 28, GAP = 26, TOP = 24;
 
+/** @type {(exhibit: Exhibit) => Drawing} */
 export function latticeExhibit(exhibit) {
   const columns = listOf(exhibit.columns).slice(0, COLUMNS).map((column) => listOf(column).slice(0, CHOICES));
   const path = exhibit.path === undefined ? [] : listOf(exhibit.path).slice(0, columns.length);

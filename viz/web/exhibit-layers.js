@@ -1,11 +1,14 @@
 // The exhibit "layers": one box per layer of the target, lowest first, with the layer's state. The states differ in
 // shape, not only in colour.
+/** @import { Exhibit } from "./types.d.ts" */
+/** @import { Drawing } from "./view-types.d.ts" */
 import { clamp, el, svgEl } from "./base.js";
 import { ensure, listOf, numberOrNull, numberText, shortText } from "./cells.js";
 import { plural } from "./words.js";
 
 const MOST = 160, STATES = ["run", "skipped", "exit", "adapter"], HIGH = 34, BAR = 34;
 
+/** @type {(exhibit: Exhibit) => Drawing} */
 export function layersExhibit({ layers }) {
   const shown = listOf(layers).slice(0, MOST).map((layer) => {
     ensure(layer && STATES.includes(layer.state));

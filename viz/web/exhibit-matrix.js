@@ -1,4 +1,6 @@
 // The exhibit "matrix": values as shades. All cells of one shade are one path, so a dozen elements draw a thousand.
+/** @import { Exhibit } from "./types.d.ts" */
+/** @import { Drawing } from "./view-types.d.ts" */
 import { clamp, el, setAttributes, svgEl, writeText } from "./base.js";
 import { cellText, ensure, listOf, numberOrNull, numberText } from "./cells.js";
 import { FONT } from "./chip.js";
@@ -17,6 +19,7 @@ function largest(values) {
   return best;
 }
 
+/** @type {(exhibit: Exhibit) => Drawing} */
 export function matrixExhibit(exhibit) {
   const rows = listOf(exhibit.rows).slice(0, MOST).map(cellText);
   const columns = listOf(exhibit.columns).slice(0, MOST).map(cellText);

@@ -1,9 +1,12 @@
 // The exhibit "table".
+/** @import { Exhibit } from "./types.d.ts" */
+/** @import { Drawing } from "./view-types.d.ts" */
 import { el } from "./base.js";
 import { cellElement, ensure, listOf, shortText } from "./cells.js";
 
 const ROWS = 100, COLUMNS = 24;
 
+/** @type {(exhibit: Exhibit) => Drawing} */
 export function tableExhibit({ columns, rows }) {
   const names = listOf(columns).slice(0, COLUMNS), shown = listOf(rows).slice(0, ROWS);
   const number = names.map((_, i) => shown.some((row) => typeof row[i] === "number"));

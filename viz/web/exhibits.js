@@ -1,5 +1,6 @@
 // Exhibits: the data of a step that its method chooses to show, one renderer per kind (exhibit-*.js). The code here is
 // the same for all methods.
+/** @import { Exhibit } from "./types.d.ts" */
 import { coalesce, el, freshId, setAttributes } from "./base.js";
 import { shortText } from "./cells.js";
 import { cloudsExhibit } from "./exhibit-clouds.js";
@@ -27,7 +28,10 @@ const EMPTY = Object.freeze([]);
 const exhibitsOf = (step) => (step && step.drafter && Array.isArray(step.drafter.exhibits)
   ? step.drafter.exhibits : EMPTY);
 
-/** How much room a step's exhibits need: 0 none, 1 a low card, 2 a tall one. */
+/**
+ * How much room a step's exhibits need: 0 none, 1 a low card, 2 a tall one.
+ * @type {(exhibits: readonly Exhibit[]) => number}
+ */
 export function roomOf(exhibits) {
   if (!exhibits.length) return 0;
   const low = exhibits.length <= 3 && exhibits.every((one) => one && LOW.has(one.kind)
@@ -59,7 +63,10 @@ function figure(exhibit) {
     more && el("p", { class: "ds-quiet", text: more }));
 }
 
-/** Exhibits that belong to no step: figures in a row. */
+/**
+ * Exhibits that belong to no step: figures in a row.
+ * @type {(exhibits: Exhibit[]) => HTMLElement}
+ */
 export const exhibitRow = (exhibits) => el("div", { class: "ds ds-figures-row" }, ...exhibits.map(figure));
 
 /** A row of figures. Calling it redraws only the figures that changed; focus and sideways scrolling stay. */
@@ -87,6 +94,7 @@ function row(element) {
  * grow(model), draw(step), rest(still)}. The card is hidden in a run without exhibits and, while nothing moves, in a
  * step without exhibits (where it can be folded, it is one line high); otherwise it keeps one height. It is drawn at
  * most once per frame.
+ * @param {{ fold?: boolean }} [options]
  */
 export function exhibitCard({ fold } = {}) {
   const id = freshId("exhibits"), title = "This method, this step";

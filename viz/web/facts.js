@@ -1,4 +1,5 @@
 // The run in one line: drafter, target, rule, and its numbers (while it plays, the numbers up to the current step).
+/** @import { Glossary, Model } from "./view-types.d.ts" */
 import { el, writeText } from "./base.js";
 import { exactnessOf } from "./trace.js";
 import { duration, oneLine, shorten, visible } from "./words.js";
@@ -6,6 +7,7 @@ import { duration, oneLine, shorten, visible } from "./words.js";
 const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3
   ? `${Math.round(n / 1e3)} k` : String(n));
 
+/** @type {(glossary: Glossary) => { element: HTMLElement, draw(model: Model, index: number): void }} */
 export function runFacts(glossary) {
   const title = el("div",
     { class: "ds-run-title", title: "Drafter, target with its number of parameters, rule, temperature" });

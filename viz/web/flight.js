@@ -4,6 +4,7 @@ import { el, stillWanted } from "./base.js";
 /**
  * pairs: [[from element, to element, text, status, look]]. The moving copies are decoration, hidden from screen
  * readers. They disappear when they land or when the returned function is called.
+ * @type {(root: HTMLElement, pairs: [Element, Element, string, string, string][]) => () => void}
  */
 export function fly(root, pairs) {
   if (stillWanted() || !root.animate) return () => {};

@@ -1,6 +1,7 @@
 // A one-line explanation of every term that the page uses, shown on hover and on focus.
 import { clamp, el, freshId } from "./base.js";
 
+/** @type {Record<string, string>} */
 export const GLOSSARY = {
   accepted: "Drafted, judged by the target and kept: it is now part of the text.",
   rejected: "Drafted, judged by the target and thrown away. At temperature 0 every sibling of the target's " +
@@ -70,6 +71,7 @@ export const GLOSSARY = {
  * One tooltip for a whole view, on hover and on focus. term(word, text) makes a word with its explanation;
  * explain(element, word) explains an existing element. The page also holds each explanation once, hidden, for screen
  * readers.
+ * @param {HTMLElement} root
  */
 export function makeGlossary(root) {
   const tip = el("div", { class: "ds-tip", "aria-hidden": "true", hidden: true });

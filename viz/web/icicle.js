@@ -1,7 +1,8 @@
 // A step as an icicle: one row per depth; a cell's width is the probability of the whole path down to it, by p or by q.
+/** @import { Step } from "./types.d.ts" */
 import { setAttributes, svgEl } from "./base.js";
 import { sourceMark } from "./sources.js";
-import { mendTree } from "./tree.js";
+import { mendTree } from "./tree-places.js";
 import { shorten, visible } from "./words.js";
 
 const ROW = 62, SPACE = 4, NOTE = 20;   // NOTE: the height of the line below the cells
@@ -18,6 +19,7 @@ function finalShare({ final, distributions }, field) {
  * `count` is the final token. Room that the children do not fill stays empty: it belongs to other tokens. No cell is
  * narrower than `least` as long as
  * its parent has room.
+ * @type {(step: Step, field: "p" | "q", least: number) => { x: number[], w: number[] }}
  */
 export function placeIcicle(step, field, least) {
   const { nodes, view } = step, x = [], w = [];
@@ -40,13 +42,17 @@ export function placeIcicle(step, field, least) {
   return { x, w };
 }
 
+/**
+ * @param {any} stage
+ * @param {any} hooks
+ */
 export function icicleDrawing(stage, hooks) {
   const cells = svgEl("g", {}), halo = svgEl("rect", { class: "ds-halo", rx: 5 });
   stage.append(cells);
   return {
     g: stage,
     /** size: {width, height} of the box in px; waits(node): whether the node still waits for its verdict. */
-    draw(step, rootPiece, field, size, waits = () => false) {
+    draw(step, rootPiece, field, size, waits = (_node) => false) {
       const { nodes, view } = step, { x, w } = placeIcicle(step, field, 7 / Math.max(100, size.width));
       const pieces = mendTree(step, rootPiece);
       const { merged } = hooks.sources, wide = size.width - 24, deepest = Math.max(0, ...nodes.depth);

@@ -1,9 +1,12 @@
 // Explains the chosen token: one sentence, the coin on its ruler, p and q as paired bars.
+/** @import { Distribution, Probability } from "./types.d.ts" */
+/** @import { Glossary } from "./view-types.d.ts" */
 import { clamp, el, setAttributes, svgEl } from "./base.js";
 import { chipSize, makeChip } from "./chip.js";
 import { patchIcon, patchOf } from "./picture.js";
-import { judging, proposal, sentenceOf, sourceWords } from "./sentence.js";
-import { mendTree } from "./tree.js";
+import { sentenceOf } from "./sentence.js";
+import { judging, proposal, sourceWords } from "./step-words.js";
+import { mendTree } from "./tree-places.js";
 import { prob, shorten, visible } from "./words.js";
 
 const TOP = 7;
@@ -11,6 +14,11 @@ const TOP = 7;
 /**
  * Rows for the bars, sorted by p: the chosen token, the top tokens of p, q and the residual together, and a few
  * tokens that were cut.
+ * @param {Distribution | undefined} distribution
+ * @param {number} token
+ * @param {string} piece
+ * @param {Probability} p
+ * @param {Probability} q
  */
 export function barRows(distribution, token, piece, p, q) {
   const rows = new Map();
@@ -76,7 +84,12 @@ function bars(rows, token, fields, glossary, run, title = "The likeliest next to
   return table;
 }
 
-/** brief: the chip and the sentence only. */
+/**
+ * brief: the chip and the sentence only.
+ * @param {HTMLElement} box
+ * @param {Glossary} glossary
+ * @param {boolean} [brief]
+ */
 export function makeInspector(box, glossary, brief) {
   const chip = svgEl("svg", { class: "ds-inspector-chip", "aria-hidden": "true" });
   const status = el("span", { class: "ds-inspector-status" });

@@ -1,4 +1,5 @@
 // One lane of a comparison: its head, bars, small tree, text and sentence.
+/** @import { Glossary } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
 import { GLOSSARY } from "./glossary.js";
 import { settingsOf } from "./outcome.js";
@@ -13,7 +14,13 @@ function settings(drafter) {
   return said.length ? `${said.join(", ")}; ` : "";
 }
 
-/** onTime(ms): the reader chose a time. about(key): what a drafter does, in a sentence; "" where nobody knows. */
+/**
+ * onTime(ms): the reader chose a time. about(key): what a drafter does, in a sentence; "" where nobody knows.
+ * @param {string} name
+ * @param {Glossary} glossary
+ * @param {(ms: number) => void} onTime
+ * @param {(key: string) => string} [about]
+ */
 export function makeLane(name, glossary, onTime, about = () => "") {
   const model = traceModel();
   const panels = makePanels(model, glossary,

@@ -45,6 +45,9 @@ function pack(children, heights, gap, fromBelow) {
 /**
  * children: Map parent -> [nodes], root -1; heights: array by node, plus heights.root. Returns
  * {y: array by node, top, bottom}: y of each node's middle with the root at 0, and how far the drawing reaches.
+ * @param {Map<number, number[]>} children
+ * @param {number[] & { root: number }} heights
+ * @param {number} gap
  */
 export function layout(children, heights, gap) {
   const first = pack(children, heights, gap, false), second = pack(children, heights, gap, true);

@@ -1,7 +1,12 @@
 // The legend: every kind of token in its shape, with its line in the text; and what the width of an edge means.
+/** @import { Glossary } from "./view-types.d.ts" */
 import { el, svgEl } from "./base.js";
 import { legendChip } from "./chip.js";
 
+/**
+ * Each kind: its status, its look, and the word in its shape.
+ * @type {[string, string?, string?][]}
+ */
 const KINDS = [["accepted"], ["rejected"], ["ignored"], ["recovered"], ["bonus"], ["bonus", "plain", "plain"],
   ["root"]];
 
@@ -16,9 +21,13 @@ const wedge = () => svgEl("svg",
   { class: "ds-legend-edge", viewBox: "0 0 34 12", width: 34, height: 12, "aria-hidden": "true" },
   svgEl("path", { d: "M0 6L34 2V10Z" }));
 
-/** What the width of an edge means. */
+/**
+ * What the width of an edge means.
+ * @type {(glossary: Glossary) => Element}
+ */
 export const edgeKey = (glossary) => glossary.term("edge", "wider edge: higher q", wedge());
 
+/** @type {(glossary: Glossary, ...more: Node[]) => Element} */
 export const legend = (glossary, ...more) => el("ul", { class: "ds-card ds-legend", "aria-label": "Legend" },
   ...KINDS.map((kind) => entry(glossary, kind)),
   el("li", {}, glossary.term("underline", "line in text")), ...more.map((one) => el("li", {}, one)));

@@ -1,8 +1,11 @@
 // The result of a race: a table, and a sentence on whether the lossless lanes wrote the same text.
+/** @import { Drafter } from "./types.d.ts" */
+/** @import { Glossary, Model } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
 import { isExact, isPlainRun } from "./trace.js";
 import { duration, oneLine, plural, quote, visible } from "./words.js";
 
+/** @param {Model} model */
 export function laneNumbers(model) {
   const { summary } = model, spent = { draft: 0, verify: 0 };
   for (const step of model.steps) {
@@ -23,7 +26,10 @@ export function laneNumbers(model) {
 const optionName = (drafter, key) => oneLine((drafter.labels || {})[key]
   || (key === "budget" ? "nodes" : key.replaceAll("_", " ")));
 
-/** A drafter's options, and its parts where they are not the usual ones: [[name, value]] in words. */
+/**
+ * A drafter's options, and its parts where they are not the usual ones: [[name, value]] in words.
+ * @type {(drafter: Drafter) => [string, string][]}
+ */
 export const settingsOf = (drafter) => [...Object.entries(drafter.options || {}), ...Object.entries(drafter.parts || {})
   .filter(([role, name]) => name !== role)]
   .map(([key, value]) => [optionName(drafter, key), visible(String(value))]);
@@ -31,6 +37,7 @@ export const settingsOf = (drafter) => [...Object.entries(drafter.options || {})
 /**
  * The displayed names of lanes: their drafters; lanes with the same drafter also name what differs between them, as
  * in "Chain, length 4". lanes: [[name, model]].
+ * @type {(lanes: [string, Model][]) => Map<string, string>}
  */
 export function laneTitles(lanes) {
   const runs = lanes.filter(([, { run }]) => run), written = (value) => visible(String(value));
@@ -64,7 +71,10 @@ function marginAt(model, index) {
   return top.length > 1 && top[1] > 0 ? heat * Math.log(top[0] / top[1]) : null;
 }
 
-/** lanes: [[name, model]]. Returns {text, index: where they part or null, alike: true | false | null}. */
+/**
+ * lanes: [[name, model]]. Returns {text, index: where they part or null, alike: true | false | null}.
+ * @param {[string, Model][]} lanes
+ */
 export function compareTexts(lanes) {
   const ran = lanes.filter(([, model]) => model.run);
   const exact = ran.filter(([, model]) => isExact(model.run.verifier));
@@ -145,6 +155,7 @@ function winnerOf(lanes, titles) {
     `${passes} instead of ${summary.new_tokens}.`;
 }
 
+/** @param {Glossary} glossary */
 export function makeOutcome(glossary) {
   const line = el("p", { class: "ds-same", role: "status" }), winner = el("p", { class: "ds-winner", role: "status" });
   const body = el("tbody", {});

@@ -1,5 +1,7 @@
 // The panels of one run (tree, text, timeline, inspector; tracks, sources and exhibits where a run has them), drawn
 // together for one step and linked by hover and selection.
+/** @import { NodeRef } from "./types.d.ts" */
+/** @import { Glossary, Model } from "./view-types.d.ts" */
 import { el, setAttributes, svgEl, writeText } from "./base.js";
 import { makeCamera } from "./camera.js";
 import { exhibitCard } from "./exhibits.js";
@@ -7,7 +9,7 @@ import { fly } from "./flight.js";
 import { icicleDrawing } from "./icicle.js";
 import { makeInspector } from "./inspector.js";
 import { output, pictureOf } from "./picture.js";
-import { nodeName, stepSentence, tellingNode } from "./sentence.js";
+import { nodeName, stepSentence, tellingNode } from "./step-words.js";
 import { makeSources } from "./sources.js";
 import { makeTimeline } from "./timeline.js";
 import { makeTracks } from "./tracks.js";
@@ -23,6 +25,9 @@ const panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { cl
  * caller scrolls the text (strip.newest, strip.scroll), so that several runs are drawn before the layout is read.
  * Returns the elements and {reset, grow, draw(index, stage, verdicts), rest(still), select(node), setMode(mode),
  * camera, destroy}. mode: "tree" | "icicle".
+ * @param {Model} model
+ * @param {Glossary} glossary
+ * @param {any} options
  */
 export function makePanels(model, glossary, options) {
   const tree = el("div", panelName(options.ids, "tree"));
@@ -47,7 +52,7 @@ export function makePanels(model, glossary, options) {
   const inspect = makeInspector(inspector, glossary, options.brief);
   let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "";
   let size = { width: 0, height: 0 };
-  let selectedElement = null, hoveredElement = null, spoken = null, told = 0, waits = () => false, land = () => {};
+  let selectedElement = null, hoveredElement = null, spoken = null, told = 0, waits = (_node) => false, land = () => {};
 
   const strip = output(text, {
     onPick(index) {
@@ -97,6 +102,7 @@ export function makePanels(model, glossary, options) {
     return at >= 0 && at < step.view.tokens ? step.view.firstIndex + at : null;
   }
 
+  /** @param {{ node?: NodeRef, index?: number | null, step?: number | null }} place */
   function hover({ node, index = null, step = null }) {
     // the timeline means all tokens of a step
     const whole = index === null && node === undefined ? model.steps[step] : null;

@@ -1,4 +1,5 @@
 // Tokens that are patches of a picture: their description in the run line, one patch as pixels, the growing picture.
+/** @import { Run } from "./types.d.ts" */
 import { el, setAttributes, svgEl } from "./base.js";
 import { textStrip } from "./text.js";
 import { visible, written } from "./words.js";
@@ -8,6 +9,7 @@ const whole = (value, low, high) => Number.isInteger(value) && value >= low && v
 /**
  * {columns, rows, patch, levels, first, count} of a run whose tokens make a picture, else null. The values are
  * checked, because a trace may come from a stranger.
+ * @type {(run: Run | null) => any}
  */
 export function pictureOf(run) {
   const given = run && run.picture;
@@ -18,7 +20,10 @@ export function pictureOf(run) {
     count: levels ** (patch * patch) };
 }
 
-/** {side, levels, pixels} of a token, pixels row by row, 0 for blank paper; null for a token that is no patch. */
+/**
+ * {side, levels, pixels} of a token, pixels row by row, 0 for blank paper; null for a token that is no patch.
+ * @type {(run: Run | null, token: number) => any}
+ */
 export function patchOf(run, token) {
   const picture = pictureOf(run);
   if (!picture || !Number.isInteger(token)) return null;
@@ -32,7 +37,10 @@ export function patchOf(run, token) {
   return { side: picture.patch, levels: picture.levels, pixels };
 }
 
-/** Fill a <g> with the pixels of a patch, each 1 by 1: one path per level of grey. */
+/**
+ * Fill a <g> with the pixels of a patch, each 1 by 1: one path per level of grey.
+ * @type {(g: Element, patch: { side: number, levels: number, pixels: number[] }) => void}
+ */
 export function drawPatch(g, { side, levels, pixels }) {
   const inks = new Map();
   pixels.forEach((level, i) => {
@@ -43,7 +51,10 @@ export function drawPatch(g, { side, levels, pixels }) {
       { class: "ds-ink", d, "fill-opacity": (level / (levels - 1)).toFixed(3) })));
 }
 
-/** A patch as an <svg> of its own. */
+/**
+ * A patch as an <svg> of its own.
+ * @type {(patch: any, attributes?: object) => Element}
+ */
 export function patchIcon(patch, attributes) {
   const g = svgEl("g", {});
   drawPatch(g, patch);
@@ -185,7 +196,11 @@ function pictureStrip(box, hooks) {
   };
 }
 
-/** What a run writes: a text, or a picture below its prompt. */
+/**
+ * What a run writes: a text, or a picture below its prompt.
+ * @param {HTMLElement} box
+ * @param {any} hooks
+ */
 export function output(box, hooks) {
   const text = textStrip(box, hooks), picture = pictureStrip(box, hooks);
   let now = text;

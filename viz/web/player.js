@@ -1,8 +1,13 @@
 // Decides which step is on the screen and when the next one follows. All pacing happens here, in the browser.
+/** @import { Step, Summary } from "./types.d.ts" */
+/** @import { PlayerHooks, Stage } from "./view-types.d.ts" */
 import { clamp, stillWanted } from "./base.js";
 import { wasKept } from "./trace.js";
 
-/** Paces by name: seconds per step, 0 = as fast as it ran; or `stages`: seconds each for draft, judge and commit. */
+/**
+ * Paces by name: seconds per step, 0 = as fast as it ran; or `stages`: seconds each for draft, judge and commit.
+ * @type {Record<string, { label: string, word: string, stages?: number[], seconds?: number }>}
+ */
 export const PACES = {
   explain: { label: "explained", word: "Replayed slowly, each step explained", stages: [1.4, 1.8, 4] },
   slow: { label: "1 step a second", word: "Replayed slowly, one step a second", stages: [0.3, 0.32, 0.38] },
@@ -12,10 +17,14 @@ export const PACES = {
 const EXPLAINED = 3;      // drafted steps that an opening explains before it continues at its usual pace
 const BEAT = 0.08;        // shortest time between two verdicts, in seconds
 
-/** The scenes of a step, in order: [stage, seconds, verdicts shown so far]. */
+/**
+ * The scenes of a step, in order: [stage, seconds, verdicts shown so far].
+ * @type {(step: Step, seconds: number[]) => [Stage, number, number?][]}
+ */
 function scenes(step, [draft, judge, commit]) {
   if (!step.view.count) return [["commit", 0.6 * (draft + judge + commit)]];
   const count = step.judgements.length, beats = Math.min(count, Math.floor(judge / BEAT));
+  /** @type {[Stage, number, number][]} */
   const verdicts = Array.from({ length: beats + 1 },
     (_, beat) => ["judge", judge / (beats + 1), beats && Math.round((count * beat) / beats)]);
   return [["draft", draft], ...verdicts, ["commit", commit]];
@@ -27,6 +36,7 @@ const refuses = (step) => step.judgements.some((judgement) => !wasKept(judgement
 /**
  * Index of the most instructive step, judged by (in this order) a refusal, two kept tokens, a fork, a token of the
  * target, a coin, a long path; the latest of equal steps. -1: no step.
+ * @type {(steps: Step[]) => number}
  */
 export function tellingStep(steps) {
   const worth = (step) => [refuses(step), step.view.path.length > 1, forks(step), Boolean(step.view.final),
@@ -36,7 +46,10 @@ export function tellingStep(steps) {
   return worths.lastIndexOf(Math.max(...worths));
 }
 
-/** The reader's own step if it has a refusal, and a fork if the telling step has one; otherwise the telling step. */
+/**
+ * The reader's own step if it has a refusal, and a fork if the telling step has one; otherwise the telling step.
+ * @type {(steps: Step[], own: number) => number}
+ */
 export function stepToShow(steps, own) {
   const best = tellingStep(steps), good = (step) => step && refuses(step) && (forks(step) || !forks(steps[best]));
   return good(steps[own]) ? own : best;
@@ -45,6 +58,8 @@ export function stepToShow(steps, own) {
 /**
  * hooks: show(step, stage, verdicts), changed(). stage: draft | judge | commit | null (all of it); verdicts: how many
  * of the step's judgements "judge" has shown.
+ * @param {{ steps: Step[], summary: Summary | null }} model
+ * @param {PlayerHooks} hooks
  */
 export function makePlayer(model, hooks) {
   let frame = 0, due = 0, chosen = null, queue = [], opening = false, explaining = false;

@@ -1,5 +1,7 @@
 // What a run proves, in one sentence with its own numbers: how few passes of the target it took, and whether the text
 // is the same.
+/** @import { Run } from "./types.d.ts" */
+/** @import { Checked, Glossary, Model, ProofOptions } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
 import { isExact, isPlainRun } from "./trace.js";
 import { plural } from "./words.js";
@@ -19,6 +21,7 @@ function meaning({ verifier, sampling }) {
 /**
  * The speed as a part of the sentence; "" if it is not known. ratio: milliseconds per token of plain decoding, divided
  * by those of the run; recorded: both ran on the machine that made the trace.
+ * @type {(checked: Checked) => string}
  */
 function speed({ ratio, recorded }) {
   if (!(ratio > 0)) return "";
@@ -28,7 +31,10 @@ function speed({ ratio, recorded }) {
     : `, but at ${ratio.toFixed(2)} times the speed of plain decoding${where}`;
 }
 
-/** What the speed means, in a sentence of its own; where it is not known, that fewer passes do not tell it. */
+/**
+ * What the speed means, in a sentence of its own; where it is not known, that fewer passes do not tell it.
+ * @type {(checked: Checked, saved: boolean, raced: boolean) => string}
+ */
 function worth({ ratio }, saved, raced) {
   if (ratio > 0) return ratio > 0.95 ? "" : "Drafting cost more than it saved.";
   return saved ? `Fewer passes are not yet more speed${raced ? ": Compare races it against plain decoding" : ""}.` : "";
@@ -37,6 +43,7 @@ function worth({ ratio }, saved, raced) {
 /**
  * checked: {alike, tokens, index, comparable}, the comparison with plain decoding on the same prompt. whole: whether
  * all tokens were compared.
+ * @type {(run: Run, whole: boolean, checked: Checked) => string}
  */
 function compared(run, whole, { alike, tokens, index, comparable }) {
   if (!comparable) return meaning(run);
@@ -50,6 +57,8 @@ function compared(run, whole, { alike, tokens, index, comparable }) {
  * {main, more, tick: true | false | null}. tick: whether the text was compared with that of plain decoding and is the
  * same. playing: other steps are still to be shown, so the sentence covers only the first `shown` + 1 steps. raced:
  * whether the reader can go to Compare.
+ * @type {(model: Model, checked: Checked | null, options?: ProofOptions) => { main: string, more: string,
+ *   tick: boolean | null }}
  */
 export function proofOf(model, checked, { playing = false, shown = -1, raced = false } = {}) {
   const { run, summary, steps } = model;
@@ -75,7 +84,11 @@ export function proofOf(model, checked, { playing = false, shown = -1, raced = f
     more: said.filter(Boolean).join(" "), tick: same };
 }
 
-/** The sentence on the page. draw(model, checked, options) as above. */
+/**
+ * The sentence on the page. draw(model, checked, options) as above.
+ * @type {(glossary: Glossary) => { element: HTMLElement, draw(model: Model, checked: Checked | null,
+ *   options?: ProofOptions): void }}
+ */
 export function proofLine(glossary) {
   const tick =
     glossary.explain(el("span", { class: "ds-tick", text: "✓", role: "img", "aria-label": "checked", tabindex: 0,

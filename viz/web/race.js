@@ -1,10 +1,13 @@
 // The race: the steps of every lane on one axis of measured compute time, and a clock that moves along it.
+/** @import { Model } from "./view-types.d.ts" */
 import { clamp, setAttributes, svgEl } from "./base.js";
 import { finalMarks } from "./trace.js";
 
 /**
  * A lane's bars. A bar's place and width show when the step ran and for how long, its height the tokens
  * gained; the flat bar before them is the reading of the prompt.
+ * @param {HTMLElement} box
+ * @param {any} hooks
  */
 export function raceLine(box, hooks) {
   const HIGH = 40;
@@ -63,7 +66,10 @@ export function raceLine(box, hooks) {
   };
 }
 
-/** How many steps of a run are finished at this time on the axis. */
+/**
+ * How many steps of a run are finished at this time on the axis.
+ * @type {(model: Model, ms: number) => number}
+ */
 export function stepsBy(model, ms) {
   let low = 0, high = model.steps.length;
   while (low < high) {
@@ -73,10 +79,14 @@ export function stepsBy(model, ms) {
   return low;
 }
 
+/** @type {Record<string, [string, number]>} */
 export const RACE_PACES = { slower100: ["100 times slower", 0.01], slower30: ["30 times slower", 1 / 30],
   slower10: ["10 times slower", 0.1], slower4: ["4 times slower", 0.25], real: ["as fast as it ran", 1] };
 
-/** The clock. hooks.tick(ms) draws; hooks.end() gives the length. */
+/**
+ * The clock. hooks.tick(ms) draws; hooks.end() gives the length.
+ * @param {any} hooks
+ */
 export function raceClock(hooks) {
   let frame = 0, last = 0;
   const clock = {

@@ -1,14 +1,16 @@
 // Why a token was kept or thrown away, in plain words: the rule's own sentences (templates.js), or sentences that fit
 // the shape of a judgement.
+/** @import { NodeRef, Step } from "./types.d.ts" */
 import { finalRuleSentence, replacedSentence, ruleSentence } from "./templates.js";
 import { isExact, wasKept } from "./trace.js";
-import { plural, prob, quote, runningText, shorten, visible } from "./words.js";
+import { plural, prob, quote, visible } from "./words.js";
 
 const END = "The text came to its end before this token’s turn, so it was not judged.";
 
 const LEFT = { true: "p without the refused tokens", false: "what is left of p after taking q away" };
 
-const isKept = (step, node) => step.nodes.status[node] === "accepted";
+/** @type {(step: Step, node: number) => boolean} */
+export const isKept = (step, node) => step.nodes.status[node] === "accepted";
 const siblingsOf = (step, node) => (step.view.children.get(step.nodes.parent[node]) || []).filter((i) => i !== node);
 const topP = (step, node, token) => {
   const distribution = step.view.distributions.get(node);
@@ -166,7 +168,10 @@ function recoveredByName({ view: { run } }, { p, accept }, final) {
     : `The target drew its own token from p, and none of the drafted ones was it: ${final}.`;
 }
 
-/** The sentence for a node: an index, -1 for the root, "final" for the last token. */
+/**
+ * The sentence for a node: an index, -1 for the root, "final" for the last token.
+ * @type {(step: Step, node: NodeRef) => string}
+ */
 export function sentenceOf(step, node) {
   if (node === -1) return "The last token of the text so far. This step’s draft grows from it.";
   if (node === "final") return step.view.final ? finalSentence(step) : "";
@@ -180,71 +185,4 @@ export function sentenceOf(step, node) {
   const words = ["First time: ", "Second time: ", "Third time: ", "Fourth time: "];
   return `It was drawn ${judged.length} times and judged each time. ` +
     judged.map((j, i) => (words[i] || `Time ${i + 1}: `) + sentenceOfJudgement(step, node, j)).join(" ") + cut;
-}
-
-/** A node in a few words, for a screen reader that moves through the tree. */
-export function nodeName(step, node, rootPiece, waits) {
-  if (node === -1) return `${visible(rootPiece)}, root`;
-  if (node === "final") {
-    const { piece, look, kind } = step.view.final;
-    return `${visible(piece)}, ${look === "plain" ? "written by the target" : kind}`;
-  }
-  const { nodes } = step, q = nodes.q[node], piece = visible(nodes.piece[node]);
-  const odds = q === null ? "" : `, q ${prob(q)}`;
-  if (waits) return `${piece}, drafted, depth ${nodes.depth[node]}${odds}`;
-  const judged = nodes.p[node] === null ? "" : `, p ${prob(nodes.p[node])}`;
-  return `${piece}, ${nodes.status[node]}, depth ${nodes.depth[node]}${judged}${odds}`;
-}
-
-/** What is proposed, before a verdict: a single node, or (null) all proposals for the place after the root. */
-export function proposal(step, node) {
-  const { nodes, view } = step;
-  const put = (i) => `${quote(nodes.piece[i])}${nodes.q[i] === null ? "" : ` (q ${prob(nodes.q[i])})`}`;
-  if (node !== null) return `${put(node)} is proposed. The target has not judged it yet.`;
-  // as in the table
-  const first = [...view.children.get(-1)].sort((a, b) => (nodes.q[b] || 0) - (nodes.q[a] || 0));
-  const few = first.slice(0, 3).map(put), more = first.length - few.length;
-  return `Proposed as the next token: ${few.join(", ")}${more ? ` and ${more} more` : ""}. The target has not ` +
-    `judged ${view.count > 1 ? "the draft" : "it"} yet.`;
-}
-
-/** A verdict in the present tense, while others of its step are still to come. */
-export function judging(step, node) {
-  const { nodes } = step;
-  const odds = [["p", nodes.p[node]], ["q", nodes.q[node]]].filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name} ${prob(value)}`);
-  const told = odds.length ? ` (${odds.join(", ")})` : "";
-  return `The target reads ${quote(nodes.piece[node])}${told}: it is ${isKept(step, node) ? "kept" : "refused"}.`;
-}
-
-/** Where a drafter found a token, in words; a source in any other form is quoted as it is. */
-export function sourceWords(source) {
-  const [, kind, place, end] = /^(context|block) (\d+)(?::(\d+))?$/.exec(source) || [];
-  if (kind === "context") return end > Number(place) + 1
-    ? `copied from tokens ${Number(place) + 1} to ${end} of the text`
-    : `copied from token ${Number(place) + 1} of the text`;
-  if (kind === "block") return `place ${place} of the drafted block`;
-  return `from ${shorten(runningText(source), 40)}`;
-}
-
-/** What a step did, in one line. */
-export function stepSentence(step) {
-  const { count, path, final } = step.view;
-  if (!count) return `Nothing drafted; the target wrote ${final ? quote(final.piece) : "nothing"}.`;
-  const kept = path.length === count && count > 1 ? `all ${count} kept` : `${path.length} kept`;
-  // a step in which the target did not look
-  const unread = step.nodes.p.every((p) => p === null) && !step.judgements.length;
-  if (unread) return `${count} drafted, ${kept} without a pass of the target: ` +
-    `${plural(step.output.tokens.length, "token")}.`;
-  const own = !final ? "" : final.kind === "bonus" ? ` and the target added ${quote(final.piece)}`
-    : `, then the target wrote ${quote(final.piece)} instead`;
-  return `${count} drafted, ${kept}${own}: ${plural(step.output.tokens.length, "token")} in one pass.`;
-}
-
-/** The node worth looking at first: the last one judged, or the final token where nothing was refused. */
-export function tellingNode(step) {
-  const refusals = step.judgements.filter((j) => !wasKept(j));
-  if (step.view.final && step.view.final.kind === "bonus") return "final";
-  if (refusals.length) return refusals[refusals.length - 1].node;
-  return step.view.final ? "final" : step.view.path.length ? step.view.path[step.view.path.length - 1] : -1;
 }

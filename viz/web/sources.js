@@ -12,7 +12,10 @@ const MARKS = [
 ];
 const groups = new Map();
 
-/** "context 17:20" and "context 24" are one source, "context"; "draft model" stays as it is. */
+/**
+ * "context 17:20" and "context 24" are one source, "context"; "draft model" stays as it is.
+ * @type {(source: string) => string}
+ */
 export function sourceGroup(source) {
   let group = groups.get(source);
   if (group === undefined) {
@@ -23,6 +26,7 @@ export function sourceGroup(source) {
   return group;
 }
 
+/** @type {(index: number, attributes: object) => Element} */
 export const sourceMark = (index, attributes) =>
   svgEl("path", { class: "ds-source-mark", d: MARKS[Math.min(index, MARKS.length - 1)][1], ...attributes });
 
@@ -30,6 +34,7 @@ export const sourceMark = (index, attributes) =>
  * The legend of a run's sources, hidden until one of its trees has more than one (merged). onPick(): the choice has
  * changed. In a merged run, of(step, node) is the index of the node's source, nameOf(step, node) its name, and
  * dims(step, node) whether another source is chosen.
+ * @param {() => void} onPick
  */
 export function makeSources(onPick) {
   const list = el("div", { class: "ds-sources", role: "group", "aria-label": "Sources of the draft", hidden: true },
@@ -50,7 +55,7 @@ export function makeSources(onPick) {
       ...shown.map((name, i) => el("button",
         { type: "button", class: "ds-source", "aria-pressed": String(i === chosen), title: "Show this source alone",
           onclick: () => pick(i) },
-      svgEl("svg", { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, sourceMark(i)),
+      svgEl("svg", { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, sourceMark(i, {})),
       shortText(name, 32) || "no name")));
   }
   return {

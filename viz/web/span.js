@@ -4,7 +4,11 @@ import { finalMarks } from "./trace.js";
 
 const HIGH = 10;
 
-/** hooks: onToken(index). Replaces makeTimeline in a lane. */
+/**
+ * hooks: onToken(index). Replaces makeTimeline in a lane.
+ * @param {HTMLElement} box
+ * @param {{ onToken(index: number): void }} hooks
+ */
 export function spanLine(box, hooks) {
   const bars = svgEl("g", {}), now = svgEl("line", { class: "ds-race-now", y1: 0, y2: HIGH, x1: 0, x2: 0 });
   const parts = svgEl("line", { class: "ds-parts", y1: 0, y2: HIGH, visibility: "hidden" });

@@ -1,11 +1,15 @@
 // The sentences that a rule brings with its trace: templates whose placeholders are filled with text. The page itself
 // names no rule.
+/** @import { Step, Verdict } from "./types.d.ts" */
 import { shortText } from "./cells.js";
 import { plural, prob, quote } from "./words.js";
 
 const LONGEST = 1000;
 
-/** values: {token, p, q, accept, coin, final}, all text. Inserted text is not expanded; unknown placeholders stay. */
+/**
+ * values: {token, p, q, accept, coin, final}, all text. Inserted text is not expanded; unknown placeholders stay.
+ * @type {(template: string, values: Record<string, string>) => string}
+ */
 export const fillTemplate = (template, values) => shortText(template, LONGEST)
   .replace(/\{(\w+)\}/g, (whole, name) => (Object.hasOwn(values, name) ? values[name] : whole));
 
@@ -22,6 +26,8 @@ function ownSentence(step, names) {
  * Why a judgement ended as it did, in the rule's own words; null if it has none. after: refusals at the same place
  * before this one;
  * wish: the token that the target wanted there, as text; replaced: the token that came in its place, as text, or null.
+ * @type {(step: Step, verdict: Verdict, around: { after: number, wish: string, replaced: string | null }) =>
+ *   string | null}
  */
 export function ruleSentence(step, { node, rule, p, q, accept, coin, kept }, { after, wish, replaced }) {
   const { nodes } = step, tossed = typeof coin === "number";
@@ -36,7 +42,10 @@ export function ruleSentence(step, { node, rule, p, q, accept, coin, kept }, { a
   return `${before + fillTemplate(own, values)} ${fillTemplate(instead, { ...values, final: replaced })}`;
 }
 
-/** The rule's own words for the token that came in the place of a refused one, as text; null if it has none. */
+/**
+ * The rule's own words for the token that came in the place of a refused one, as text; null if it has none.
+ * @type {(step: Step, rule: string, replaced: string) => string | null}
+ */
 export function replacedSentence(step, rule, replaced) {
   const own = ownSentence(step, [`${rule}.replaced`]);
   return own === null ? null : fillTemplate(own, { final: replaced });
@@ -45,6 +54,7 @@ export function replacedSentence(step, rule, replaced) {
 /**
  * The rule's sentence for the final token. kind: recovered | bonus; rule: the one that refused last at its place;
  * tokens, final: text.
+ * @type {(step: Step, kind: "recovered" | "bonus", rule: string, tokens: string, final: string) => string | null}
  */
 export function finalRuleSentence(step, kind, rule, tokens, final) {
   const own = ownSentence(step, [`${rule}.${kind}`, kind]);

@@ -4,7 +4,11 @@ import { makeMender, runningText, visible, written } from "./words.js";
 
 const UNDERLINE = 2;   // px by which the lowest line under a word reaches out of its row; as in text.css
 
-/** hooks: onPick(index), onHover(index | null). */
+/**
+ * hooks: onPick(index), onHover(index | null).
+ * @param {HTMLElement} box
+ * @param {{ onPick(index: number): void, onHover(index: number | null): void }} hooks
+ */
 export function textStrip(box, hooks) {
   const prompt = el("span", { class: "ds-prompt" });
   const output = el("span", { class: "ds-output", role: "listbox", "aria-label": "Tokens written" });

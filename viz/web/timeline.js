@@ -11,7 +11,11 @@ function unitPath(x, from, to) {
   return path;
 }
 
-/** hooks: onSeek(step), onHover(step | null). */
+/**
+ * hooks: onSeek(step), onHover(step | null).
+ * @param {HTMLElement} box
+ * @param {{ onSeek(step: number): void, onHover(step: number | null): void }} hooks
+ */
 export function makeTimeline(box, hooks) {
   const cursor = svgEl("rect", { class: "ds-cursor", y: 0, height: 100, width: 1 });
   const over = svgEl("rect", { class: "ds-cursor-hover", y: 0, height: 100, width: 1, visibility: "hidden" });

@@ -1,4 +1,5 @@
 // Reads the append-only NDJSON of a run, as far as it has arrived.
+/** @import { Final, Judgement, Run, StageTimes, Step, Verifier } from "./types.d.ts" */
 import { overlap, spansOf } from "./tracks.js";
 
 /** Follows one growing string. feed(whole) parses only what is new: {reset, added: [objects], trouble}. */
@@ -33,15 +34,25 @@ export function lineReader() {
 /**
  * Whether the rule, with this drafter, leaves the text as it was, but for rounding where the target computes in half
  * precision.
+ * @type {(verifier: Pick<Verifier, "lossless" | "up_to_rounding">) => boolean}
  */
 export const isExact = (verifier) => Boolean(verifier.lossless || verifier.up_to_rounding);
+/**
+ * @type {(verifier: Pick<Verifier, "lossless" | "up_to_rounding">) => "lossless" | "equal up to rounding" | "lossy"}
+ */
 export const exactnessOf = (verifier) => (verifier.lossless ? "lossless" : verifier.up_to_rounding
   ? "equal up to rounding" : "lossy");
 
-/** Whether this run is plain decoding, in which nothing is drafted. */
+/**
+ * Whether this run is plain decoding, in which nothing is drafted.
+ * @type {(run: Run | null) => boolean}
+ */
 export const isPlainRun = (run) => Boolean(run) && (run.drafter.family === "none" || run.drafter.key === "none");
 
-/** The stages of a step added up, in milliseconds. */
+/**
+ * The stages of a step added up, in milliseconds.
+ * @type {(step: { milliseconds?: StageTimes }) => number}
+ */
 const spentOf = ({ milliseconds: ms = {} }) => (ms.draft || 0) + (ms.verify || 0) + (ms.judge || 0) +
   (ms.commit || 0);
 
@@ -57,7 +68,10 @@ function unfinished(step, { token, parent }) {
   return row ? row[1] : "";
 }
 
-/** Adds `view` to a step, once, when it arrives: what drawing needs beyond the step's fields. run: the run line. */
+/**
+ * Adds `view` to a step, once, when it arrives: what drawing needs beyond the step's fields. run: the run line.
+ * @type {(step: Step, firstIndex: number, run?: Run | null) => Step}
+ */
 export function enrich(step, firstIndex, run = null) {
   const nodes = step.nodes, count = nodes.token.length;
   nodes.source = nodes.source || nodes.token.map(() => "");
@@ -91,9 +105,13 @@ export function enrich(step, firstIndex, run = null) {
   return step;
 }
 
-/** Attributes of a drawn final token: its status, and its look if that is different. */
+/**
+ * Attributes of a drawn final token: its status, and its look if that is different.
+ * @type {(final: Final) => object}
+ */
 export const finalMarks = ({ kind, look }) => ({ "data-status": kind, "data-look": look === kind ? null : look });
 
+/** @type {(judgement: Judgement) => boolean} */
 export const wasKept = (judgement) => (judgement.coin === null || judgement.coin === undefined ? judgement.accept >= 1
   : judgement.coin < judgement.accept);
 

@@ -1,23 +1,31 @@
 // Two or more tracks on a real clock, for steps whose work overlaps: one row per lane, with the step on the screen in
 // the middle.
+/** @import { Span, Step } from "./types.d.ts" */
 import { el, svgEl, writeText } from "./base.js";
 import { isNumber, shortText } from "./cells.js";
 import { duration } from "./words.js";
 
 const LANES = 6, ROW = 18, GAP = 5, MOST = 400, PARTS = new Set(["draft", "verify", "judge", "commit"]);
 
-/** The spans of a step that can be drawn: {lane, what, start, end}, in ms since the run began. */
+/**
+ * The spans of a step that can be drawn: {lane, what, start, end}, in ms since the run began.
+ * @type {(step: Step) => Span[]}
+ */
 export function spansOf(step) {
   const spans = step && Array.isArray(step.spans) ? step.spans.slice(0, MOST) : [];
   return spans.filter((span) => span && typeof span.lane === "string" && isNumber(span.start) && isNumber(span.end)
     && span.end >= span.start);
 }
 
-/** Time in which more than one lane was at work: {start, end, both: ms, pieces: [[from, to]]}; null without spans. */
+/**
+ * Time in which more than one lane was at work: {start, end, both: ms, pieces: [[from, to]]}; null without spans.
+ * @param {Span[]} spans
+ */
 export function overlap(spans) {
   if (!spans.length) return null;
-  const edges = spans.flatMap(({ lane, start, end }) => [[start, 1, lane], [end, -1, lane]])
-    .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  /** @type {[number, number, string][]} */
+  const edges = spans.flatMap(({ lane, start, end }) => [[start, 1, lane], [end, -1, lane]]);
+  edges.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const busy = new Map(), pieces = [];
   let since = null;
   for (const [at, by, lane] of edges) {

@@ -1,4 +1,5 @@
 // Buttons that move through the steps: back, play, forward, pace.
+/** @import { Model, Player } from "./view-types.d.ts" */
 import { el, setAttributes, svgEl, writeText } from "./base.js";
 import { PACES } from "./player.js";
 import { plural } from "./words.js";
@@ -9,13 +10,20 @@ const ICONS = {
   plus: "M8 3v10M3 8h10", minus: "M3 8h10", fit: "M3 6V3h3M10 3h3v3M13 10v3h-3M6 13H3v-3",
 };
 
+/** @type {(name: string) => Element} */
 export const icon = (name) => svgEl("svg",
   { class: "ds-glyph", viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true" },
   svgEl("path", { d: ICONS[name] }));
+/** @type {(name: string, label: string, onclick: () => void) => HTMLElement} */
 export const iconButton = (name, label, onclick) =>
   el("button", { type: "button", class: "ds-button", "aria-label": label, title: label, onclick }, icon(name));
 
-/** A small group of buttons, one of which is pressed. choices: [[value, label]]. */
+/**
+ * A small group of buttons, one of which is pressed. choices: [[value, label]].
+ * @param {string} label
+ * @param {[string, string][]} choices
+ * @param {(value: string) => void} onPick
+ */
 export function choiceGroup(label, choices, onPick) {
   const buttons =
     choices.map(([value, text]) => el("button",
@@ -31,7 +39,10 @@ export function choiceGroup(label, choices, onPick) {
 const enlarged = new Set();   // one setter per view on the page
 let hall = false;
 
-/** Large type for a lecture hall, in every view of the page at once. */
+/**
+ * Large type for a lecture hall, in every view of the page at once.
+ * @param {HTMLElement} root
+ */
 export function largeButton(root) {
   const button = el("button",
     { type: "button", class: "ds-button ds-large", "aria-pressed": "false", text: "Large type",
@@ -48,6 +59,7 @@ export function largeButton(root) {
   return { element: button, set, forget: () => enlarged.delete(set) };
 }
 
+/** @type {(player: Player, model: Model) => { element: HTMLElement, draw(): void }} */
 export function makeTransport(player, model) {
   const play = iconButton("play", "Play", () => player.toggle());
   play.classList.add("ds-play");
@@ -77,7 +89,10 @@ export function makeTransport(player, model) {
   };
 }
 
-/** Arrow keys and space, unless the focused element uses them. */
+/**
+ * Arrow keys and space, unless the focused element uses them.
+ * @type {(root: HTMLElement, player: Pick<Player, "move" | "toggle">) => () => void}
+ */
 export function followKeys(root, player) {
   const busy =
     "input, textarea, select, [contenteditable], [role=tab], [role=radio], [role=combobox], " +

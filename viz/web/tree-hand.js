@@ -1,4 +1,5 @@
 // The hand on the tree of a step: which node is chosen or passed over, by pointer and by keys.
+/** @import { NodeRef } from "./types.d.ts" */
 
 const NODES = "[data-node],[data-root],[data-final]";
 
@@ -19,7 +20,11 @@ function neighbour(svg, g, down) {
   return (places[at + (down ? 1 : -1)] || [])[0];
 }
 
-/** hooks: select(node), hover(node or undefined), reach(node): it was chosen by keys and gets the focus. */
+/**
+ * hooks: select(node), hover(node or undefined), reach(node): it was chosen by keys and gets the focus.
+ * @type {(svg: any,
+ *   hooks: { select(node: NodeRef): void, hover(node?: NodeRef): void, reach(node: NodeRef): void }) => void}
+ */
 export function hearNodes(svg, hooks) {
   svg.addEventListener("click", (event) => {
     const node = nodeOf(svg, event.target);

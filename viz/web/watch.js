@@ -1,4 +1,5 @@
 // The whole view of one run: the public mountWatch.
+/** @import { WatchOptions } from "./view-types.d.ts" */
 import { el, fingers, followTheme, followWidth, setAttributes, stillWanted, writeText } from "./base.js";
 import { runFacts } from "./facts.js";
 import { makeGlossary } from "./glossary.js";
@@ -6,12 +7,16 @@ import { edgeKey, legend } from "./legend.js";
 import { makePanels } from "./panels.js";
 import { makePlayer } from "./player.js";
 import { proofLine } from "./proof.js";
-import { stepSentence } from "./sentence.js";
+import { stepSentence } from "./step-words.js";
 import { stageKey } from "./stages.js";
 import { traceModel } from "./trace.js";
 import { choiceGroup, followKeys, iconButton, largeButton, makeTransport } from "./transport.js";
 import { duration, plural } from "./words.js";
 
+/**
+ * @param {Element} element
+ * @param {WatchOptions} [options]
+ */
 export function mountWatch(element, options) {
   options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, raced: false,
     ...options };

@@ -1,4 +1,5 @@
 // How tokens and numbers are written for people: visible white space, split characters mended, probabilities.
+/** @import { Probability } from "./types.d.ts" */
 
 const VISIBLE = { " ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u2028": "⏎", "\u2029": "⏎", "\v": "␋",
   "\f": "␌" };
@@ -18,6 +19,7 @@ const ENDS = /^<(?:[|｜](?:endoftext|im_end|eot_id|end▁of▁sentence|end_of_t
 /**
  * The piece with visible white space; "∅" if it is empty; a special token by its name; ⟨end⟩ for every end-of-text
  * token.
+ * @type {(piece: string) => string}
  */
 export function visible(piece) {
   if (ENDS.test(piece)) return "⟨end⟩";
@@ -27,23 +29,38 @@ export function visible(piece) {
   return text === "" ? "∅" : text;
 }
 
-/** For running text: only characters that could reverse or hide it become codes; spaces and line breaks stay. */
+/**
+ * For running text: only characters that could reverse or hide it become codes; spaces and line breaks stay.
+ * @type {(piece: string) => string}
+ */
 export const runningText = (piece) => calm(String(piece)).replace(/[\u2028\u2029]/g, "\n")
   .replace(HIDDEN, (c) => (c === "\n" || c === "\t" ? c : `‹${c.charCodeAt(0).toString(16).padStart(4, "0")}›`));
 
-/** A token within running text: unchanged, except that an end-of-text token is ⟨end⟩, as everywhere else. */
+/**
+ * A token within running text: unchanged, except that an end-of-text token is ⟨end⟩, as everywhere else.
+ * @type {(piece: string) => string}
+ */
 export const written = (piece) => (ENDS.test(piece) ? "⟨end⟩" : runningText(piece));
 
-/** A name on one line, its spaces as spaces. */
+/**
+ * A name on one line, its spaces as spaces.
+ * @type {(name: string) => string}
+ */
 export const oneLine = (name) => runningText(name).replace(/\s+/g, " ");
 
-/** Cut to at most `length` characters (whole code points). */
+/**
+ * Cut to at most `length` characters (whole code points).
+ * @type {(text: string, length: number) => string}
+ */
 export function shorten(text, length) {
   const points = Array.from(text);
   return points.length <= length ? text : points.slice(0, length - 1).join("") + "…";
 }
 
-/** ‘dog’, for use in a sentence. */
+/**
+ * ‘dog’, for use in a sentence.
+ * @type {(piece: string) => string}
+ */
 export const quote = (piece) => `‘${shorten(visible(piece), 24)}’`;
 
 const ESCAPE = /(⟨[0-9a-f]{2}⟩)/, UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -96,7 +113,10 @@ export function makeMender() {
   };
 }
 
-/** The labels of these pieces; see makeMender. */
+/**
+ * The labels of these pieces; see makeMender.
+ * @type {(pieces: string[]) => string[]}
+ */
 export function mend(pieces) {
   const mender = makeMender();
   pieces.forEach((piece) => mender.push(piece));
@@ -104,7 +124,10 @@ export function mend(pieces) {
   return mender.labels;
 }
 
-/** 0.41, 0.004, 1, "under 0.0001". */
+/**
+ * 0.41, 0.004, 1, "under 0.0001".
+ * @type {(value: Probability | undefined) => string}
+ */
 export function prob(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0 || value === 1) return String(value);
@@ -114,13 +137,18 @@ export function prob(value) {
   return value.toFixed(2);
 }
 
+/** @type {(value: number) => string} */
 export const duration = (value) => (value >= 10000 ? `${(value / 1000).toFixed(1)} s` : value >= 100
   ? `${Math.round(value)} ms` : value >= 10 ? `${value.toFixed(1)} ms` : `${value.toFixed(2)} ms`);
+/** @type {(count: number, one: string, many?: string) => string} */
 export const plural = (count, one, many) => `${count} ${count === 1 ? one : many || one + "s"}`;
 
 let ruler = null;
 const widths = new Map();
-/** Width of a text in px in this font; each text is measured once. */
+/**
+ * Width of a text in px in this font; each text is measured once.
+ * @type {(text: string, font: string) => number}
+ */
 export function textWidth(text, font) {
   const key = font + text;
   let width = widths.get(key);

@@ -1,14 +1,19 @@
 // A small chart of lines over one axis, drawn as SVG, which the instruments of the lessons share.
+/** @import { SliderSpec } from "../view-types.d.ts" */
 import { clamp, el, freshId, svgEl, writeText } from "../base.js";
 
 const HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
 
-/** A chart's width in drawing units: fewer on a phone, so that its letters stay legible. */
+/**
+ * A chart's width in drawing units: fewer on a phone, so that its letters stay legible.
+ * @type {() => number}
+ */
 export const chartWidth = () => (innerWidth < 560 ? 360 : 640);
 
 /**
  * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, mark}]; mark: a short
  * text at the line's end. told: the text for screen readers. Returns the <svg>.
+ * @param {any} spec
  */
 export function lessonChart({ x, y, lines, marks = [], told }) {
   const WIDE = chartWidth();
@@ -43,12 +48,18 @@ export function lessonChart({ x, y, lines, marks = [], told }) {
 }
 function titled(name) { const title = svgEl("title"); title.textContent = name; return title; }
 
-/** The names of a chart's lines, each beside a piece of its line. */
+/**
+ * The names of a chart's lines, each beside a piece of its line.
+ * @type {(names: string[]) => Element}
+ */
 export const chartKey = (names) => el("p", { class: "ln-key" }, ...names.map((name, i) => el("span", {},
   svgEl("svg", { width: 30, height: 10, viewBox: "0 0 30 10", "aria-hidden": "true" },
     svgEl("path", { class: "ln-line", "data-line": i, d: "M1 5H29" })), name)));
 
-/** A slider with its name and its value in words; unset: text until it is moved. Returns {element, input, set}. */
+/**
+ * A slider with its name and its value in words; unset: text until it is moved. Returns {element, input, set}.
+ * @param {SliderSpec} spec
+ */
 export function lessonSlider({ label, low, high, step, value, told = String, unset = "", onInput }) {
   const id = freshId("slider"), output = el("output", { for: id });
   const input = el("input", { id, type: "range", min: low, max: high, step, value, oninput: () => {

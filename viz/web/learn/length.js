@@ -8,6 +8,8 @@ const two = (value) => value.toFixed(2), each = (value) => (value < 0.1 ? value.
 /**
  * spec: {start: {alpha, cost, drafted, gain}, longest, example, speed}. speed: false leaves out the price and the
  * speed.
+ * @param {any} spec
+ * @param {{ changed(): void }} hooks
  */
 export function lessonLength(spec, { changed }) {
   const speedy = spec.speed !== false, dearest = Math.max(1, Math.ceil(spec.start.cost * 100) / 100);
@@ -75,7 +77,11 @@ export function lessonLength(spec, { changed }) {
 // a model of eight billion weights of two bytes each, for the machines of the data sheets
 const MODEL = 8e9, MOST = 512;
 
-/** spec: {measured: [[rows, ms]], bytes, machines}. */
+/**
+ * spec: {measured: [[rows, ms]], bytes, machines}.
+ * @param {any} spec
+ * @param {{ changed(): void }} hooks
+ */
 export function lessonPasses(spec, { changed }) {
   const first = spec.measured[0][1];
   const lines =
@@ -86,7 +92,8 @@ export function lessonPasses(spec, { changed }) {
   const over = (machine, count) => roofline(machine, 2 * MODEL, MODEL, count);
   const steps = Array.from({ length: 28 }, (_, i) => 2 ** (i / 3)).filter((count) => count <= MOST + 1);
   for (const machine of spec.machines)
-    lines.push({ name: machine.name, points: steps.map((count) => [count, over(machine, count) / over(machine, 1)]) });
+    lines.push({ name: machine.name, dots: false,
+      points: steps.map((count) => [count, over(machine, count) / over(machine, 1)]) });
   const pick = el("select", { class: "ln-select", "aria-label": "Machine", onchange: () => {
     chosen = Number(pick.value);
     draw();

@@ -1,5 +1,6 @@
 // One lesson: screens with text and one instrument each, shown one at a time; notes for teachers; further reading. The
 // public mountLesson.
+/** @import { LessonHost } from "../view-types.d.ts" */
 import { clamp, el, followTheme, followWidth, setAttributes, writeText } from "../base.js";
 import { makeGlossary } from "../glossary.js";
 import { lessonClaim, lessonNodes } from "./nodes.js";
@@ -16,6 +17,11 @@ const LOOKS = { button: "ln-button", select: "ln-select", quiet: "ln-quiet" };
  * lesson is the whole page; tools: more buttons; slides: whether pictures can be saved. at: the id of the screen to
  * begin with.
  * figure: begin with that screen's figure alone, in large type.
+ * @param {Element} element
+ * @param {any} data
+ * @param {LessonHost} host
+ * @param {string | null} at
+ * @param {boolean} [figure]
  */
 export function mountLesson(element, data, host, at, figure = false) {
   const root = el("section", { class: "ds ln", "aria-labelledby": "ln-title" });

@@ -13,6 +13,7 @@ const FORMULA =
 /**
  * Returns a function that turns nodes into elements. context: glossary, symbols {letter: meaning}, href(address) → a
  * string or null, directive(node) → an element.
+ * @param {any} context
  */
 export function lessonNodes(context) {
   const all = (nodes) => (nodes || []).flatMap((node) => one(node) || []);
@@ -68,7 +69,11 @@ export function lessonNodes(context) {
   return all;
 }
 
-/** A claim: a sentence that a finished run supports, and the values of that run. */
+/**
+ * A claim: a sentence that a finished run supports, and the values of that run.
+ * @param {any} claim
+ * @param {any} nodes
+ */
 export function lessonClaim(claim, nodes) {
   const holds = claim.holds.every((one) => one.true);
   const said =

@@ -32,6 +32,7 @@ const host = {
   seeded: (seed) => place({ seed }),
 };
 
+/** @type {(wish: URLSearchParams) => any} */
 function mount(wish) {
   if (data.shelf) return mountShelf(element, data.shelf, host);
   if (data.quiz) return mountQuiz(element, data.quiz, host, Number(wish.get("seed")) || 1);

@@ -14,7 +14,10 @@ function trueOf(condition, readings) {
   return COMPARE[found[2]](readings[found[1]], Number(found[3]));
 }
 
-/** The right answer: a number, the index of a choice, or null if it is not known yet. readings: of its judge. */
+/**
+ * The right answer: a number, the index of a choice, or null if it is not known yet. readings: of its judge.
+ * @type {(spec: any, readings: any) => any}
+ */
 export function rightAnswer(spec, readings) {
   if (!spec.judge) return spec.value;
   if (spec.slider) return readings[spec.answer] ?? null;
@@ -30,7 +33,10 @@ const isRight = (spec, guess, answer) =>
 const readingOf = (spec) => (spec.slider ? spec.answer : CONDITION.exec(spec.right[0])[1]);
 
 const ONE = { tokens: "token", guesses: "guess", passes: "pass", rows: "row", steps: "step", times: "time" };
-/** A number with its unit, which may begin with a plural: "3 tokens a step", "1 token a step". */
+/**
+ * A number with its unit, which may begin with a plural: "3 tokens a step", "1 token a step".
+ * @type {(value: string, unit: string) => string}
+ */
 export function withUnit(value, unit) {
   const words = value === "1" ? unit.replace(/^\w+/, (word) => ONE[word] || word) : unit;
   return words ? `${value} ${words}` : value;
@@ -44,6 +50,8 @@ const number = (value) => (Number.isInteger(value) ? String(value) : value.toFix
 /**
  * hooks: nodes; judge() → the current readings; toSet(reading, with) → the settings to make first, in words;
  * settled(record); earlier: the reader's earlier result. Returns {element, look()}.
+ * @param {any} spec
+ * @param {any} hooks
  */
 export function lessonQuestion(spec, hooks) {
   const group = freshId("choice"), unit = (spec.slider && spec.slider.unit) || "";

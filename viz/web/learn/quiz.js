@@ -1,5 +1,6 @@
 // The closing quiz: twelve questions whose numbers come from a seed, so that a class shares them. The printed quiz can
 // be handed in. The public mountQuiz.
+/** @import { LessonHost } from "../view-types.d.ts" */
 import { clamp, el, followTheme, followWidth, freshId, setAttributes, writeText } from "../base.js";
 import { expectedTokens, speedup } from "./law.js";
 import { seeded, shuffled } from "./seeded.js";
@@ -28,7 +29,11 @@ function quizNumbers(numbers, random) {
 const quizWords = (words, numbers) => words.replace(/\{(\w+)\}/g,
   (whole, name) => (name in numbers ? String(numbers[name]) : whole));
 
-/** The quiz of this seed: questions with their numbers, choices in the seed's order, and answers. */
+/**
+ * The quiz of this seed: questions with their numbers, choices in the seed's order, and answers.
+ * @param {any[]} questions
+ * @param {number} seed
+ */
 export function quizOf(questions, seed) {
   const random = seeded(seed);
   return questions.map((spec) => {
@@ -40,11 +45,17 @@ export function quizOf(questions, seed) {
   });
 }
 
-/** Whether an answer is right; a number may miss by `near`. */
+/**
+ * Whether an answer is right; a number may miss by `near`.
+ * @type {(question: any, given: number | null) => boolean}
+ */
 export const quizRight = (question, given) => given !== null
   && (question.choices ? given === question.answer : Math.abs(given - question.answer) <= question.near + 1e-9);
 
-/** The number that was written, null if there is none: 0.33, 0,33, 1/3, 33 %, and a unit behind it. */
+/**
+ * The number that was written, null if there is none: 0.33, 0,33, 1/3, 33 %, and a unit behind it.
+ * @type {(words: string) => number | null}
+ */
 export function quizNumber(words) {
   const found = /^([-+]?[\d.,]+)(?:\/([\d.,]+))?(%?)[a-z]*$/i.exec(words.replace(/\s/g, ""));
   if (!found) return null;
@@ -53,7 +64,13 @@ export function quizNumber(words) {
   return Number.isFinite(value) ? value : null;
 }
 
-/** data: {title, lead, questions}. host: as for mountLesson; seed: the class's number. */
+/**
+ * data: {title, lead, questions}. host: as for mountLesson; seed: the class's number.
+ * @param {Element} element
+ * @param {any} data
+ * @param {LessonHost} host
+ * @param {number} seed
+ */
 export function mountQuiz(element, data, host, seed) {
   const root = el("section", { class: "ds ln ln-quiz", "aria-labelledby": "ln-title" });
   element.replaceChildren(root);

@@ -10,7 +10,10 @@ const ALL = ["rule", "p", "q"];
 const lawSet = (letter) => (law) => `set ${letter} to ${law.map((share) => share.toFixed(2)).join(", ")}`;
 const SURE = 4;   // standard deviations of chi square beyond which chance does not explain a histogram
 
-/** Whether chance explains these counts, had the tokens been drawn from p. After few tosses it explains any. */
+/**
+ * Whether chance explains these counts, had the tokens been drawn from p. After few tosses it explains any.
+ * @type {(counts: number[], p: number[]) => any}
+ */
 export function fitsLaw(counts, p) {
   const times = counts.reduce((a, b) => a + b, 0);
   let square = 0, free = -1;
@@ -21,7 +24,11 @@ export function fitsLaw(counts, p) {
   return square <= Math.max(1, free) + SURE * Math.sqrt(2 * Math.max(1, free)) + 2;
 }
 
-/** spec: {words, p, q, rules}. changed(): the readings have changed. Returns {element, readings()}. */
+/**
+ * spec: {words, p, q, rules}. changed(): the readings have changed. Returns {element, readings()}.
+ * @param {any} spec
+ * @param {{ changed(): void }} hooks
+ */
 export function lessonRule(spec, { changed }) {
   const { words } = spec, laws = { p: spec.p.slice(), q: spec.q.slice() };
   let rule = spec.rules[0], counts = words.map(() => 0), kept = 0, last = null;
@@ -78,7 +85,7 @@ export function lessonRule(spec, { changed }) {
     if (often === 1) {
       last = tossOnce(rule, laws.p, laws.q, random);
       counts[last.token]++;
-      kept += last.kept;
+      kept += Number(last.kept);
     } else {
       last = null;
       const more = tossMany(rule, laws.p, laws.q, often, random);

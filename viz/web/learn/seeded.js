@@ -1,6 +1,9 @@
 // Random numbers from a seed: the same seed gives the same numbers on every machine.
 
-/** A function that gives numbers in [0, 1): mulberry32, a 32-bit generator. */
+/**
+ * A function that gives numbers in [0, 1): mulberry32, a 32-bit generator.
+ * @type {(seed: number) => () => number}
+ */
 export function seeded(seed) {
   let state = seed >>> 0;
   return function () {
@@ -15,6 +18,7 @@ export function seeded(seed) {
 /**
  * Random numbers of these words: each set of words has its own. The first numbers of near seeds are alike, so they are
  * left out.
+ * @type {(words: string[]) => () => number}
  */
 export function seededBy(words) {
   let seed = 0x811c9dc5;
@@ -24,7 +28,10 @@ export function seededBy(words) {
   return random;
 }
 
-/** A copy of the list in random order. */
+/**
+ * A copy of the list in random order.
+ * @type {(list: any[], random: () => number) => any[]}
+ */
 export function shuffled(list, random) {
   const mixed = list.slice();
   for (let i = mixed.length - 1; i > 0; i--) {

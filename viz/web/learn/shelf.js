@@ -1,5 +1,6 @@
 // The list of lessons, the quiz below it, and a timeline of the field with the methods of this page. The public
 // mountShelf.
+/** @import { LessonHost } from "../view-types.d.ts" */
 import { el, followTheme, followWidth } from "../base.js";
 import { plural } from "../words.js";
 
@@ -7,6 +8,7 @@ import { plural } from "../words.js";
  * data: {lessons, quiz: {title, questions}, timeline: [{year, title, authors, venue, key}]}. host: href(address) → a
  * string or null;
  * progress(name) → answered questions by number.
+ * @type {(element: Element, data: any, host: Pick<LessonHost, "href" | "progress">) => { destroy(): void }}
  */
 export function mountShelf(element, data, host) {
   const root = el("section", { class: "ds ln", "aria-label": "Lessons" });

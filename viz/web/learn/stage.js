@@ -1,5 +1,6 @@
 // The figure beside the text of a screen: a finished run or race, a run of the reader's own, or an instrument. It is
 // drawn by the same code as everywhere else.
+/** @import { LessonHost } from "../view-types.d.ts" */
 import { el } from "../base.js";
 import { mountCompare } from "../compare.js";
 import { lessonLength, lessonPasses } from "./length.js";
@@ -11,7 +12,10 @@ const CLOSE = 0.0101;   // a slider's step
 const same = (a, b) => (Array.isArray(a) ? a.every((one, i) => same(one, b[i])) : typeof a === "number"
   ? Math.abs(a - b) < CLOSE : a === b);
 
-/** The settings, in words, that are still to be made before a reading is the one asked for. wanted: all settings. */
+/**
+ * The settings, in words, that are still to be made before a reading is the one asked for. wanted: all settings.
+ * @type {(stage: any, reading: string, wanted: any) => any}
+ */
 export function toSet({ settings, depends, tell }, reading, wanted) {
   const now = settings();
   return depends[reading].filter((name) => !same(now[name], wanted[name])).map((name) => tell[name](wanted[name]));
@@ -32,6 +36,9 @@ function runReadings(trace) {
  * made, returns an object with destroy(). hooks: nodes; changed(): the readings have changed; asked(): the reader
  * wants to uncover the figure. Returns {element, readings(judge), toSet(reading, wanted), uncover(), show(), hide(),
  * destroy()}.
+ * @param {any} spec
+ * @param {LessonHost} host
+ * @param {any} hooks
  */
 export function lessonStage(spec, host, hooks) {
   const box = el("div", { class: "ln-stage-box" }), cover = el("div", { class: "ln-cover" });

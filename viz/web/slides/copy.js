@@ -83,10 +83,16 @@ function copyOf(from, above, inside, leave) {
   return copy;
 }
 
-/** The copy of an <svg> or of a <g>. leave(element): whether to leave this element out. */
+/**
+ * The copy of an <svg> or of a <g>. leave(element): whether to leave this element out.
+ * @type {(from: Element, leave?: (element: Element) => boolean) => any}
+ */
 export const plainCopy = (from, leave = () => false) => copyOf(from, null, false, leave) || svgEl("g", {});
 
 // oxlint-disable-next-line no-control-regex
 const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
-/** A drawing as XML text; characters that XML cannot hold are left out. */
+/**
+ * A drawing as XML text; characters that XML cannot hold are left out.
+ * @type {(svg: Element) => string}
+ */
 export const svgFile = (svg) => new XMLSerializer().serializeToString(svg).replace(NOT_XML, "");

@@ -1,6 +1,7 @@
 // The pictures of a page that can be saved: draft trees and icicles, races, charts of the lessons, plotly figures. Each
 // becomes {key, name, root, draw()}; draw gives {width, height, parts, keys, told}: the parts of the picture, its key,
 // and the sentences about it.
+/** @import { Picture } from "../view-types.d.ts" */
 import { clamp, setAttributes, svgEl } from "../base.js";
 import { FONT } from "../chip.js";
 import { plainCopy } from "./copy.js";
@@ -17,7 +18,10 @@ const said = (element, selector) => {
   return found && !found.closest("[hidden]") ? found.textContent.trim() : "";
 };
 
-/** A line of text in a slide. */
+/**
+ * A line of text in a slide.
+ * @type {(x: number, y: number, words: string, size: number, fill: string, more?: object) => Element}
+ */
 export const slideText = (x, y, words, size, fill, more) => {
   const node = svgEl("text", { x, y, "font-size": size, fill, ...more });
   node.textContent = words;
@@ -112,7 +116,10 @@ const nameOf = (svg) => {
   return (icicle ? "Icicle" : "Draft tree") + (lane ? `: ${said(lane, ".ds-lane-name")}` : "");
 };
 
-/** All visible pictures inside an element, in the order in which they are offered. */
+/**
+ * All visible pictures inside an element, in the order in which they are offered.
+ * @type {(element: Element) => Picture[]}
+ */
 export const picturesIn = (element) => [
   ...all(element, ".ds-compare").filter((one) => one.querySelector("[data-lane]"))
   .map((one, i) => ({ key: numbered("race", i), name: "The race", root: one, draw: () => race(one) })),

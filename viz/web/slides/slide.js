@@ -1,5 +1,6 @@
 // A slide of the current moment: a picture of the page as a file of its own, SVG or PNG, light or dark, with its key
 // and the sentences about it.
+/** @import { Picture, SlideOptions } from "../view-types.d.ts" */
 import { el, setAttributes, svgEl, writeText } from "../base.js";
 import { plainCopy, svgFile } from "./copy.js";
 import { picturesIn, slideText } from "./pictures.js";
@@ -43,12 +44,18 @@ function keyRows(keys, width, top, ink) {
   return { nodes, height: keys.length ? y + ROW - top : 0 };
 }
 
-/** A picture of picturesIn as the text of an SVG file. heading: written below it, before the sentences about it. */
+/**
+ * A picture of picturesIn as the text of an SVG file. heading: written below it, before the sentences about it.
+ * @type {(picture: Picture, theme: "light" | "dark", heading?: string) => string}
+ */
 export const slideOf = (picture, theme, heading = "") => themed(picture.root, theme, (ink) => {
   const { width, height, parts, keys, told } = picture.draw(ink), key = keyRows(keys, width, height + 6, ink);
-  const lines = [...wrapped(heading, 0.92 * (width - 2 * EDGE), "600 15px system-ui").map((words) => [words, 600]),
-    ...told.filter(Boolean).flatMap((words) => wrapped(words, 0.92 * (width - 2 * EDGE), "14px system-ui"))
-    .map((words) => [words, 400])];
+  const room = 0.92 * (width - 2 * EDGE);
+  const lines = [
+    ...wrapped(heading, room, "600 15px system-ui").map((words) => ({ words, weight: 600 })),
+    ...told.filter(Boolean).flatMap((words) => wrapped(words, room, "14px system-ui"))
+      .map((words) => ({ words, weight: 400 })),
+  ];
   const foot = height + key.height + (key.height ? 6 : 0);
   const high = foot + (lines.length ? lines.length * LINE + EDGE : 0);
   const frame = svgEl("svg",
@@ -57,12 +64,15 @@ export const slideOf = (picture, theme, heading = "") => themed(picture.root, th
   const name = svgEl("title");
   name.textContent = [heading, ...told].filter(Boolean).join(". ") || picture.name;
   frame.append(name, svgEl("rect", { width: "100%", height: "100%", fill: GROUND[theme] }), ...parts, ...key.nodes,
-    ...lines.map(([words, weight], i) => slideText(EDGE, foot + (i + 1) * LINE, words, weight > 400 ? 15 : 14, ink,
+    ...lines.map(({ words, weight }, i) => slideText(EDGE, foot + (i + 1) * LINE, words, weight > 400 ? 15 : 14, ink,
       { "font-weight": weight })));
   return svgFile(frame);
 });
 
-/** Draw an SVG text as a PNG of `scale` times its size: a promise of a blob. */
+/**
+ * Draw an SVG text as a PNG of `scale` times its size: a promise of a blob.
+ * @type {(text: string, scale?: number) => Promise<Blob>}
+ */
 export function pngOf(text, scale = FINE) {
   const image = new Image(), url = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
   return new Promise((done, fail) => {
@@ -78,6 +88,7 @@ export function pngOf(text, scale = FINE) {
   }).finally(() => URL.revokeObjectURL(url));
 }
 
+/** @type {(blob: Blob, name: string) => void} */
 export function saveBlob(blob, name) {
   const url = URL.createObjectURL(blob), link = el("a", { href: url, download: name });
   document.body.append(link);
@@ -90,6 +101,8 @@ export function saveBlob(blob, name) {
  * The controls that save a picture inside an element: a choice of picture, colours and file type. name(): the
  * beginning of the file's name; heading(): the heading below the picture; looks: classes of {button, select, quiet}.
  * Returns {element, look()}; look() offers the pictures that are there now.
+ * @param {Element} within
+ * @param {SlideOptions} options
  */
 export function slideTools(within, { name, heading, looks }) {
   const said = el("span", { class: looks.quiet, role: "status" });
