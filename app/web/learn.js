@@ -3,7 +3,7 @@
 import { onMove, showing } from "./history.js";
 import { liveRun, relay } from "./lesson-run.js";
 import { saveText } from "./tools.js";
-import { el, find, targetOf } from "../../viz/web/base.js";
+import { el, find, targetOf, whenShown, whenThere } from "../../viz/web/base.js";
 import { mountLesson } from "../../viz/web/learn/lesson.js";
 import { mountQuiz } from "../../viz/web/learn/quiz.js";
 import { mountShelf } from "../../viz/web/learn/shelf.js";
@@ -121,10 +121,8 @@ export function learn(c) {
     } else if (kind === "method") {
       event.preventDefault();
       find("#rooms [role=tab][data-tab-id='methods']").click();
-      setTimeout(() => {
-        const card = document.querySelector(`[data-method="${CSS.escape(name)}"]`);
-        if (card) card.scrollIntoView({ block: "center" });
-      }, 300);
+      whenThere(`[data-method="${CSS.escape(name)}"]`,
+        (card) => whenShown(card, () => card.scrollIntoView({ block: "center" })));
     }
   });
   onMove(ROOM, bring);

@@ -6,7 +6,7 @@ import { keptBefore } from "./own-models.js";
 import { namedControls, traceOf } from "./rooms.js";
 import { slidePanel } from "./slide.js";
 import { fileTools, toolButton } from "./tools.js";
-import { el } from "../../viz/web/base.js";
+import { el, whenShown } from "../../viz/web/base.js";
 
 const says = {};   // by room: what tells of its link
 
@@ -32,12 +32,9 @@ export function tools(c) {
 export function raceTools(c) {
   row(c, "compare", "race-link", (text) => c.server.export_race(text));
   onMove("compare", (query) => c.trigger("moved", { query }));
-  const seen = new ResizeObserver(() => {
-    if (!c.element.clientWidth) return;      // another tab is open
-    seen.disconnect();
+  whenShown(c.element, () => {
     if (!traceOf("compare")) c.trigger("seen", { query: Object.fromEntries(new URLSearchParams(location.search)) });
   });
-  seen.observe(c.element);
 }
 
 /**

@@ -1,19 +1,24 @@
 // A run from the visitor's side: the line under the buttons, the buttons, and what a click on them does.
 /** @import { Component, Tab } from "./types.d.ts" */
 import { pressed } from "./differences.js";
-import { happen, room, roomNames, stateOf } from "./rooms.js";
+import { happen, room, stateOf } from "./rooms.js";
 import { saying } from "./saying.js";
-import { el, find, stillWanted, targetOf, writeText } from "../../viz/web/base.js";
+import { el, find, stillWanted, targetOf, whenThere, writeText } from "../../viz/web/base.js";
 
 const GRACE = 300;   // ms in which the last report of an answered request arrives
 
-/** The buttons of each tab, by what they do. */
+/**
+ * The buttons of each tab, by what they do.
+ * @type {Record<Tab, Record<string, string>>}
+ */
 const IDS = {
   watch: { run: "run", pause: "pause", step: "step", stop: "stop" },
   compare: { run: "race", pause: "race-pause", stop: "race-stop" },
   whatif: { run: "whatif-run", stop: "whatif-stop" },
   learn: {},
 };
+
+const TABS = /** @type {Tab[]} */ (Object.keys(IDS));
 
 /**
  * The line under the buttons: tells what is going on. Its value is what the server reports: {state, message}.
@@ -34,6 +39,7 @@ export function status(tab, c) {
   const hear = () => report(tab, JSON.parse(c.props.value));
   c.watch("value", hear);
   hear();
+  for (const id of Object.values(IDS[tab])) whenThere(`#${id}`, () => buttons(tab));
 }
 
 /** The server reports on a run. What was wished of it meanwhile is asked now, if there still is a run. */
@@ -87,7 +93,7 @@ function buttons(tab) {
   const state = stateOf(tab), busy = state === "running", paused = state === "paused";
   for (const [word, id] of Object.entries(IDS[tab])) {
     const button = find(`#${id}`);
-    if (!button) { setTimeout(() => buttons(tab), 50); return; }   // the page is still being built
+    if (!button) continue;                         // the page is still being built
     button.disabled = { run: busy, pause: !(busy || paused), step: busy, stop: !(busy || paused) }[word];
     if (word === "pause") label(button, paused ? "Resume" : "Pause");
   }
@@ -120,7 +126,7 @@ export function hearButtons() {
   document.addEventListener("click", (event) => {
     const button = targetOf(event)?.closest("button");
     if (!button || button.disabled) return;
-    for (const tab of roomNames()) {
+    for (const tab of TABS) {
       if (Object.values(IDS[tab]).includes(button.id) && room(tab).trigger) press(tab, button.id);
     }
   }, true);

@@ -69,6 +69,35 @@ export const targetOf = ({ target }) => (target instanceof HTMLElement || target
  */
 export const find = (selector, within = document) => within.querySelector(selector);
 
+/**
+ * Call `hear` with the element of this selector, now or as soon as it is in the page.
+ * @type {(selector: string, hear: (element: any) => void) => void}
+ */
+export function whenThere(selector, hear) {
+  const now = find(selector);
+  if (now) { hear(now); return; }
+  const watcher = new MutationObserver(() => {
+    const element = find(selector);
+    if (!element) return;
+    watcher.disconnect();
+    hear(element);
+  });
+  watcher.observe(document.body, { childList: true, subtree: true });
+}
+
+/**
+ * Call `hear` as soon as the element has room on the screen: its tab is the open one.
+ * @type {(element: HTMLElement, hear: () => void) => void}
+ */
+export function whenShown(element, hear) {
+  const watcher = new ResizeObserver(() => {
+    if (!element.clientWidth) return;
+    watcher.disconnect();
+    hear();
+  });
+  watcher.observe(element);
+}
+
 /** @type {(word: string) => string} */
 export const freshId = (word) => `ds-${word}-${++serial}`;
 /** @type {(value: number, low: number, high: number) => number} */
