@@ -44,7 +44,7 @@ export function sayBounds(room, now) {
     said.push(`${words(name)} ${query.get(short)} was set to ${now[name]}`);
   for (const [name, value] of Object.entries(set))
     if (typeof value === "number" && other(query.get(`o.${name}`), value))
-      said.push(`${words(name, declared)} ${query.get(`o.${name}`)} was set to ${value}`);
+    said.push(`${words(name, declared)} ${query.get(`o.${name}`)} was set to ${value}`);
   if (said.length) happen(room, { kind: "said", message: `The link asked for what is out of range: ` +
     `${said.join(", ")}.` });
 }

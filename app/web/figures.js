@@ -68,11 +68,11 @@ export function graphml(c) {
   const say = el("span", { class: "pg-said", role: "status" });
   c.element.append(el("button", { type: "button", class: "pg-tool", id: "save-graphml",
     text: "Save the mean tree (GraphML)", async onclick() {
-    const trace = traceOf("watch");
-    try {
-      const answer = await c.server.export_graphml(trace);
-      if (answer.graphml) saveText(answer.graphml, fileName(trace, "graphml"), "application/xml");
-      say.textContent = answer.graphml ? "Saved: for networkx, Gephi, yEd and others." : answer.error;
-    } catch { say.textContent = "The mean tree could not be saved; try again."; }
-  } }), say);
+      const trace = traceOf("watch");
+      try {
+        const answer = await c.server.export_graphml(trace);
+        if (answer.graphml) saveText(answer.graphml, fileName(trace, "graphml"), "application/xml");
+        say.textContent = answer.graphml ? "Saved: for networkx, Gephi, yEd and others." : answer.error;
+      } catch { say.textContent = "The mean tree could not be saved; try again."; }
+    } }), say);
 }

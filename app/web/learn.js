@@ -13,7 +13,7 @@ const ROOM = "learn", KEPT = "draftscope-learn";
 const kept = () => { try { return JSON.parse(localStorage.getItem(KEPT)) || {}; } catch { return {}; } };
 const keep = (name,
   record) => { try { localStorage.setItem(KEPT, JSON.stringify({ ...kept(), [name]: record }));
-    } catch { /* a browser that keeps nothing */ } };
+  } catch { /* a browser that keeps nothing */ } };
 const asked = () => new URLSearchParams(location.search);
 
 /** The address of a lesson, of a screen of it, of that screen's figure alone (figure: "alone"), or of the list. */
@@ -45,9 +45,9 @@ export function learn(c) {
   const trace = (name) => {
     if (!traces.has(name)) traces.set(name, c.server.learn_trace(name)
       .then((text) => text || Promise.reject(new Error(name))).catch((error) => {
-      traces.delete(name);
-      throw error;
-    }));
+        traces.delete(name);
+        throw error;
+      }));
     return traces.get(name);
   };
 
@@ -67,13 +67,13 @@ export function learn(c) {
   const saver = (name) => el("button",
     { type: "button", class: "ln-button", text: "Save as a file",
       title: "One file that shows this lesson without a server.", async onclick() {
-    let answer;
-    try { answer = await c.server.learn_page(name); } catch {
-      answer = { error: "The lesson could not be fetched; try again in a moment." };
-    }
-    if (answer.page) saveText(answer.page, `draftscope-${name}.html`, "text/html");
-    else told.textContent = answer.error;
-  } });
+        let answer;
+        try { answer = await c.server.learn_page(name); } catch {
+          answer = { error: "The lesson could not be fetched; try again in a moment." };
+        }
+        if (answer.page) saveText(answer.page, `draftscope-${name}.html`, "text/html");
+        else told.textContent = answer.error;
+      } });
 
   function here(query) {
     showing(ROOM, query);
@@ -95,11 +95,11 @@ export function learn(c) {
     if (answer.error) { shelf(); told.textContent = answer.error; return; }
     const host = {
       trace, race: trace, live: (element, spec, heard) => liveRun(element, spec, heard, c.trigger), href, slides: true,
-        tools: [saver(name)],
+      tools: [saver(name)],
       recall: () => kept()[name] || {}, remember: (record) => keep(name, record),
-        link: (id) => addressOf(name, id, null, "alone"),
+      link: (id) => addressOf(name, id, null, "alone"),
       moved: (screen2, alone) => here({ lesson: name, screen: screen2, figure: alone ? "alone" : null }),
-        seeded: (number) => here({ lesson: name, seed: number }),
+      seeded: (number) => here({ lesson: name, seed: number }),
     };
     open = answer.quiz ? mountQuiz(place, answer.quiz, host, Number(seed) || 1 + Math.floor(Math.random() * 9999))
       : mountLesson(place, answer.lesson, host, screen, Boolean(figure));

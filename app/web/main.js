@@ -27,8 +27,7 @@ globalThis.DraftscopePage = {
   takeOffer,
   // what a component builds when it is loaded
   allowed, canvas, cards, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, ownModels, pair,
-    plain,
-  proof: proofPart, raceTools, status, terms, tools, whatIf,
+  plain, proof: proofPart, raceTools, status, terms, tools, whatIf,
   // what an event of gradio tells
   controls, link, moved, over, whose,
   // what is known of a tab, by its name

@@ -6,10 +6,10 @@ import { el, svgEl } from "../../viz/web/base.js";
 function mark() {
   const line = (d, kept) => svgEl("path",
     { d, fill: "none", stroke: kept ? "var(--slider-color)" : "var(--input-border-color)",
-    "stroke-width": kept ? 3 : 2, "stroke-dasharray": kept ? null : "3 3", "stroke-linecap": "round" });
+      "stroke-width": kept ? 3 : 2, "stroke-dasharray": kept ? null : "3 3", "stroke-linecap": "round" });
   const dot = (cx, cy, kept) => svgEl("circle",
     { cx, cy, r: kept ? 4.5 : 3.5, fill: kept ? "var(--slider-color)" : "var(--body-background-fill)",
-    stroke: kept ? "none" : "var(--input-border-color)", "stroke-width": 2 });
+      stroke: kept ? "none" : "var(--input-border-color)", "stroke-width": 2 });
   return svgEl("svg", { viewBox: "0 0 54 40", "aria-hidden": "true" },
     line("M6 20 C14 20 14 32 22 32"), line("M22 11 C32 11 32 3 42 3"), line("M6 20 C14 20 14 11 22 11", true),
     line("M22 11 C34 11 34 19 47 19", true),

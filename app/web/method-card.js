@@ -21,7 +21,7 @@ function measured({ new_tokens: written, target_passes: passes, tokens_per_step:
 function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain, divergence }) {
   return [el("strong", { text: `${Math.round(exact * 100)} % of ${texts} texts` }), " are those of plain decoding; ",
     `${bits.toFixed(2)} bits a byte by the target, plain decoding ` +
-    `${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
+      `${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
 }
 
 /**
@@ -43,7 +43,7 @@ export function methodCard(method, families, watchIt) {
   ];
   const watch = method.example && el("button",
     { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",
-    "aria-describedby": id, onclick: () => watchIt(method.example) });
+      "aria-describedby": id, onclick: () => watchIt(method.example) });
   const figure = (method.figure || []).length ? exhibitRow(method.figure) : null;
   if (figure) followTheme(figure);
   const family = families[method.family] || method.family;

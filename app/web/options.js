@@ -38,7 +38,7 @@ function number(option, value, common, changed) {
   const written = (amount) => (option.auto && !amount ? "" : amount);
   const field = el("input",
     { ...common, type: "number", value: written(value), min: option.minimum, max: option.maximum,
-    step: whole ? 1 : "any", inputmode: whole ? "numeric" : "decimal", placeholder: option.auto ? "auto" : null });
+      step: whole ? 1 : "any", inputmode: whole ? "numeric" : "decimal", placeholder: option.auto ? "auto" : null });
   field.addEventListener("change", () => {
     let next = Number(field.value);
     if (field.value === "" || !Number.isFinite(next)) next = option.default;

@@ -93,11 +93,11 @@ export function pair(c) {
   let written = c.props.value;
   const controls = pairControls(JSON.parse(written),
     { picker: { id: "drafter", label: "Drafter" }, ruleId: "verifier" }, () => {
-    written = JSON.stringify(controls.state);
-    c.props.value = written;
-    tell();
-    c.trigger("edited");
-  });
+      written = JSON.stringify(controls.state);
+      c.props.value = written;
+      tell();
+      c.trigger("edited");
+    });
   controls.options.id = "options";
   const forget = el("button", { type: "button", class: "pg-tool", id: "forget", text: "Forget it", onclick() {
     c.trigger("forget");

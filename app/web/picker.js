@@ -35,10 +35,11 @@ export function makePicker({ id = null, classes = "", label = "", name = null },
   const pop = el("div", { class: "pg-picker-pop", hidden: true }, list, foot);
   const field = el("input",
     { type: "text", id: ids.field, class: "pg-picker-field", role: "combobox", autocomplete: "off", spellcheck: "false",
-    "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": ids.list, "aria-label": label ? null : name,
-    oninput: () => { open(); search(); }, onclick: () => {
-      if (pop.hidden) { field.select(); open(); }
-    }, onfocus: () => field.select(), onblur: () => shut(), onkeydown: press });
+      "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": ids.list,
+      "aria-label": label ? null : name,
+      oninput: () => { open(); search(); }, onclick: () => {
+        if (pop.hidden) { field.select(); open(); }
+      }, onfocus: () => field.select(), onblur: () => shut(), onkeydown: press });
   const element = el("div", { id, class: `pg-picker ${classes}` }, label
     && el("label", { for: ids.field, text: label }),
     el("div", { class: "pg-picker-box" }, field, pop, status));
@@ -49,11 +50,11 @@ export function makePicker({ id = null, classes = "", label = "", name = null },
     const { title, family, summary, word } = drafters[key], missing = missingPart(key, models);
     const option = el("div",
       { role: "option", class: "pg-picker-option", id: freshId("option"), "data-key": key, "aria-selected": "false",
-      "aria-disabled": missing ? "true" : null, "aria-label": `${title}, ${missing || word}. ${summary} (${key})`,
-      onclick: () => pick(one), onpointermove: () => light(one) },
-    el("span", { class: "pg-picker-title", text: title }),
-    el("span", { class: "pg-picker-summary", text: missing || summary }),
-    el("span", { class: "pg-tag", "data-tag": word, text: word }));
+        "aria-disabled": missing ? "true" : null, "aria-label": `${title}, ${missing || word}. ${summary} (${key})`,
+        onclick: () => pick(one), onpointermove: () => light(one) },
+      el("span", { class: "pg-picker-title", text: title }),
+      el("span", { class: "pg-picker-summary", text: missing || summary }),
+      el("span", { class: "pg-tag", "data-tag": word, text: word }));
     const one = { key, title, summary, missing, family: families[family] || family, option };
     return one;
   }
@@ -163,8 +164,8 @@ export function makePicker({ id = null, classes = "", label = "", name = null },
     if (is && !["ArrowDown", "ArrowUp", "Enter"].includes(key)) return;
     if (key === "Escape") shut();
     else if (is) { open(); field.select(); }
-    else if (key === "Enter") { if (active) pick(active); }
-    else if (KEYS[key] && seen().length) reach(KEYS[key](seen(), seen().indexOf(active)));
+      else if (key === "Enter") { if (active) pick(active); }
+      else if (KEYS[key] && seen().length) reach(KEYS[key](seen(), seen().indexOf(active)));
     else return;
     event.preventDefault();
   }

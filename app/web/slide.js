@@ -27,15 +27,15 @@ export function slidePanel(c, room) {
   const button = el("button",
     { type: "button", class: "pg-tool", id: `${room}-slide`, text: "Save a picture", "aria-expanded": "false",
       "aria-controls": panel.id,
-    title: "The picture of this moment as SVG or PNG, light or dark.", onclick() {
-      if (!tools) {
-        tools = slideTools(c.element.closest(".pg-stage"),
-          { name: () => fileStem(traceOf(room)), heading: () => heading(room), looks: LOOKS });
-        panel.append(tools.element);
-      }
-      panel.hidden = !panel.hidden;
-      button.setAttribute("aria-expanded", String(!panel.hidden));
-      tools.look();
-    } });
+      title: "The picture of this moment as SVG or PNG, light or dark.", onclick() {
+        if (!tools) {
+          tools = slideTools(c.element.closest(".pg-stage"),
+            { name: () => fileStem(traceOf(room)), heading: () => heading(room), looks: LOOKS });
+          panel.append(tools.element);
+        }
+        panel.hidden = !panel.hidden;
+        button.setAttribute("aria-expanded", String(!panel.hidden));
+        tools.look();
+      } });
   return { button, panel };
 }

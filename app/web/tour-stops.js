@@ -47,7 +47,7 @@ export const TOUR_STOPS = {
   },
   tree: {
     spot: ".ds-tree-card", ask: ["#tree [data-node][data-status='rejected']", "#tree [tabindex='0']"],
-      sides: ["left", "below", "right", "above"],
+    sides: ["left", "below", "right", "above"],
     see: { press: "#tree [data-node][data-status='rejected']" },
     prepare(view) {
       view.goto(stepToShow(view.model.steps, view.step));

@@ -21,7 +21,7 @@ export function whatIf(c) {
   const pair = pairControls(plain(Object.keys(drafters)[0]), settings, keepRule);
   const temperature = el("input",
     { id: "whatif-temperature", type: "number", min: 0, max: 2, step: 0.05, inputmode: "decimal",
-    oninput: () => { pair.settle(Number(temperature.value)); tell(); } });
+      oninput: () => { pair.settle(Number(temperature.value)); tell(); } });
   const run = el("button",
     { type: "button", id: "whatif-run", class: "pg-tool pg-go", text: "Run it beside", onclick: ask });
   const stop = el("button", { type: "button", id: "whatif-stop", class: "pg-tool", text: "Stop", disabled: true });
@@ -78,7 +78,7 @@ export function whatIf(c) {
     const told = differences("whatif",
       { prompt: first.prompt.text, pair: JSON.stringify(pair.state), temperature: heat,
         ...Object.fromEntries(["top_k", "top_p", "seed"].map((name) => [name, first.sampling[name]])) },
-        [{ run: first }], null);
+      [{ run: first }], null);
     const lines = [told.length ? `Changed: ${told.join(", ")}. All else stays as it was.` : "Nothing is changed yet."];
     const rule = verifier || automaticRule(drafter, heat);
     if (rule !== first.verifier.key && things.rule.disabled && rules[rule]) {

@@ -77,11 +77,11 @@ export function mountBeside(element) {
       onclick: () => seek(parts) });
   root.append(note, el("div", { class: "ds-card ds-race-card" },
     el("div", { class: "ds-transport", role: "group", "aria-label": "Both runs" },
-    iconButton("first", "First token", () => seek(0)),
-    iconButton("previous", "Previous step of either", () => seek(nextEnd(-1))),
-    iconButton("next", "Next step of either", () => seek(nextEnd(1))),
-    iconButton("last", "Last token", () => seek(end())), to, where), knob),
-  el("div", { class: "ds-pair" }, first.element, second.element), difference.element);
+      iconButton("first", "First token", () => seek(0)),
+      iconButton("previous", "Previous step of either", () => seek(nextEnd(-1))),
+      iconButton("next", "Next step of either", () => seek(nextEnd(1))),
+      iconButton("last", "Last token", () => seek(end())), to, where), knob),
+    el("div", { class: "ds-pair" }, first.element, second.element), difference.element);
   const unfollow = followTheme(root), unwatch = followWidth(root), ask = coalesce(draw);
 
   function end() { return Math.max(0, ...both.map((one) => one.model.tokens - 1)); }

@@ -40,7 +40,7 @@ export function makeCamera(svg, stage, small) {
     if (!box) return;
     const cut = [box.left * k + x < -1 && "left", box.right * k + x > width + 1 && "right",
       small && box.top * k + y < -1 && "top", small && box.bottom * k + y > height + 1
-      && "bottom"].filter(Boolean).join(" ");
+        && "bottom"].filter(Boolean).join(" ");
     if (cut) stage.setAttribute("data-cut", cut); else stage.removeAttribute("data-cut");
   }
   function fit() {

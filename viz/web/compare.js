@@ -57,8 +57,9 @@ export function mountCompare(element, options) {
       oninput: () => take((knob.value / 1000) * end()) });
   root.append(note, el("div", { class: "ds-card ds-race-card" },
     el("div", { class: "ds-transport", role: "group", "aria-label": "Race" },
-    iconButton("first", "Start of the race", () => take(0)), play,
-    iconButton("last", "End of the race", () => take(end())), pace, where, word, large.element), knob, outcome.verdict),
+      iconButton("first", "Start of the race", () => take(0)), play,
+      iconButton("last", "End of the race", () => take(end())), pace, where, word, large.element), knob,
+    outcome.verdict),
     cover, held, legend(glossary, edgeKey(glossary)), outcome.element);
   const unfollow = followTheme(root), unwatch = followWidth(root);
 

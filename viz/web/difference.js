@@ -61,7 +61,7 @@ function numberDifference(one, other, elsewhere) {
   const a = one.summary, b = other.summary;
   const row = (label, word, x, y, show, change) =>
     [label, word, ...[x, y].map((v) => (v === null || v === undefined ? "–" : show(v))),
-    typeof x === "number" && typeof y === "number" ? change(x, y) : "–"];
+      typeof x === "number" && typeof y === "number" ? change(x, y) : "–"];
   const kept = (summary, depth) => {
     const at = summary.acceptance_by_depth.find((entry) => entry.depth === depth);
     return at && at.reached ? at.accepted / at.reached : null;

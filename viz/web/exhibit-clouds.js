@@ -50,13 +50,13 @@ export function cloudsExhibit(exhibit) {
   const key = ({ name, points }) => el("span", {},
     svgEl("svg", { width: 12, height: 12, viewBox: "0 0 12 12", "aria-hidden": "true" },
       svgEl("path", { class: "ds-cloud", "data-status": look(name), d: (look(name) && MARKS[name] || dot)(6, 6) })),
-      `${name} (${points.length})`);
+    `${name} (${points.length})`);
   const figures =
     panels.map(({ name, clouds }) => el("div", { class: "ds-cloud-panel" },
       el("p", { class: "ds-cloud-name", text: name }),
-    svgEl("svg", { width: SIDE, height: SIDE, viewBox: `0 0 ${SIDE} ${SIDE}`, "aria-hidden": "true" },
-      svgEl("rect", { class: "ds-cloud-paper", width: SIDE, height: SIDE, rx: 6 }), ...clouds.map(drawn)),
-    el("p", { class: "ds-quiet ds-cloud-key" }, ...clouds.map(key))));
+      svgEl("svg", { width: SIDE, height: SIDE, viewBox: `0 0 ${SIDE} ${SIDE}`, "aria-hidden": "true" },
+        svgEl("rect", { class: "ds-cloud-paper", width: SIDE, height: SIDE, rx: 6 }), ...clouds.map(drawn)),
+      el("p", { class: "ds-quiet ds-cloud-key" }, ...clouds.map(key))));
   const said =
     panels.map(({ name, clouds }) =>
       `${name}: ${clouds.map((one) => `${plural(one.points.length, "point")} ${one.name}`).join(", ")}`);

@@ -36,10 +36,10 @@ export function latticeExhibit(exhibit) {
   const chips =
     columns.flatMap((column, c) =>
       column.map((choice, row) => svgEl("g", { class: "ds-choice-chip", "data-chosen": row === chosen[c] },
-    svgEl("rect", { x: middles[c] - widths[c] / 2, y: y(row) - CHIP / 2, width: widths[c], height: CHIP, rx: 6 }),
-    text(middles[c], y(row), labels[c][row], { class: "ds-label" }),
-    choice.p !== null && choice.p !== undefined
-    && text(middles[c], y(row) + CHIP / 2 + 7, prob(choice.p), { class: "ds-odds" }))));
+        svgEl("rect", { x: middles[c] - widths[c] / 2, y: y(row) - CHIP / 2, width: widths[c], height: CHIP, rx: 6 }),
+        text(middles[c], y(row), labels[c][row], { class: "ds-label" }),
+        choice.p !== null && choice.p !== undefined
+          && text(middles[c], y(row) + CHIP / 2 + 7, prob(choice.p), { class: "ds-odds" }))));
   const svg = svgEl("svg",
     { class: "ds-lattice", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
     svgEl("path", { class: "ds-lattice-path", d: line }),

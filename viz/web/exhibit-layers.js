@@ -46,8 +46,8 @@ export function layersExhibit({ layers }) {
     svgEl("svg", { width: 14, height: 14, viewBox: "0 0 14 14", "aria-hidden": "true" },
       svgEl("g", { class: "ds-layer", "data-state": state },
         svgEl("rect", { class: "ds-layer-box", x: 1, y: 1, width: 12, height: 12, rx: 3 }),
-      state === "exit" && svgEl("path", { class: "ds-layer-mark", d: "M3.5 7h7m-3 -3l3 3l-3 3" }),
-      state === "adapter" && svgEl("path", { class: "ds-layer-mark", d: "M4 7h6M7 4v6" }))),
+        state === "exit" && svgEl("path", { class: "ds-layer-mark", d: "M3.5 7h7m-3 -3l3 3l-3 3" }),
+        state === "adapter" && svgEl("path", { class: "ds-layer-mark", d: "M4 7h6M7 4v6" }))),
     `${count} ${state}`)));
   const where = shown.flatMap(({ state }, i) => (state === "exit" ? [i] : []));
   const values = shown.some(({ value }) => value !== null) ? " Bars: the value of each layer." : "";

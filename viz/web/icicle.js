@@ -88,7 +88,7 @@ export function icicleDrawing(stage, hooks) {
         const { kind, look, piece, parent } = view.final, i = view.count;
         cell({ "data-final": kind, "data-look": look === kind ? null : look, "data-token-text": piece,
           "aria-label": hooks.name(step, "final") }, x[i], w[i], parent < 0 ? 1 : nodes.depth[parent] + 1, pieces[i],
-            kind);
+          kind);
       }
     },
     /** Put the ring around the chosen cell. */

@@ -18,7 +18,7 @@ export function laneNumbers(model) {
     mean: model.steps.length ? model.tokens / model.steps.length : null,
     calls: summary ? summary.target_calls : model.steps.length,
     tokens: model.tokens, steps: model.steps.length, draft: spent.draft, verify: spent.verify,
-      drafts: !isPlainRun(model.run),
+    drafts: !isPlainRun(model.run),
   };
 }
 

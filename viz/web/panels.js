@@ -176,7 +176,7 @@ export function makePanels(model, glossary, options) {
 
   return {
     tree, text, timeline, inspector, svg, camera, select, line, strip, sources: sources.element, tracks: tracks.element,
-      exhibits: exhibits.element,
+    exhibits: exhibits.element,
     rest: (still) => exhibits.rest(still),
     get shown() { return shown; },
     get chosen() { return chosen; },

@@ -113,7 +113,7 @@ function pictureStrip(box, hooks) {
     cells.push(el("span", { class: "ds-token ds-place", role: "option", "aria-selected": "false", tabindex: -1,
       "data-index": index, "data-status": status, "data-look": look === status ? null : look, "data-from-step": step,
       "data-outside": !patch, "aria-label": `${patch ? where(index) : visible(piece)}, ${kind}, step ${step + 1}` },
-    face(token, piece)));
+      face(token, piece)));
   }
 
   function prepare(model, want) {
@@ -212,7 +212,7 @@ export function output(box, hooks) {
       text.reset(run); picture.reset(run);
     },
     draw: (...given) => now.draw(...given), newest: () => now.newest(), scroll: (top) => now.scroll(top),
-      differ: (index) => now.differ(index),
+    differ: (index) => now.differ(index),
     hover: (...given) => now.hover(...given), element: (index) => now.element(index),
   };
 }

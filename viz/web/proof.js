@@ -12,7 +12,7 @@ const passesOf = (count) => `${plural(count, "pass", "passes")} of the target`;
 function meaning({ verifier, sampling }) {
   if (verifier.up_to_rounding)
     return "Equal up to rounding: where two tokens are nearly as likely, half precision may decide otherwise than " +
-      "in plain decoding.";
+    "in plain decoding.";
   if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
   if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
   return "Lossless: the draft changes the speed; the distribution of texts stays the same.";

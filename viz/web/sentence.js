@@ -88,7 +88,7 @@ function afterRefusals(step, node, judgement, earlier, replaced) {
   const ending = hot ? ` It was proposed without a probability of its own, so its chance to be kept is ` +
     `${prob(accept)}; ${fell}`
     : accept >= 1 ? ` p is at least q${changed ? "" : `, ${prob(q)}`}, so it was sure to be kept: accepted.`
-      : ` Chance to be kept: ${prob(p)} ÷ ${prob(q)} = ${prob(accept)}; ${fell}`;
+    : ` Chance to be kept: ${prob(p)} ÷ ${prob(q)} = ${prob(accept)}; ${fell}`;
   const said = `${before} used up part of p here: ${left}${scaled}${ending}`;
   if (replaced === null) return said;
   const own = replacedSentence(step, rule, replaced);
@@ -111,7 +111,7 @@ function sentenceOfJudgement(step, node, judgement) {
   if (!hasCoin) return named(step, node, judgement);
   return tossed(step, node, judgement, earlier) +
     (replaced === null ? "" : ` In its place a new token was drawn from ` +
-    `${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
+      `${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
 }
 
 function ignored(step, node) {

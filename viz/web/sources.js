@@ -55,8 +55,8 @@ export function makeSources(onPick) {
       ...shown.map((name, i) => el("button",
         { type: "button", class: "ds-source", "aria-pressed": String(i === chosen), title: "Show this source alone",
           onclick: () => pick(i) },
-      svgEl("svg", { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, sourceMark(i, {})),
-      shortText(name, 32) || "no name")));
+        svgEl("svg", { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, sourceMark(i, {})),
+        shortText(name, 32) || "no name")));
   }
   return {
     element: list,

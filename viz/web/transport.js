@@ -47,7 +47,7 @@ export function largeButton(root) {
   const button = el("button",
     { type: "button", class: "ds-button ds-large", "aria-pressed": "false", text: "Large type",
       title: "For a lecture hall: large type, the picture over the whole width, the controls below it.",
-    onclick: () => { hall = !root.hasAttribute("data-large"); for (const each of enlarged) each(hall); } });
+      onclick: () => { hall = !root.hasAttribute("data-large"); for (const each of enlarged) each(hall); } });
   function set(on) {
     // the page around the view has styles of its own for large type
     for (const one of [root, root.closest(".gradio-container")]) if (one)

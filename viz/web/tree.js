@@ -152,7 +152,7 @@ export function treeDrawing(stage, hooks, small) {
         const chip = chipOf(i), line = lines[i], status = nodes.status[i], dot = place.sizes[i].dot;
         stand(chip, i, nodes.piece[i]);
         if (dot) { thin += pathTo(i); line.path.remove(); }
-        else { link(line, i, status, nodes.q[i]); if (!line.path.isConnected) edges.append(line.path); }
+          else { link(line, i, status, nodes.q[i]); if (!line.path.isConnected) edges.append(line.path); }
         if (i >= before) chips.append(chip.g);
       }
       for (let i = used; i < before; i++) { pool[i].g.remove(); lines[i].path.remove(); }

@@ -61,8 +61,8 @@ export function mountWatch(element, options) {
       el("div", { class: "ds-card ds-tree-card" },
         el("div", { class: "ds-bar-top" }, words,
           el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)),
-          el("div", { class: "ds-tree-box" }, panels.tree, el("p", { class: "ds-under" }, word, edgeKey(glossary)),
-            cover), legend(glossary), panels.sources),
+        el("div", { class: "ds-tree-box" }, panels.tree, el("p", { class: "ds-under" }, word, edgeKey(glossary)),
+          cover), legend(glossary), panels.sources),
       el("div", { class: "ds-card ds-text-card" }, panels.text),
       el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline, key.element, panels.tracks),
       el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
@@ -82,9 +82,9 @@ export function mountWatch(element, options) {
     const ms = step.milliseconds || {};
     writeText(told,
       stage === "draft"
-      ? `The draft proposes ${plural(step.view.count, "token")}${ms.draft ? ` in ${duration(ms.draft)}` : ""}.`
+        ? `The draft proposes ${plural(step.view.count, "token")}${ms.draft ? ` in ${duration(ms.draft)}` : ""}.`
         : stage === "judge" ? `One pass of the target reads them all${ms.verify ? `, ${duration(ms.verify)}` : ""}.`
-          : stepSentence(step));
+        : stepSentence(step));
   }
 
   function setTarget(next) {
@@ -131,7 +131,7 @@ export function mountWatch(element, options) {
       if (added && player.step < 0 && !player.live && asked !== "paused") {
         // a run so short that "done" arrived before its trace
         if (ran) { player.follow(); player.arrived(); player.settle(); }
-        else if (options.autoplay && model.summary && !stillWanted()) player.play();
+          else if (options.autoplay && model.summary && !stillWanted()) player.play();
         else player.seek(options.first === null ? player.telling : options.first);
       } else player.arrived();
       if (added) ran = false;
@@ -145,7 +145,7 @@ export function mountWatch(element, options) {
       if (next === asked && next === "running") return;
       asked = next;
       if (next === "running") { ran = true; player.follow(); }
-      else player.settle();
+        else player.settle();
       setTarget(next);
       around();
     },

@@ -16,20 +16,20 @@ export function lessonLength(spec, { changed }) {
   const now = { alpha: spec.start.alpha, cost: spec.start.cost, k: Math.min(4, spec.longest) };
   const slider = (name, label, high, step, told) =>
     lessonSlider({ label, low: 0, high, step, value: now[name], told, onInput: (value) => {
-    now[name] = value;
-    draw();
-    changed();
-  } });
+      now[name] = value;
+      draw();
+      changed();
+    } });
   const parts = { alpha: slider("alpha", "α, a guess is kept", 0.99, 0.01, two),
     cost: slider("cost", "c, price of a drafted token", dearest, 0.01, (value) => `${two(value)} passes`),
-      k: slider("k", "k, tokens drafted in a step", spec.longest, 1, String) };
+    k: slider("k", "k, tokens drafted in a step", spec.longest, 1, String) };
   const picture = el("div", { class: "ln-picture" }), said = el("p", { class: "ln-verdict", role: "status" });
   const back = el("button",
     { type: "button", class: "ln-button", text: speedy ? "α and c of the run" : "α of the run", onclick: () => {
-    Object.assign(now, { alpha: spec.start.alpha, cost: spec.start.cost });
-    draw();
-    changed();
-  } });
+      Object.assign(now, { alpha: spec.start.alpha, cost: spec.start.cost });
+      draw();
+      changed();
+    } });
   const knobs = Object.entries(parts).filter(([name]) => speedy || name !== "cost").map(([, one]) => one.element);
   const { alpha: chance, cost: price, drafting, checking, drafted, gain, speed } = spec.start;
   const kept = `In the run ${spec.example}${spec.lane ? `, lane ${spec.lane},` : ""} a guess was kept with chance ` +
@@ -87,7 +87,7 @@ export function lessonPasses(spec, { changed }) {
   const lines =
     [{ name: "measured: the small model of these runs",
       points: spec.measured.filter(([rows]) => rows <= MOST).map(([rows, ms]) => [rows, Math.max(1, ms / first)]),
-        dots: true }];
+      dots: true }];
   let chosen = 1 + spec.machines.findIndex(({ name }) => name === spec.machine), rows = 8;
   const over = (machine, count) => roofline(machine, 2 * MODEL, MODEL, count);
   const steps = Array.from({ length: 28 }, (_, i) => 2 ** (i / 3)).filter((count) => count <= MOST + 1);
@@ -102,10 +102,10 @@ export function lessonPasses(spec, { changed }) {
   const slider =
     lessonSlider({ label: "n, rows in one pass", low: 0, high: 9, step: 1, value: 3,
       told: (power) => String(2 ** power), onInput: (power) => {
-    rows = 2 ** power;
-    draw();
-    changed();
-  } });
+        rows = 2 ** power;
+        draw();
+        changed();
+      } });
   const picture = el("div", { class: "ln-picture" }), said = el("p", { class: "ln-verdict", role: "status" });
   const sheet = el("p", { class: "ln-quiet" });
   const element = el("div", { class: "ln-passes" }, el("div", { class: "ln-buttons" }, pick), slider.element, picture,
@@ -145,6 +145,6 @@ export function lessonPasses(spec, { changed }) {
   draw();
   return { element, settings: () => ({ machine: lines[chosen].name, rows }),
     depends: { free: ["machine"], gain: ["machine", "rows"] },
-      tell: { machine: (name) => `choose “${name}”`, rows: (count) => `set n to ${count}` },
+    tell: { machine: (name) => `choose “${name}”`, rows: (count) => `set n to ${count}` },
     readings: () => ({ free: free(), gain: relative(rows) }) };
 }

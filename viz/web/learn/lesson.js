@@ -50,7 +50,7 @@ export function mountLesson(element, data, host, at, figure = false) {
   const hall = el("button",
     { type: "button", class: "ln-button", "aria-pressed": "false", text: "Full screen",
       title: "For a lecture hall: the lesson alone, in large type.",
-        onclick: () => large(!root.hasAttribute("data-hall")) });
+      onclick: () => large(!root.hasAttribute("data-hall")) });
   const onward = followed();
   const lesson = el("button",
     { type: "button", class: "ln-button", text: "Show the lesson", hidden: true, onclick: () => alone(false) });
@@ -80,7 +80,7 @@ export function mountLesson(element, data, host, at, figure = false) {
     const screen = building, guessed = (screen.guessed = screen.guessed || new Set());
     const asked = lessonQuestion(spec, {
       nodes, earlier: record[spec.number], judge: (judge) => (screen.stageView ? screen.stageView.readings(judge) : {}),
-        toSet: (name, wanted) => (screen.stageView ? screen.stageView.toSet(name, wanted) : []),
+      toSet: (name, wanted) => (screen.stageView ? screen.stageView.toSet(name, wanted) : []),
       settled(outcome) {
         guessed.add(spec.number);
         if (guessed.size === screen.left) reveal(screen);
@@ -109,7 +109,7 @@ export function mountLesson(element, data, host, at, figure = false) {
             looks: LOOKS }).element : null,
         el("button", { type: "button", class: "ln-button ln-alone", text: "Figure alone",
           title: "For a lecture hall: this figure over the whole screen, in large type.", onclick: () => alone(true) }),
-            link ? el("a", { class: "ln-link", href: link, text: "Link to this figure" }) : null);
+        link ? el("a", { class: "ln-link", href: link, text: "Link to this figure" }) : null);
       screen.element.append(el("div", { class: "ln-side" }, screen.stageView.element, tools));
     }
     holder.append(screen.element);

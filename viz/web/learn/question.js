@@ -91,7 +91,7 @@ export function lessonQuestion(spec, hooks) {
     setAttributes(element, { "data-right": String(right) });
     const says = spec.slider
       ? [`${!right ? "Not so" : told(guess) === told(hundredths(answer)) ? "Exactly" : "Close enough"}: you ` +
-      `guessed ${told(guess)}, ${spec.judge ? "it came out at" : "the run says"} ${told(hundredths(answer))}.`]
+        `guessed ${told(guess)}, ${spec.judge ? "it came out at" : "the run says"} ${told(hundredths(answer))}.`]
       : [right ? "Right." : "Not so: ", ...(right ? [] : hooks.nodes(spec.choices[answer])), right ? "" : "."];
     status.replaceChildren(el("p", { class: "ln-result" }, el("strong", {}, ...says.filter((one) => one !== ""))),
       el("p", {}, ...hooks.nodes(spec.then)));

@@ -40,9 +40,9 @@ export function lessonRule(spec, { changed }) {
     sliders[letter][x] =
       lessonSlider({ label: `${letter} of ${words[x]}`, low: 0, high: 1, step: 0.01, value: laws[letter][x],
         told: (value) => value.toFixed(2), onInput: (value) => {
-      laws[letter] = withShare(laws[letter], x, value);
-      clear();
-    } });
+          laws[letter] = withShare(laws[letter], x, value);
+          clear();
+        } });
     setAttributes(sliders[letter][x].element, { "data-letter": letter });
     return sliders[letter][x].element;
   };
@@ -148,7 +148,7 @@ function histogram(words, counts, { p, q }, scale) {
       return svgEl("g", {}, svgEl("rect",
         { class: "ln-bar", "data-kind": kind, "data-at": x, "data-scale": highest, x: left, y: FLOOR - tall,
           width: each, height: Math.max(tall, 0.5) }),
-            text(left + each / 2, FLOOR - tall - 6, many || kind !== "came" ? share.toFixed(2) : "", "ln-odds"));
+        text(left + each / 2, FLOOR - tall - 6, many || kind !== "came" ? share.toFixed(2) : "", "ln-odds"));
     });
     return svgEl("g", {}, ...bars, text(middle, FLOOR + 22, word, "ln-word-label"));
   });

@@ -20,7 +20,7 @@ export function mountShelf(element, data, host) {
       { class: "ln-kicker", text: `${lesson.number} · ${lesson.minutes} minutes` }),
       el("h2", { class: "ln-sub" }, el("a",
         { href: host.href(`lesson:${lesson.name}`), "data-to": `lesson:${lesson.name}`, text: lesson.title })),
-        el("p", { text: lesson.question }),
+      el("p", { text: lesson.question }),
       el("p", { class: "ln-quiet", text: answered.length
         ? `${plural(answered.length, "question")} answered, ${right} right` : "" }));
   };
@@ -29,7 +29,7 @@ export function mountShelf(element, data, host) {
       { class: "ln-button", "data-main": "", href: host.href("lesson:quiz"), "data-to": "lesson:quiz",
         text: data.quiz.title }), el("span",
           { class: "ln-quiet", text: ` ${data.quiz.questions} questions with numbers of your class, to print and ` +
-          `hand in.` })),
+            `hand in.` })),
     timeline(data.timeline, host));
   return { destroy() { stop.forEach((one) => one()); root.remove(); } };
 }

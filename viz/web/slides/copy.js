@@ -10,8 +10,8 @@ const SHAPES =
 const GEOMETRY =
   new Set(["d", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "ry", "dx", "dy", "width", "height", "points",
     "transform", "viewBox", "preserveAspectRatio",
-  "offset", "clipPathUnits", "patternUnits", "patternContentUnits", "patternTransform", "gradientUnits",
-  "gradientTransform"]);
+    "offset", "clipPathUnits", "patternUnits", "patternContentUnits", "patternTransform", "gradientUnits",
+    "gradientTransform"]);
 const PAINTS = ["fill", "stroke", "stop-color"];
 /** Properties that pass from parent to child, so they are written only where they change. */
 const INHERITED = ["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray",
@@ -71,7 +71,7 @@ function copyOf(from, above, inside, leave) {
   for (const one of INHERITED) if (look[one] !== (above || USUAL)[one]) copy.setAttribute(one, look[one]);
   for (const [one, usual] of Object.entries(OWN))
     if (look[one] !== usual && (name === "stop" || !one.startsWith("stop")))
-      copy.setAttribute(one === "text-decoration-line" ? "text-decoration" : one, look[one]);
+    copy.setAttribute(one === "text-decoration-line" ? "text-decoration" : one, look[one]);
   for (const child of from.childNodes) {
     if (child.nodeType === Node.TEXT_NODE) {
       if (name === "text" || name === "tspan") copy.append(child.nodeValue);

@@ -122,14 +122,15 @@ const nameOf = (svg) => {
  */
 export const picturesIn = (element) => [
   ...all(element, ".ds-compare").filter((one) => one.querySelector("[data-lane]"))
-  .map((one, i) => ({ key: numbered("race", i), name: "The race", root: one, draw: () => race(one) })),
+    .map((one, i) => ({ key: numbered("race", i), name: "The race", root: one, draw: () => race(one) })),
   ...all(element, "svg.ds-canvas")
-  .map((one, i) => ({ key: numbered("tree", i), name: nameOf(one), root: one.closest(".ds"), draw: () => tree(one) })),
+    .map((one, i) =>
+      ({ key: numbered("tree", i), name: nameOf(one), root: one.closest(".ds"), draw: () => tree(one) })),
   ...all(element, ".ln-chart")
-  .map((one, i) =>
-    ({ key: numbered("chart", i), name: "The chart", root: one.closest(".ds"), draw: () => chart(one) })),
+    .map((one, i) =>
+      ({ key: numbered("chart", i), name: "The chart", root: one.closest(".ds"), draw: () => chart(one) })),
   ...all(element, ".js-plotly-plot")
-  .map((one, i) =>
-    ({ key: numbered("figure", i), name: said(one, ".gtitle") || "Figure", root: null,
-      draw: (ink) => figure(one, ink) })),
+    .map((one, i) =>
+      ({ key: numbered("figure", i), name: said(one, ".gtitle") || "Figure", root: null,
+        draw: (ink) => figure(one, ink) })),
 ];
