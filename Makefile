@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv$(patsubst %,-%,$(filter-out python3,$(notdir $(PYTHON))))
 BIN := $(VENV)/bin
 SCRIPTS := app/web viz/web tests
+TYPES := DENO_DIR=$(VENV)/.deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno check --quiet --no-remote --no-npm app/web viz/web
 
 PEER ?= .venv-openvino
 
@@ -19,6 +20,7 @@ demo: $(VENV)/.draftscope-page
 test: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check .
 	$(BIN)/oxlint $(SCRIPTS)
+	$(TYPES)
 	bash tests/browser.sh $(BIN)/python
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
@@ -29,6 +31,7 @@ lint: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/oxlint --fix $(SCRIPTS)
+	$(TYPES)
 
 screenshots: $(VENV)/.draftscope-dev
 	bash tests/browser.sh $(BIN)/python

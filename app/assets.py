@@ -5,40 +5,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from viz.bundle import bundle_css, bundle_js, lesson_css, lesson_js
+from viz.bundle import bundle_css, lesson_css, script
 
 WEB = Path(__file__).parent / "web"
-SCRIPTS = (
-    "page.js",
-    "alive.js",
-    "saying.js",
-    "masthead.js",
-    "terms.js",
-    "picker.js",
-    "options.js",
-    "bounds.js",
-    "pair.js",
-    "lanes.js",
-    "tools.js",
-    "slide.js",
-    "agreement.js",
-    "history.js",
-    "whose.js",
-    "address.js",
-    "rows.js",
-    "tour-place.js",
-    "tour-stops.js",
-    "tour-card.js",
-    "tour.js",
-    "cards.js",
-    "figures.js",
-    "whatif.js",
-    "method-card.js",
-    "methods.js",
-    "own-models.js",
-    "allowed.js",
-    "learn.js",
-)
 STYLES = (
     "page.css",
     "controls.css",
@@ -57,13 +26,11 @@ def head(offer: Mapping) -> str:
     offer: the choices of the page's controls, from ``menu.offer``.
     """
     offered = json.dumps(offer).replace("<", "\\u003c")
-    script = "\n".join(
-        [bundle_js(), lesson_js(), *map(_read, SCRIPTS), f"DraftscopePage.offer = {offered};"]
-    )
+    code = script(WEB / "main.js") + f"DraftscopePage.takeOffer({offered});"
     styles = scoped("\n".join([bundle_css(), lesson_css(), *map(_read, STYLES)]))
-    if "</script" in script.lower() or "</style" in styles.lower():
+    if "</script" in code.lower() or "</style" in styles.lower():
         raise ValueError("a script or style would close its own element")
-    return f"<style>{styles}</style><script>{script}</script>"
+    return f"<style>{styles}</style><script>{code}</script>"
 
 
 def _read(name: str) -> str:

@@ -5,7 +5,7 @@ import hashlib
 import html
 import json
 
-from viz.bundle import bundle_css, bundle_js
+from viz.bundle import WEB, bundle_css, script
 
 _PAGE_CSS = """
 html { color-scheme: light dark; background: light-dark(#f3f2ee, #0b0e14); }
@@ -14,20 +14,6 @@ h1 { font: 650 1.25rem/1.3 system-ui, sans-serif; margin: 0 4px 14px;
      color: light-dark(#1b2432, #e9edf4); overflow-wrap: anywhere; unicode-bidi: isolate; }
 html[data-embed] h1 { display: none; }
 html[data-embed] body { padding: 4px; }
-"""
-_START_JS = """
-(function () {
-  const text = JSON.parse(document.getElementById("trace").textContent);
-  const element = document.getElementById("view"), race = element.dataset.race;
-  const wish = new URLSearchParams(location.hash.slice(1)), place = Number(wish.get(race ? "at" : "step"));
-  const placed = wish.has(race ? "at" : "step") && Number.isFinite(place);
-  if (wish.has("embed")) document.documentElement.dataset.embed = "1";
-  const options = placed ? { autoplay: false } : {};
-  const view = globalThis.view = race ? Draftscope.mountCompare(element, options) : Draftscope.mountWatch(element, options);
-  view.feed(text);
-  if (placed && race) view.seek(place);
-  else if (placed) view.goto(place);
-})();
 """
 
 
@@ -43,7 +29,7 @@ def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
 <div id="view"{kind}></div>
 </main>
 <script id="trace" type="application/json">{embedded(text)}</script>"""
-    return closed_page(title, body, bundle_css() + _PAGE_CSS, bundle_js() + _START_JS)
+    return closed_page(title, body, bundle_css() + _PAGE_CSS, script(WEB / "replay.js"))
 
 
 def closed_page(title: str, body: str, css: str, js: str, images: str = "'none'") -> str:

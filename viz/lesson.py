@@ -3,7 +3,7 @@
 import html
 from collections.abc import Mapping
 
-from viz.bundle import bundle_css, bundle_js, lesson_css, lesson_js
+from viz.bundle import WEB, bundle_css, lesson_css, script
 from viz.export import closed_page, embedded
 
 _PAGE_CSS = """
@@ -12,30 +12,6 @@ body { margin: 0 auto; padding: 20px clamp(8px, 2.5vw, 36px) 36px; max-width: 15
 .ln-home { margin: 0 0 10px; font: 400 0.9375rem/1.4 system-ui, sans-serif; }
 .ln-home a { color: light-dark(#1a5d99, #8abaf0); }
 @media print { .ln-home { display: none; } }
-"""
-_START_JS = """
-(function () {
-  const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const data = read("lesson"), runs = read("runs"), links = read("links"), element = document.getElementById("view");
-  const wish = new URLSearchParams(location.hash.slice(1));
-  const place = (words) => { try { history.replaceState(null, "", "#" + new URLSearchParams(words)); } catch { /* a frame of another origin */ } };
-  const name = data.lesson ? data.lesson.name : "quiz", KEY = "draftscope-learn";
-  const kept = () => { try { return JSON.parse(localStorage.getItem(KEY)) || {}; } catch { return {}; } };
-  const run = (wanted) => (wanted in runs ? Promise.resolve(runs[wanted]) : Promise.reject(new Error(wanted)));
-  const host = {
-    top: true, trace: run, race: run, live: null, slides: true, recall: () => kept()[name] || {},
-    remember: (record) => { try { localStorage.setItem(KEY, JSON.stringify({ ...kept(), [name]: record })); } catch { /* it keeps nothing */ } },
-    href: (to) => (to.startsWith("https://") ? to : links[to] || null), link: (id) => `#screen=${id}&figure=alone`,
-    moved: (id, alone) => place(alone ? { screen: id, figure: "alone" } : { screen: id }), seeded: (seed) => place({ seed }), progress: (of) => kept()[of] || {},
-  };
-  if (data.shelf) globalThis.view = Draftscope.mountShelf(element, data.shelf, host);
-  else if (data.quiz) globalThis.view = Draftscope.mountQuiz(element, data.quiz, host, Number(wish.get("seed")) || 1);
-  else globalThis.view = Draftscope.mountLesson(element, data.lesson, host, wish.get("screen"), wish.has("figure"));
-  addEventListener("hashchange", () => {
-    const asked = new URLSearchParams(location.hash.slice(1)), at = asked.get("screen");
-    if (at && globalThis.view.go) globalThis.view.go(at, asked.has("figure"));
-  });
-})();
 """
 
 
@@ -57,4 +33,4 @@ def page(
 <script id="runs" type="application/json">{embedded(dict(runs))}</script>
 <script id="links" type="application/json">{embedded(dict(links))}</script>"""
     css = bundle_css() + lesson_css() + _PAGE_CSS
-    return closed_page(title, body, css, bundle_js() + lesson_js() + _START_JS, images="blob:")
+    return closed_page(title, body, css, script(WEB / "learn" / "offline.js"), images="blob:")

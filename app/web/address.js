@@ -1,89 +1,67 @@
 // The state of a room as an address, which Copy link copies and the address bar shows while nothing moves.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const SHORT = { t: "temperature", k: "top_k", p: "top_p", seed: "seed", n: "max_new_tokens" };
-  const REST = 400;   // ms without a change; browsers refuse an address that is written too often
-  const timers = {};  // by room
+/** @import { Settings, Tab } from "./types.d.ts" */
+import { ownPair } from "./choices.js";
+import { asking } from "./conversation.js";
+import { agrees, settled } from "./differences.js";
+import { exampleOf, examplePrompt } from "./examples.js";
+import { viewOf } from "./rooms.js";
 
-  /** The beginning and the end that both addresses share; the prompt only where it is not the example's own. */
-  function address(room, preset, now, fill) {
-    const query = new URLSearchParams();
-    if (preset) query.set("preset", preset);
-    if (now.prompt !== P.examplePrompt(room, preset)) query.set("prompt", now.prompt);
-    fill(query);
-    if (now.models) query.set("models", now.models);
-    for (const [short, name] of Object.entries(SHORT)) if (now[name] !== null && now[name] !== undefined) query.set(short, now[name]);
-    return query;
-  }
+const SHORT = { t: "temperature", k: "top_k", p: "top_p", seed: "seed", n: "max_new_tokens" };
 
-  /** Write a pair into an address. names: the names of its fields there; for options, the prefix of their names. */
-  function write(query, pair, names) {
-    query.set(names.drafter, pair.drafter);
-    if (pair.verifier) query.set(names.verifier, pair.verifier);
-    for (const [name, value] of Object.entries(pair.options)) query.set(names.options + name, value);
-    for (const [name, value] of Object.entries(pair.rule_options)) query.set(names.rule_options + name, value);
-  }
+/** The beginning and the end that both addresses share; the prompt only where it is not the example's own. */
+function address(room, preset, now, fill) {
+  const query = new URLSearchParams();
+  if (preset) query.set("preset", preset);
+  if (now.prompt !== examplePrompt(room, preset)) query.set("prompt", now.prompt);
+  fill(query);
+  if (now.models) query.set("models", now.models);
+  for (const [short, name] of Object.entries(SHORT)) if (now[name] !== null && now[name] !== undefined)
+    query.set(short, now[name]);
+  return query;
+}
 
-  /**
-   * The place that the picture shows: whoever opens the link gets the run, at this step and token. A link carries neither
-   * a conversation nor a visitor's own models, and then no place either.
-   */
-  function shown(query) {
-    if (P.asking("watch", "") || P.ownPair()) return;
-    const { step, chosen } = P.view("watch");
-    query.set("run", "1");
-    if (step < 0) return;
-    query.set("step", step + 1);
-    if (chosen !== null) query.set("node", chosen);
-  }
+/** Write a pair into an address. names: the names of its fields there; for options, the prefix of their names. */
+function write(query, pair, names) {
+  query.set(names.drafter, pair.drafter);
+  if (pair.verifier) query.set(names.verifier, pair.verifier);
+  for (const [name, value] of Object.entries(pair.options)) query.set(names.options + name, value);
+  for (const [name, value] of Object.entries(pair.rule_options)) query.set(names.rule_options + name, value);
+}
 
-  /** By room: the address of these controls, named as in agreement.js. preset: the example that they match, or "". */
-  const OF = {
-    watch: (preset, now) => address("watch", preset, now, (query) => {
-      write(query, JSON.parse(now.pair), { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." });
-      if (now.json_schema) query.set("schema", now.json_schema);
-      if (P.agrees("watch")) shown(query);
-    }),
-    compare: (preset, now) => address("compare", preset, now, (query) => {
-      query.set("tab", "compare");
-      JSON.parse(now.lanes).forEach((lane, i) => {
-        const [drafter, rule] = [`lane${i + 1}`, `rule${i + 1}`];
-        write(query, lane, { drafter, options: `${drafter}.`, verifier: rule, rule_options: `${rule}.` });
-      });
-    }),
-  };
+/**
+ * The place that the picture shows: whoever opens the link gets the run, at this step and token. A link carries neither
+ * a conversation nor a visitor's own models, and then no place either.
+ */
+function shown(query) {
+  if (asking("watch", "") || ownPair()) return;
+  const { step, chosen } = viewOf("watch");
+  query.set("run", "1");
+  if (step < 0) return;
+  query.set("step", step + 1);
+  if (chosen !== null) query.set("node", chosen);
+}
 
-  /** The address of a room whose controls hold these values. */
-  P.addressOf = function (room, now) {
-    const held = P.settled(room, now);
-    return OF[room](P.exampleOf(room, held), held);
-  };
+/** By room: the address of these controls, named as in rooms.js. preset: the example that they match, or "". */
+const OF = {
+  watch: (preset, now) => address("watch", preset, now, (query) => {
+    write(query, JSON.parse(now.pair), { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." });
+    if (now.json_schema) query.set("schema", now.json_schema);
+    if (agrees("watch")) shown(query);
+  }),
+  compare: (preset, now) => address("compare", preset, now, (query) => {
+    query.set("tab", "compare");
+    JSON.parse(now.lanes).forEach((lane, i) => {
+      const [drafter, rule] = [`lane${i + 1}`, `rule${i + 1}`];
+      write(query, lane, { drafter, options: `${drafter}.`, verifier: rule, rule_options: `${rule}.` });
+    });
+  }),
+};
 
-  /** Replace the address in the address bar. The parameters of the server, such as the theme, are kept. */
-  function put(query) {
-    for (const [name, value] of new URLSearchParams(location.search)) if (name.startsWith("__")) query.set(name, value);
-    const link = `${location.pathname}?${query}`;
-    if (link !== location.pathname + location.search) history.replaceState(null, "", link);
-  }
-
-  /** Something in a room has changed: once nothing moves there, the address bar follows. */
-  P.settle = function (room) {
-    clearTimeout(timers[room]);
-    timers[room] = setTimeout(() => {
-      const now = P.now(room);
-      if (!now || !P.atRest(room) || !P.onScreen(room) || !location.protocol.startsWith("http")) return;
-      try { put(P.addressOf(room, now)); } catch { /* the browser refuses it: the old one stays */ }
-    }, REST);
-  };
-
-  /** Copy link, with the values of a room's example and controls, in their order. */
-  P.link = async function (room, values) {
-    const query = P.addressOf(room, P.named(room, values)), link = `${location.origin}${location.pathname}?${query}`;
-    try {
-      put(query);
-      await navigator.clipboard.writeText(link);
-      P.sayOfLink(room, query.has("step") ? "Link copied: it brings this run, this step and the chosen token." : "Link copied.");
-    } catch { P.sayOfLink(room, "The link stands in the address bar."); }
-  };
-})();
+/**
+ * The address of a room whose controls hold these values.
+ * @type {(room: Tab, now: Settings) => URLSearchParams}
+ */
+export function addressOf(room, now) {
+  const held = settled(room, now);
+  return OF[room](exampleOf(room, held), held);
+}

@@ -1,83 +1,94 @@
 // The examples in one slim row, as a set of radio buttons. The value is the chosen example's name.
 // The row shows as many whole cards as fit; arrows bring the others.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const PAUSE = 250;   // ms: who walks through the examples with the arrow keys does not ask for each
+/** @import { Component } from "./types.d.ts" */
+import { el, freshId } from "../../viz/web/base.js";
 
-  /** How many of the widths, from the one at `first` on, fit into the room with this gap between them; at least one. */
-  P.fitting = function (widths, first, room, gap) {
-    let used = 0, count = 0;
-    for (let i = first; i < widths.length && used + widths[i] <= room; i++, count++) used += widths[i] + gap;
-    return Math.max(1, count);
+const PAUSE = 250;   // ms: who walks through the examples with the arrow keys does not ask for each
+
+/**
+ * How many of the widths, from the one at `first` on, fit into the room with this gap between them; at least one.
+ * @type {(widths: number[], first: number, room: number, gap: number) => number}
+ */
+export function fitting(widths, first, room, gap) {
+  let used = 0, count = 0;
+  for (let i = first; i < widths.length && used + widths[i] <= room; i++, count++) used += widths[i] + gap;
+  return Math.max(1, count);
+}
+
+/**
+ * c.props.cards: [{name, title, look_for}].
+ * @type {(c: Component) => void}
+ */
+export function cards(c) {
+  const GAP = 6, EDGE = 6;
+  const group = freshId("cards"), radios = new Map();
+  let timer = 0, first = 0, count = 1;
+  function choose(name) {
+    reveal(radios.get(name).parentElement);
+    clearTimeout(timer);
+    timer = setTimeout(() => { c.props.value = name; c.trigger("chosen"); }, PAUSE);
+  }
+  const cardOf = ({ name, title, look_for: lookFor }) => {
+    const radio = el("input",
+      { type: "radio", name: group, value: name, "aria-label": title, onchange: () => choose(name),
+        onfocus: () => reveal(radio.parentElement) });
+    radios.set(name, radio);
+    return el("label", { class: "pg-card", "data-card": name, title: `Look for: ${lookFor}` }, radio,
+      el("span", { text: title }));
   };
+  const labels = c.props.cards.map(cardOf), strip = el("div", { class: "pg-card-strip" }, ...labels);
+  const arrow = (text, label, by) => el("button",
+    { type: "button", class: "pg-tool pg-cards-turn", "aria-label": label, title: label, text,
+      onclick: () => turn(by) });
+  const back = arrow("‹", "Examples before these", -1), on = arrow("›", "More examples", 1);
+  const row = el("fieldset", { class: "pg-cards" }, el("legend", { class: "pg-hidden", text: "Examples" }),
+    el("span", { class: "pg-cards-name", "aria-hidden": "true", text: "Examples" }), back, strip, on);
+  c.element.append(row);
 
-  /** c.props.cards: [{name, title, look_for}]. */
-  P.cards = function (c) {
-    const { el } = Draftscope, GAP = 6, EDGE = 6;
-    const group = Draftscope.freshId("cards"), radios = new Map();
-    let timer = 0, first = 0, count = 1;
-    function choose(name) {
-      reveal(radios.get(name).parentElement);
-      clearTimeout(timer);
-      timer = setTimeout(() => { c.props.value = name; c.trigger("chosen"); }, PAUSE);
-    }
-    const cardOf = ({ name, title, look_for: lookFor }) => {
-      const radio = el("input", { type: "radio", name: group, value: name, "aria-label": title, onchange: () => choose(name), onfocus: () => reveal(radio.parentElement) });
-      radios.set(name, radio);
-      return el("label", { class: "pg-card", "data-card": name, title: `Look for: ${lookFor}` }, radio, el("span", { text: title }));
-    };
-    const cards = c.props.cards.map(cardOf), strip = el("div", { class: "pg-card-strip" }, ...cards);
-    const arrow = (text, label, by) => el("button", { type: "button", class: "pg-tool pg-cards-turn", "aria-label": label, title: label, text, onclick: () => turn(by) });
-    const back = arrow("‹", "Examples before these", -1), on = arrow("›", "More examples", 1);
-    const row = el("fieldset", { class: "pg-cards" }, el("legend", { class: "pg-hidden", text: "Examples" }), el("span", { class: "pg-cards-name", "aria-hidden": "true", text: "Examples" }), back, strip, on);
-    c.element.append(row);
+  /** Scroll to the first card. A strip that has become narrower can be scrolled further only once it is laid out. */
+  const place = () => { strip.scrollLeft = labels[first].offsetLeft - EDGE / 2; };
 
-    /** Scroll to the first card. A strip that has become narrower can be scrolled further only once it is laid out. */
-    const place = () => { strip.scrollLeft = cards[first].offsetLeft - EDGE / 2; };
+  /** Show the cards from `first` on, as many as fit whole. */
+  function lay() {
+    const others = [row.querySelector(".pg-cards-name"), back, on].reduce((sum, one) => sum + one.offsetWidth + GAP, 0);
+    const room = row.clientWidth - others - EDGE, widths = labels.map((card) => card.offsetWidth);
+    if (room <= 0) return;
+    const whole = fitting(widths, 0, room, GAP) >= labels.length;
+    if (whole) first = 0;
+    count = fitting(widths, first, room, GAP);
+    const last = labels[first + count - 1];
+    strip.style.width = `${last.offsetLeft + last.offsetWidth - labels[first].offsetLeft + EDGE}px`;
+    place();
+    back.disabled = first === 0;
+    on.disabled = first + count >= labels.length;
+    back.hidden = on.hidden = whole;
+  }
 
-    /** Show the cards from `first` on, as many as fit whole. */
-    function lay() {
-      const others = [row.querySelector(".pg-cards-name"), back, on].reduce((sum, one) => sum + one.offsetWidth + GAP, 0);
-      const room = row.clientWidth - others - EDGE, widths = cards.map((card) => card.offsetWidth);
-      if (room <= 0) return;
-      const whole = P.fitting(widths, 0, room, GAP) >= cards.length;
-      if (whole) first = 0;
-      count = P.fitting(widths, first, room, GAP);
-      const last = cards[first + count - 1];
-      strip.style.width = `${last.offsetLeft + last.offsetWidth - cards[first].offsetLeft + EDGE}px`;
-      place();
-      back.disabled = first === 0;
-      on.disabled = first + count >= cards.length;
-      back.hidden = on.hidden = whole;
-    }
+  /** Show the next cards, or the ones before, so that the card before the first comes to stand last. */
+  function turn(by) {
+    const end = first;
+    first = by > 0 ? Math.min(first + count, labels.length - 1) : 0;
+    lay();
+    if (by < 0) while (first + count < end) { first++; lay(); }
+  }
 
-    /** Show the next cards, or the ones before, so that the card before the first comes to stand last. */
-    function turn(by) {
-      const end = first;
-      first = by > 0 ? Math.min(first + count, cards.length - 1) : 0;
-      lay();
-      if (by < 0) while (first + count < end) { first++; lay(); }
-    }
+  /** Bring a card into view within the row; the page stays where it is. */
+  function reveal(card) {
+    const at = labels.indexOf(card);
+    if (at < first) first = at;
+    lay();
+    while (at >= first + count) { first++; lay(); }
+  }
 
-    /** Bring a card into view within the row; the page stays where it is. */
-    function reveal(card) {
-      const at = cards.indexOf(card);
-      if (at < first) first = at;
-      lay();
-      while (at >= first + count) { first++; lay(); }
-    }
-
-    function show() {
-      const radio = radios.get(c.props.value);
-      for (const one of radios.values()) one.checked = one === radio;
-      if (radio) reveal(radio.parentElement);
-      else lay();                                             // none is bold any more
-    }
-    const watcher = new ResizeObserver(lay);
-    for (const one of [row, ...cards]) watcher.observe(one);     // a chosen card is bold, and wider
-    new ResizeObserver(place).observe(strip);
-    c.watch("value", show);
-    show();
-  };
-})();
+  function show() {
+    const radio = radios.get(c.props.value);
+    for (const one of radios.values()) one.checked = one === radio;
+    if (radio) reveal(radio.parentElement);
+    else lay();                                             // none is bold any more
+  }
+  const watcher = new ResizeObserver(lay);
+  for (const one of [row, ...labels]) watcher.observe(one);     // a chosen card is bold, and wider
+  new ResizeObserver(place).observe(strip);
+  c.watch("value", show);
+  show();
+}

@@ -1,103 +1,154 @@
 // The address and the browser's history: the example or tab that the address names, a link's requests beyond the
 // controls, and the way back.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const asked = () => new URLSearchParams(location.search);
-  const roomOf = (query) => (["compare", "methods", "learn"].includes(query.get("tab")) ? query.get("tab") : "watch");
-  const tab = (room) => document.querySelector(`#rooms [role=tab][data-tab-id='${room}']`);
-  const names = {};      // by room: the example shown, "" for the visitor's own
-  const usual = {};      // by room: the example that is shown where no other is asked for
-  const shown = {};      // by room: what of it is open beside an example, as the address names it
-  const movers = {};     // by room: what brings the state of an address
-  let moving = null;     // the room that an address leads to, until it is open
-  const awaited = {};    // by room: addresses whose state the server has yet to send
-  const TAKEN = 500, LOST = 30_000;   // ms until controls have taken over what was sent, and until a server is known to be silent
-  let timer = 0;
-  const first = asked();
-  const goalOf = (query) => (roomOf(query) === "watch" ? { run: query.get("run") === "1", step: Number(query.get("step")), node: query.get("node") } : {});
-  let goal = goalOf(first);   // what an address asks for beyond the controls, until it is done
+/** @import { Tab } from "./types.d.ts" */
+import { addressOf } from "./address.js";
+import { exampleOf } from "./examples.js";
+import { atRest, controlsOf, exampleShown, setExample, traceOf, viewOf } from "./rooms.js";
+import { finished } from "./runs.js";
+import { find, targetOf } from "../../viz/web/base.js";
 
-  function push(room, name) {
-    if (!location.protocol.startsWith("http")) return;   // only an address on a server can be followed
-    const query = new URLSearchParams();
-    if (first.has("__theme")) query.set("__theme", first.get("__theme"));
-    if (room !== "watch") query.set("tab", room);
-    if (name) query.set("preset", name);
-    for (const [key, value] of Object.entries(shown[room] || {})) if (value) query.set(key, value);
-    history.pushState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
-  }
+const asked = () => new URLSearchParams(location.search);
+const roomOf = (query) => (["compare", "methods", "learn"].includes(query.get("tab")) ? query.get("tab") : "watch");
+const tab = (room) => find(`#rooms [role=tab][data-tab-id='${room}']`);
+const usual = {};      // by room: the example that is shown where no other is asked for
+const shown = {};      // by room: what of it is open beside an example, as the address names it
+const movers = {};     // by room: what brings the state of an address
+let moving = null;     // the room that an address leads to, until it is open
+const awaited = {};    // by room: addresses whose state the server has yet to send
+const REST = 400;   // ms without a change; browsers refuse an address that is written too often
+const timers = {};  // by room
+// ms until controls have taken over what was sent, and until a server is known to be silent
+const TAKEN = 500, LOST = 30_000;
+let timer = 0;
+const first = asked();
+const goalOf = (query) => (roomOf(query) === "watch"
+  ? { run: query.get("run") === "1", step: Number(query.get("step")), node: query.get("node") } : {});
+/** @type {{ run?: boolean, step?: number, node?: string, preset?: string }} */
+let goal = goalOf(first);   // what an address asks for beyond the controls, until it is done
 
-  /** A room shows this example now; the address follows, so that the back button leads to the previous one. */
-  P.remember = function (room, name) {
-    const before = names[room];
-    names[room] = name;
-    if (before === undefined) usual[room] = name;
-    if (before === undefined || !name || before === name || moving) return;
-    const now = asked();
-    if (roomOf(now) === room && (now.get("preset") || usual[room]) === name && !now.has("prompt")) return;
-    if (roomOf(now) === room || room === "watch") push(room, name);
-  };
+function push(room, name) {
+  if (!location.protocol.startsWith("http")) return;   // only an address on a server can be followed
+  const query = new URLSearchParams();
+  if (first.has("__theme")) query.set("__theme", first.get("__theme"));
+  if (room !== "watch") query.set("tab", room);
+  if (name) query.set("preset", name);
+  for (const [key, value] of Object.entries(shown[room] || {})) if (value) query.set(key, value);
+  history.pushState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
+}
 
-  /** Note what a room shows now. query: the parts of its address, by name. */
-  P.showing = (room, query) => { shown[room] = query; };
+/** Whether the address is that of this room, and no other address is being opened. */
+const onScreen = (room) => !moving && roomOf(asked()) === room;
 
-  /** bring(query): asks the server for the state of an address. */
-  P.onMove = function (room, bring) {
-    movers[room] = bring;
-    if (moving === room) move();
-  };
+/**
+ * Replace the address in the address bar. The parameters of the server, such as the theme, are kept.
+ * @type {(query: URLSearchParams) => void}
+ */
+export function put(query) {
+  for (const [name, value] of new URLSearchParams(location.search)) if (name.startsWith("__")) query.set(name, value);
+  const link = `${location.pathname}?${query}`;
+  if (link !== location.pathname + location.search) history.replaceState(null, "", link);
+}
 
-  function move() {
-    const room = roomOf(asked());
-    moving = room;
-    goal = { ...goalOf(asked()), run: false, preset: asked().get("preset") };   // back and forward lead to what was there; only a link runs anything
-    if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
-    if (room !== "methods" && !movers[room]) return;         // its tab is being built
-    const answers = room === "watch" || room === "compare";
-    if (answers) awaited[room] = (awaited[room] || 0) + 1;
-    if (movers[room]) movers[room](Object.fromEntries(asked()));
-    comeToRest(room, answers ? LOST : TAKEN);
-  }
-  function comeToRest(room, after) {
-    clearTimeout(timer);
-    timer = setTimeout(() => { moving = null; awaited[room] = 0; P.settle(room); }, after);
-  }
-  /** The server has sent the state of an address. Only after the last of them may the address bar follow the controls. */
-  P.moved = function (room) {
-    awaited[room] = Math.max(0, (awaited[room] || 0) - 1);
-    if (moving === room && !awaited[room]) comeToRest(room, TAKEN);
-  };
+/**
+ * Something in a room has changed: once nothing moves there, the address bar follows.
+ * @type {(room: Tab) => void}
+ */
+export function settle(room) {
+  clearTimeout(timers[room]);
+  timers[room] = setTimeout(() => {
+    const now = controlsOf(room);
+    if (!now || !atRest(room) || !onScreen(room) || !location.protocol.startsWith("http")) return;
+    try { put(addressOf(room, now)); } catch { /* the browser refuses it: the old one stays */ }
+  }, REST);
+}
+
+/**
+ * A room shows this example now; the address follows, so that the back button leads to the previous one.
+ * @type {(room: Tab, name: string) => void}
+ */
+export function remember(room, name) {
+  const before = setExample(room, name);
+  if (before === undefined) usual[room] = name;
+  if (before === undefined || !name || before === name || moving) return;
+  const now = asked();
+  if (roomOf(now) === room && (now.get("preset") || usual[room]) === name && !now.has("prompt")) return;
+  if (roomOf(now) === room || room === "watch") push(room, name);
+}
+
+/**
+ * Note what a room shows now. query: the parts of its address, by name.
+ * @type {(room: Tab, query: Record<string, any>) => void}
+ */
+export const showing = (room, query) => { shown[room] = query; };
+
+/**
+ * bring(query): asks the server for the state of an address.
+ * @type {(room: Tab, bring: (query: Record<string, string>) => void) => void}
+ */
+export function onMove(room, bring) {
+  movers[room] = bring;
+  if (moving === room) move();
+}
+
+function move() {
+  const room = roomOf(asked());
+  moving = room;
+  // back and forward lead to what was there; only a link runs anything
+  goal = { ...goalOf(asked()), run: false, preset: asked().get("preset") };
+  if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
+  if (room !== "methods" && !movers[room]) return;         // its tab is being built
+  const answers = room === "watch" || room === "compare";
+  if (answers) awaited[room] = (awaited[room] || 0) + 1;
+  if (movers[room]) movers[room](Object.fromEntries(asked()));
+  comeToRest(room, answers ? LOST : TAKEN);
+}
+function comeToRest(room, after) {
+  clearTimeout(timer);
+  timer = setTimeout(() => { moving = null; awaited[room] = 0; settle(room); }, after);
+}
+/**
+ * The server has sent the state of an address. Only after the last of them may the address bar follow the controls.
+ * @type {(room: Tab) => void}
+ */
+export function moved(room) {
+  awaited[room] = Math.max(0, (awaited[room] || 0) - 1);
+  if (moving === room && !awaited[room]) comeToRest(room, TAKEN);
+}
+
+/** Hear the browser's back and forward, and the choice of a tab. */
+export function hearHistory() {
   addEventListener("popstate", move);
   document.addEventListener("click", (event) => {
-    const chosen = event.target.closest && event.target.closest("#rooms [role=tab]");
+    const chosen = targetOf(event)?.closest("#rooms [role=tab]");
     if (!chosen || moving) return;
-    const room = chosen.getAttribute("data-tab-id");
+    const room = /** @type {Tab} */ (chosen.getAttribute("data-tab-id"));
     if (room === roomOf(asked())) return;
-    push(room, names[room] || "");
-    P.settle(room);
+    push(room, exampleShown(room));
+    settle(room);
   }, true);
+}
 
-  /** Whether the address is that of this room, and no other address is being opened. */
-  P.onScreen = (room) => !moving && roomOf(asked()) === room;
-  /** The example that a room shows, "" for the visitor's own. */
-  P.exampleShown = (room) => names[room] || "";
-
-  /** Watch has come to rest: carry out the link's request, once. agree: whether the picture matches the controls. */
-  P.arrive = function (room, agree) {
-    if (room !== "watch") return;
-    if (!agree) {
-      if (goal.run && !P.unready("run")) { goal.run = false; document.getElementById("run").click(); }
-      return;
-    }
-    const { step, node, preset } = goal, view = P.view("watch");
-    if (!P.finished(P.trace("watch")) || (preset && preset !== P.exampleOf("watch", P.now("watch"), preset))) return;   // the picture before is still on the screen
-    Object.assign(goal, { run: false, step: 0 });
-    if (!(step >= 1)) return;
-    view.goto(step - 1);
-    if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
-  };
-  /** The visitor has changed a setting: the address's request no longer counts. */
-  P.leaveAddress = () => { if (!moving) goal = {}; };
-  P.unready = (id) => { const button = document.getElementById(id); return !button || button.disabled; };
-})();
+/**
+ * Watch has come to rest: carry out the link's request, once. agree: whether the picture matches the controls.
+ * @type {(room: Tab, agree: boolean) => void}
+ */
+export function arrive(room, agree) {
+  if (room !== "watch") return;
+  if (!agree) {
+    if (goal.run && !unready("run")) { goal.run = false; document.getElementById("run").click(); }
+    return;
+  }
+  const { step, node, preset } = goal, view = viewOf("watch");
+  // the picture before is still on the screen
+  if (!finished(traceOf("watch")) || (preset && preset !== exampleOf("watch", controlsOf("watch"), preset))) return;
+  Object.assign(goal, { run: false, step: 0 });
+  if (!(step >= 1)) return;
+  view.goto(step - 1);
+  if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
+}
+/**
+ * The visitor has changed a setting: the address's request no longer counts.
+ * @type {() => void}
+ */
+export const leaveAddress = () => { if (!moving) goal = {}; };
+const unready = (id) => { const button = find(`#${id}`); return !button || button.disabled; };

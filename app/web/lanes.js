@@ -1,101 +1,104 @@
 // The lanes of a comparison: each a drafter with its own options and rule; two at least, props.most at most.
 // The value is JSON: a list of pairs, as in pair.js.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const LEAST = 2;
+/** @import { Component } from "./types.d.ts" */
+import { offer } from "./offer.js";
+import { missingPart, onModels, onTemperature } from "./choices.js";
+import { pairControls } from "./pair.js";
+import { el, setAttributes } from "../../viz/web/base.js";
 
-  /** One lane's controls. state: its pair. hooks: changed(), removed(). */
-  function laneControl(state, hooks) {
-    const { el } = Draftscope;
-    const pair = P.pairControls(state, { picker: { classes: "drafter", name: "Drafter" } }, () => { head(); hooks.changed(); });
-    const remove = el("button", { type: "button", class: "pg-tool pg-racer-remove", onclick: hooks.removed, text: "×" });
-    const judged = el("div", { class: "pg-rule-field" }, el("label", { for: pair.rule.id, text: "rule" }), pair.rule);
-    const inside = el("div", { role: "group" }, pair.options, judged, pair.judging);
-    const summary = el("summary", {}), more = el("details", { class: "pg-racer-more" }, summary, inside);
-    const follows = [P.onTemperature("compare", pair.settle), P.onModels("compare", pair.writes)];
-    let at = 0;
+const LEAST = 2;
 
-    /** Write the text that shows while the details are closed, with the rule if it is not the automatic one. */
-    function head() {
-      const rule = pair.ruleName ? `: ${pair.ruleName}` : "";
-      summary.textContent = `Rule and options${rule}`;
-      summary.setAttribute("aria-label", `Rule and options of lane ${at}${rule}`);
-    }
+/** One lane's controls. state: its pair. hooks: changed(), removed(). */
+function laneControl(state, hooks) {
+  const pair = pairControls(state, { picker: { classes: "drafter", name: "Drafter" } },
+    () => { head(); hooks.changed(); });
+  const remove = el("button", { type: "button", class: "pg-tool pg-racer-remove", onclick: hooks.removed, text: "×" });
+  const judged = el("div", { class: "pg-rule-field" }, el("label", { for: pair.rule.id, text: "rule" }), pair.rule);
+  const inside = el("div", { role: "group" }, pair.options, judged, pair.judging);
+  const summary = el("summary", {}), more = el("details", { class: "pg-racer-more" }, summary, inside);
+  const follows = [onTemperature("compare", pair.settle), onModels("compare", pair.writes)];
+  let at = 0;
 
-    return {
-      state, remove, field: pair.picker.field,
-      element: el("li", { class: "pg-racer" }, el("div", { class: "pg-racer-head" }, pair.picker.element, remove), more),
-      forget() { for (const end of follows) end(); },
-      number(n, removable) {
-        at = n;
-        head();
-        pair.picker.rename(`Drafter of lane ${n}`);
-        Draftscope.set(remove, { "aria-label": `Remove lane ${n}`, title: `Remove lane ${n}` });
-        remove.disabled = !removable;
-        inside.setAttribute("aria-label", `Lane ${n}`);
-      },
-    };
+  /** Write the text that shows while the details are closed, with the rule if it is not the automatic one. */
+  function head() {
+    const rule = pair.ruleName ? `: ${pair.ruleName}` : "";
+    summary.textContent = `Rule and options${rule}`;
+    summary.setAttribute("aria-label", `Rule and options of lane ${at}${rule}`);
   }
 
-  P.lanes = function (c) {
-    const { el } = Draftscope;
-    const list = el("ol", { class: "pg-racers" });
-    const more = el("button", { type: "button", class: "pg-tool", id: "add-lane", text: "Add a lane", onclick: add });
-    const count = el("span", { class: "pg-help" });
-    let written = null, lanes = [], family = "";
-    P.onModels("compare", (now) => { family = now; });
-
-    function tell() {
-      written = JSON.stringify(lanes.map((lane) => lane.state));
-      c.props.value = written;
-      c.trigger("edited");
-    }
-
-    function open(state) {
-      const lane = laneControl(state, { changed: tell, removed: () => drop(lane) });
-      lanes.push(lane);
-      list.append(lane.element);
-      return lane;
-    }
-
-    function number() {
-      lanes.forEach((lane, i) => lane.number(i + 1, lanes.length > LEAST));
-      more.disabled = lanes.length >= c.props.most;
-      count.textContent = `${lanes.length} of at most ${c.props.most}`;
-    }
-
-    /** A drafter that can run and does not race yet, if there is one. */
-    function add() {
-      const racing = new Set(lanes.map((lane) => lane.state.drafter)), all = Object.entries(P.offer.drafters);
-      const [key] = all.find(([one]) => !racing.has(one) && !P.missing(one, family)) || all[0];
-      const lane = open({ drafter: key, options: {}, verifier: "", rule_options: {} });
-      number(); tell();
-      lane.field.focus();
-    }
-
-    function drop(lane) {
-      const at = lanes.indexOf(lane);
-      lanes.splice(at, 1);
-      lane.forget();
-      lane.element.remove();
-      number(); tell();
-      lanes[Math.min(at, lanes.length - 1)].field.focus();
-    }
-
-    function build() {
-      if (c.props.value === written) return;
-      written = c.props.value;
-      for (const lane of lanes) lane.forget();
-      lanes = [];
-      list.replaceChildren();
-      JSON.parse(written).forEach(open);
-      number();
-    }
-
-    Draftscope.set(c.element, { role: "group", "aria-label": "Lanes" });
-    c.element.append(el("p", { class: "pg-racers-name", text: "Lanes", "aria-hidden": "true" }), list, el("div", { class: "pg-racers-foot" }, more, count));
-    c.watch("value", build);
-    build();
+  return {
+    state, remove, field: pair.picker.field,
+    element: el("li", { class: "pg-racer" }, el("div", { class: "pg-racer-head" }, pair.picker.element, remove), more),
+    forget() { for (const end of follows) end(); },
+    number(n, removable) {
+      at = n;
+      head();
+      pair.picker.rename(`Drafter of lane ${n}`);
+      setAttributes(remove, { "aria-label": `Remove lane ${n}`, title: `Remove lane ${n}` });
+      remove.disabled = !removable;
+      inside.setAttribute("aria-label", `Lane ${n}`);
+    },
   };
-})();
+}
+
+/** @type {(c: Component) => void} */
+export function lanes(c) {
+  const list = el("ol", { class: "pg-racers" });
+  const more = el("button", { type: "button", class: "pg-tool", id: "add-lane", text: "Add a lane", onclick: add });
+  const count = el("span", { class: "pg-help" });
+  let written = null, racers = [], family = "";
+  onModels("compare", (now) => { family = now; });
+
+  function tell() {
+    written = JSON.stringify(racers.map((lane) => lane.state));
+    c.props.value = written;
+    c.trigger("edited");
+  }
+
+  function open(state) {
+    const lane = laneControl(state, { changed: tell, removed: () => drop(lane) });
+    racers.push(lane);
+    list.append(lane.element);
+    return lane;
+  }
+
+  function number() {
+    racers.forEach((lane, i) => lane.number(i + 1, racers.length > LEAST));
+    more.disabled = racers.length >= c.props.most;
+    count.textContent = `${racers.length} of at most ${c.props.most}`;
+  }
+
+  /** A drafter that can run and does not race yet, if there is one. */
+  function add() {
+    const racing = new Set(racers.map((lane) => lane.state.drafter)), all = Object.entries(offer.drafters);
+    const [key] = all.find(([one]) => !racing.has(one) && !missingPart(one, family)) || all[0];
+    const lane = open({ drafter: key, options: {}, verifier: "", rule_options: {} });
+    number(); tell();
+    lane.field.focus();
+  }
+
+  function drop(lane) {
+    const at = racers.indexOf(lane);
+    racers.splice(at, 1);
+    lane.forget();
+    lane.element.remove();
+    number(); tell();
+    racers[Math.min(at, racers.length - 1)].field.focus();
+  }
+
+  function build() {
+    if (c.props.value === written) return;
+    written = c.props.value;
+    for (const lane of racers) lane.forget();
+    racers = [];
+    list.replaceChildren();
+    JSON.parse(written).forEach(open);
+    number();
+  }
+
+  setAttributes(c.element, { role: "group", "aria-label": "Lanes" });
+  c.element.append(el("p", { class: "pg-racers-name", text: "Lanes", "aria-hidden": "true" }), list,
+    el("div", { class: "pg-racers-foot" }, more, count));
+  c.watch("value", build);
+  build();
+}

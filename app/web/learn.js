@@ -1,138 +1,130 @@
-// The Learn tab: the list of lessons or the open one, its address, the answers that the browser remembers, and the
-// reader's own runs.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const ROOM = "learn", KEPT = "draftscope-learn";
+// The Learn tab: the list of lessons or the open one, its address, and the answers that the browser remembers.
+/** @import { Component } from "./types.d.ts" */
+import { onMove, showing } from "./history.js";
+import { liveRun, relay } from "./lesson-run.js";
+import { saveText } from "./tools.js";
+import { el, find, targetOf, whenShown, whenThere } from "../../viz/web/base.js";
+import { mountLesson } from "../../viz/web/learn/lesson.js";
+import { mountQuiz } from "../../viz/web/learn/quiz.js";
+import { mountShelf } from "../../viz/web/learn/shelf.js";
 
-  // The open lesson draws a live run; the page's canvas passes every update on to it.
-  const relay = { view: null, feed(text) { if (relay.view) relay.view.feed(text); }, setState(state) { if (relay.view) relay.view.setState(state, ""); } };
-  P.mounts[ROOM] = () => relay;
+const ROOM = "learn", KEPT = "draftscope-learn";
 
-  const kept = () => { try { return JSON.parse(localStorage.getItem(KEPT)) || {}; } catch { return {}; } };
-  const keep = (name, record) => { try { localStorage.setItem(KEPT, JSON.stringify({ ...kept(), [name]: record })); } catch { /* a browser that keeps nothing */ } };
-  const asked = () => new URLSearchParams(location.search);
+const kept = () => { try { return JSON.parse(localStorage.getItem(KEPT)) || {}; } catch { return {}; } };
+const keep = (name,
+  record) => { try { localStorage.setItem(KEPT, JSON.stringify({ ...kept(), [name]: record }));
+  } catch { /* a browser that keeps nothing */ } };
+const asked = () => new URLSearchParams(location.search);
 
-  /** The address of a lesson, of a screen of it, of that screen's figure alone (figure: "alone"), or of the list. */
-  function addressOf(lesson, screen, seed, figure) {
-    const query = new URLSearchParams({ tab: ROOM });
-    if (asked().has("__theme")) query.set("__theme", asked().get("__theme"));
-    for (const [key, value] of Object.entries({ lesson, screen, figure, seed })) if (value) query.set(key, value);
-    return `${location.pathname}?${query}`;
-  }
-  function href(to) {
-    const [kind, name] = [to.slice(0, to.indexOf(":")), to.slice(to.indexOf(":") + 1)];
-    if (kind === "https") return to;
-    return { lesson: addressOf(name), method: "?tab=methods", watch: `?preset=${encodeURIComponent(name)}`, compare: `?tab=compare&preset=${encodeURIComponent(name)}` }[kind] || null;
-  }
+/** The address of a lesson, of a screen of it, of that screen's figure alone (figure: "alone"), or of the list. */
+function addressOf(lesson, screen, seed, figure) {
+  const query = new URLSearchParams({ tab: ROOM });
+  if (asked().has("__theme")) query.set("__theme", asked().get("__theme"));
+  for (const [key, value] of Object.entries({ lesson, screen, figure, seed })) if (value) query.set(key, value);
+  return `${location.pathname}?${query}`;
+}
+function href(to) {
+  const [kind, name] = [to.slice(0, to.indexOf(":")), to.slice(to.indexOf(":") + 1)];
+  if (kind === "https") return to;
+  return { lesson: addressOf(name), method: "?tab=methods", watch: `?preset=${encodeURIComponent(name)}`,
+    compare: `?tab=compare&preset=${encodeURIComponent(name)}` }[kind] || null;
+}
 
-  /** c.props.shelf: the contents of the list. */
-  P.learn = function (c) {
-    const { el } = Draftscope, place = el("div"), top = el("p", { class: "pg-learn-top" }), told = el("p", { class: "pg-alarm", role: "alert" });
-    c.element.append(top, told, place);
-    let open = null, wanted = "";
-    const tab = c.element.closest(".tabitem");
-    const back = el("a", { class: "pg-learn-back", text: "‹ All lessons", href: addressOf() , "data-to": "shelf:" });
-    const traces = new Map();
-    const trace = (name) => { if (!traces.has(name)) traces.set(name, c.server.learn_trace(name).then((text) => text || Promise.reject(new Error(name))).catch((error) => { traces.delete(name); throw error; })); return traces.get(name); };
-
-    function clear() {
-      if (open) open.destroy();
-      open = relay.view = null;
-      top.replaceChildren();
-      tab.removeAttribute("data-lesson");
-      told.textContent = "";
-    }
-    function shelf() {
-      clear();
-      wanted = "";
-      P.showing(ROOM, {});
-      open = Draftscope.mountShelf(place, c.props.shelf, { href, progress: (name) => kept()[name] || {} });
-    }
-    const saver = (name) => el("button", { type: "button", class: "ln-button", text: "Save as a file", title: "One file that shows this lesson without a server.", async onclick() {
-      let answer;
-      try { answer = await c.server.learn_page(name); } catch { answer = { error: "The lesson could not be fetched; try again in a moment." }; }
-      if (answer.page) P.save(answer.page, `draftscope-${name}.html`, "text/html"); else told.textContent = answer.error;
-    } });
-
-    function here(query) {
-      P.showing(ROOM, query);
-      history.replaceState(null, "", addressOf(query.lesson, query.screen, query.seed, query.figure));
-    }
-    async function lesson(name, screen, seed, figure) {
-      if (open && wanted === name && open.go && screen) { open.go(screen, Boolean(figure)); return; }
-      clear();
-      wanted = name;
-      P.showing(ROOM, { lesson: name, screen, figure, seed });
-      top.append(back);
-      tab.setAttribute("data-lesson", name);
-      place.replaceChildren(el("p", { class: "pg-say", text: "Opening the lesson…" }));
-      let answer;
-      try { answer = await c.server.learn_lesson(name); } catch { answer = { error: "The lesson could not be fetched; try again in a moment." }; }
-      if (wanted !== name) return;
-      if (answer.error) { shelf(); told.textContent = answer.error; return; }
-      const host = {
-        trace, race: trace, live: (element, spec, heard) => liveRun(element, spec, heard, c.trigger), href, slides: true, tools: [saver(name)],
-        recall: () => kept()[name] || {}, remember: (record) => keep(name, record), link: (id) => addressOf(name, id, null, "alone"),
-        moved: (screen2, alone) => here({ lesson: name, screen: screen2, figure: alone ? "alone" : null }), seeded: (number) => here({ lesson: name, seed: number }),
-      };
-      open = answer.quiz ? Draftscope.mountQuiz(place, answer.quiz, host, Number(seed) || 1 + Math.floor(Math.random() * 9999)) : Draftscope.mountLesson(place, answer.lesson, host, screen, Boolean(figure));
-    }
-
-    function bring(query) {
-      if (query.lesson) lesson(query.lesson, query.screen, query.seed, query.figure); else shelf();
-    }
-    c.element.addEventListener("click", (event) => {
-      const link = event.target.closest("a[data-to]");
-      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-      const [kind, name] = link.dataset.to.split(":");
-      if (kind === "shelf" || kind === "lesson") {
-        event.preventDefault();
-        history.pushState(null, "", kind === "lesson" ? addressOf(name) : addressOf());
-        bring(Object.fromEntries(asked()));
-        scrollTo({ top: 0, behavior: "instant" });
-      } else if (kind === "method") {
-        event.preventDefault();
-        document.querySelector("#rooms [role=tab][data-tab-id='methods']").click();
-        setTimeout(() => { const card = document.querySelector(`[data-method="${CSS.escape(name)}"]`); if (card) card.scrollIntoView({ block: "center" }); }, 300);
-      }
-    });
-    P.onMove(ROOM, bring);
-    bring(asked().get("tab") === ROOM ? Object.fromEntries(asked()) : {});
+/**
+ * c.props.shelf: the contents of the list.
+ * @type {(c: Component) => void}
+ */
+export function learn(c) {
+  const place = el("div"), top = el("p", { class: "pg-learn-top" });
+  const told = el("p", { class: "pg-alarm", role: "alert" });
+  c.element.append(top, told, place);
+  let open = null, wanted = "";
+  const tab = c.element.closest(".tabitem");
+  const back = el("a", { class: "pg-learn-back", text: "‹ All lessons", href: addressOf() , "data-to": "shelf:" });
+  const traces = new Map();
+  const trace = (name) => {
+    if (!traces.has(name)) traces.set(name, c.server.learn_trace(name)
+      .then((text) => text || Promise.reject(new Error(name))).catch((error) => {
+        traces.delete(name);
+        throw error;
+      }));
+    return traces.get(name);
   };
 
-  /** A run of the reader's own: controls, Run and Stop, and the picture. heard(trace): called when it has ended. */
-  function liveRun(element, spec, heard, trigger) {
-    const { el } = Draftscope, wish = { ...spec.start, example: spec.example, options: { ...spec.options } };
-    const holder = (name) => (name in spec.start ? wish : wish.options), set = (name, value) => { holder(name)[name] = value; };
-    const slider = (name) => Draftscope.lessonSlider({ ...spec.sliders[name], value: holder(name)[name], told: String, onInput: (value) => set(name, value) }).element;
-    const promptId = Draftscope.freshId("prompt");
-    const prompt = () => el("div", {}, el("label", { for: promptId, text: "Prompt" }), Object.assign(el("textarea", { id: promptId, rows: 3, oninput: (event) => set("prompt", event.target.value) }), { value: wish.prompt }));
-    const run = el("button", { type: "button", class: "ln-button", "data-main": "", id: "learn-run", text: "Run", onclick: begin });
-    const stop = el("button", { type: "button", class: "ln-button", id: "learn-stop", text: "Stop", disabled: true, onclick: () => P.ask(ROOM, "ask_stop") });
-    const said = el("p", { class: "ln-quiet", id: "learn-said" }), hold = el("div");
-    element.append(el("div", { class: "ln-live-controls" }, ...spec.controls.map((name) => (name === "prompt" ? prompt() : slider(name))), el("div", { class: "ln-buttons" }, run, stop, said)), hold);
-    const view = relay.view = Draftscope.mountWatch(hold, { ids: false, keys: false });
-    let mine = false;
-
-    function begin() {
-      relay.view = view;
-      mine = true;
-      P.begin(ROOM);
-      trigger("asked", { ...wish, options: { ...wish.options } });
-    }
-    const unfollow = P.follow(ROOM, () => {
-      if (relay.view !== view || !mine) return;
-      const state = P.stateOf(ROOM), busy = state === "running", text = P.trace(ROOM);
-      run.disabled = busy;
-      stop.disabled = !busy;
-      Draftscope.write(said, P.messageOf(ROOM) || P.saying(ROOM, state, text));
-      if (state === "done" && text && P.finished(text)) heard(text);
-    });
-    return { destroy() {
-      unfollow();
-      view.destroy();
-      if (mine && relay.view === view && P.stateOf(ROOM) === "running") P.ask(ROOM, "ask_stop");
-    } };
+  function clear() {
+    if (open) open.destroy();
+    open = relay.view = null;
+    top.replaceChildren();
+    tab.removeAttribute("data-lesson");
+    told.textContent = "";
   }
-})();
+  function shelf() {
+    clear();
+    wanted = "";
+    showing(ROOM, {});
+    open = mountShelf(place, c.props.shelf, { href, progress: (name) => kept()[name] || {} });
+  }
+  const saver = (name) => el("button",
+    { type: "button", class: "ln-button", text: "Save as a file",
+      title: "One file that shows this lesson without a server.", async onclick() {
+        let answer;
+        try { answer = await c.server.learn_page(name); } catch {
+          answer = { error: "The lesson could not be fetched; try again in a moment." };
+        }
+        if (answer.page) saveText(answer.page, `draftscope-${name}.html`, "text/html");
+        else told.textContent = answer.error;
+      } });
+
+  function here(query) {
+    showing(ROOM, query);
+    history.replaceState(null, "", addressOf(query.lesson, query.screen, query.seed, query.figure));
+  }
+  async function lesson(name, screen, seed, figure) {
+    if (open && wanted === name && open.go && screen) { open.go(screen, Boolean(figure)); return; }
+    clear();
+    wanted = name;
+    showing(ROOM, { lesson: name, screen, figure, seed });
+    top.append(back);
+    tab.setAttribute("data-lesson", name);
+    place.replaceChildren(el("p", { class: "pg-say", text: "Opening the lesson…" }));
+    let answer;
+    try { answer = await c.server.learn_lesson(name); } catch {
+      answer = { error: "The lesson could not be fetched; try again in a moment." };
+    }
+    if (wanted !== name) return;
+    if (answer.error) { shelf(); told.textContent = answer.error; return; }
+    const host = {
+      trace, race: trace, live: (element, spec, heard) => liveRun(element, spec, heard, c.trigger), href, slides: true,
+      tools: [saver(name)],
+      recall: () => kept()[name] || {}, remember: (record) => keep(name, record),
+      link: (id) => addressOf(name, id, null, "alone"),
+      moved: (screen2, alone) => here({ lesson: name, screen: screen2, figure: alone ? "alone" : null }),
+      seeded: (number) => here({ lesson: name, seed: number }),
+    };
+    open = answer.quiz ? mountQuiz(place, answer.quiz, host, Number(seed) || 1 + Math.floor(Math.random() * 9999))
+      : mountLesson(place, answer.lesson, host, screen, Boolean(figure));
+  }
+
+  function bring(query) {
+    if (query.lesson) lesson(query.lesson, query.screen, query.seed, query.figure); else shelf();
+  }
+  c.element.addEventListener("click", (event) => {
+    /** @type {HTMLAnchorElement} */
+    const link = targetOf(event)?.closest("a[data-to]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const [kind, name] = link.dataset.to.split(":");
+    if (kind === "shelf" || kind === "lesson") {
+      event.preventDefault();
+      history.pushState(null, "", kind === "lesson" ? addressOf(name) : addressOf());
+      bring(Object.fromEntries(asked()));
+      scrollTo({ top: 0, behavior: "instant" });
+    } else if (kind === "method") {
+      event.preventDefault();
+      find("#rooms [role=tab][data-tab-id='methods']").click();
+      whenThere(`[data-method="${CSS.escape(name)}"]`,
+        (card) => whenShown(card, () => card.scrollIntoView({ block: "center" })));
+    }
+  });
+  onMove(ROOM, bring);
+  bring(asked().get("tab") === ROOM ? Object.fromEntries(asked()) : {});
+}

@@ -1,24 +1,26 @@
 // The head and foot of the page.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+import { tourStart } from "./tour.js";
+import { el, svgEl } from "../../viz/web/base.js";
 
-  /** A small draft tree: one path kept, two branches refused. */
-  function mark() {
-    const { svg } = Draftscope;
-    const line = (d, kept) => svg("path", { d, fill: "none", stroke: kept ? "var(--slider-color)" : "var(--input-border-color)",
+/** A small draft tree: one path kept, two branches refused. */
+function mark() {
+  const line = (d, kept) => svgEl("path",
+    { d, fill: "none", stroke: kept ? "var(--slider-color)" : "var(--input-border-color)",
       "stroke-width": kept ? 3 : 2, "stroke-dasharray": kept ? null : "3 3", "stroke-linecap": "round" });
-    const dot = (cx, cy, kept) => svg("circle", { cx, cy, r: kept ? 4.5 : 3.5, fill: kept ? "var(--slider-color)" : "var(--body-background-fill)",
+  const dot = (cx, cy, kept) => svgEl("circle",
+    { cx, cy, r: kept ? 4.5 : 3.5, fill: kept ? "var(--slider-color)" : "var(--body-background-fill)",
       stroke: kept ? "none" : "var(--input-border-color)", "stroke-width": 2 });
-    return svg("svg", { viewBox: "0 0 54 40", "aria-hidden": "true" },
-      line("M6 20 C14 20 14 32 22 32"), line("M22 11 C32 11 32 3 42 3"), line("M6 20 C14 20 14 11 22 11", true), line("M22 11 C34 11 34 19 47 19", true),
-      dot(22, 33), dot(43, 4), dot(6, 20, true), dot(22, 11, true), dot(48, 19, true));
-  }
+  return svgEl("svg", { viewBox: "0 0 54 40", "aria-hidden": "true" },
+    line("M6 20 C14 20 14 32 22 32"), line("M22 11 C32 11 32 3 42 3"), line("M6 20 C14 20 14 11 22 11", true),
+    line("M22 11 C34 11 34 19 47 19", true),
+    dot(22, 33), dot(43, 4), dot(6, 20, true), dot(22, 11, true), dot(48, 19, true));
+}
 
-  P.masthead = function (element, props) {
-    const { el } = Draftscope;
-    element.append(el("header", { class: "pg-masthead" }, mark(), el("p", { class: "pg-name", text: props.name }), el("h1", { text: props.line }), P.tourStart(props.tour)));
-  };
+/** @type {(element: Element, props: any) => void} */
+export function masthead(element, props) {
+  element.append(el("header", { class: "pg-masthead" }, mark(), el("p", { class: "pg-name", text: props.name }),
+    el("h1", { text: props.line }), tourStart(props.tour)));
+}
 
-  P.foot = (element, line) => element.append(Draftscope.el("p", { class: "pg-foot-line", text: line }));
-})();
+/** @type {(element: Element, line: string) => void} */
+export const foot = (element, line) => element.append(el("p", { class: "pg-foot-line", text: line }));

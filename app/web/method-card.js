@@ -1,51 +1,63 @@
 // One card of a method: what it is, how it works, what its paper claims, what was measured here.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const TAGS = { exact: ["lossless"], lossy: ["lossy"], both: ["lossless", "lossy"], "n/a": [] };
+import { el, followTheme, freshId } from "../../viz/web/base.js";
+import { exhibitRow } from "../../viz/web/exhibits.js";
 
-  /** The figures of the card's example, or of a recipe's part; nothing where none were taken. */
-  function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate, before, after, kept_before: first, kept_after: last }) {
-    if (before !== undefined) return [Draftscope.el("strong", { text: `${after.toFixed(2)} tokens a step` }), ` on held-out texts, in the place of ${before.toFixed(2)}.`];
-    if (first !== undefined) return [Draftscope.el("strong", { text: `${(100 * last).toFixed(1)} % of its draws are kept` }), ` at temperature 1 on held-out texts, in the place of ${(100 * first).toFixed(1)} %.`];
-    if (written === undefined) return [];
-    const kept = rate === null ? "" : `; a guess was kept in ${Math.round(rate * 100)} % of places`;
-    return [Draftscope.el("strong", { text: `${gain.toFixed(2)} tokens a step` }), `: ${written} tokens in ${passes} passes of the target${kept}.`];
-  }
+const TAGS = { exact: ["lossless"], lossy: ["lossy"], both: ["lossless", "lossy"], "n/a": [] };
 
-  /** What a lossy method costs on held-out prompts, beside plain decoding. */
-  function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain, divergence }) {
-    return [Draftscope.el("strong", { text: `${Math.round(exact * 100)} % of ${texts} texts` }), " are those of plain decoding; ",
-      `${bits.toFixed(2)} bits a byte by the target, plain decoding ${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
-  }
+/** The figures of the card's example, or of a recipe's part; nothing where none were taken. */
+function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate, before,
+  after, kept_before: first, kept_after: last }) {
+  if (before !== undefined) return [el("strong", { text: `${after.toFixed(2)} tokens a step` }),
+    ` on held-out texts, in the place of ${before.toFixed(2)}.`];
+  if (first !== undefined) return [el("strong", { text: `${(100 * last).toFixed(1)} % of its draws are kept` }),
+    ` at temperature 1 on held-out texts, in the place of ${(100 * first).toFixed(1)} %.`];
+  if (written === undefined) return [];
+  const kept = rate === null ? "" : `; a guess was kept in ${Math.round(rate * 100)} % of places`;
+  return [el("strong", { text: `${gain.toFixed(2)} tokens a step` }),
+    `: ${written} tokens in ${passes} passes of the target${kept}.`];
+}
 
-  /** watchIt(name): called to show the example of this name. */
-  P.methodCard = function (method, families, watchIt) {
-    const { el } = Draftscope, { title, paper, claim, part, kind, price = {} } = method, id = Draftscope.freshId("method");
-    const here = measured(method.measured);
-    const row = (name, ...content) => [el("dt", { text: name }), el("dd", {}, ...content)];
-    const rows = [
-      ...(claim.text ? row("Claimed", el("span", { text: claim.text }), el("span", { class: "pg-method-setting", text: claim.setting })) : []),
-      ...(here.length ? row("Here", ...here) : []),
-      ...(price.texts ? row("Price", ...priced(price)) : []),
-      ...(method.loses ? row("Loses", el("span", { text: method.loses })) : []),
-      ...(part.name && !method.available ? row("Missing", el("span", { text: `The part ${part.name} is not shipped; the recipe ${part.recipe} makes it.` })) : []),
-    ];
-    const watch = method.example && el("button", { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",
+/** What a lossy method costs on held-out prompts, beside plain decoding. */
+function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain, divergence }) {
+  return [el("strong", { text: `${Math.round(exact * 100)} % of ${texts} texts` }), " are those of plain decoding; ",
+    `${bits.toFixed(2)} bits a byte by the target, plain decoding ` +
+      `${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
+}
+
+/**
+ * watchIt(name): called to show the example of this name.
+ * @type {(method: any, families: Record<string, string>, watchIt: (example: string) => void) => HTMLElement}
+ */
+export function methodCard(method, families, watchIt) {
+  const { title, paper, claim, part, kind, price = {} } = method, id = freshId("method");
+  const here = measured(method.measured);
+  const row = (name, ...content) => [el("dt", { text: name }), el("dd", {}, ...content)];
+  const rows = [
+    ...(claim.text ? row("Claimed", el("span", { text: claim.text }),
+      el("span", { class: "pg-method-setting", text: claim.setting })) : []),
+    ...(here.length ? row("Here", ...here) : []),
+    ...(price.texts ? row("Price", ...priced(price)) : []),
+    ...(method.loses ? row("Loses", el("span", { text: method.loses })) : []),
+    ...(part.name && !method.available ? row("Missing",
+      el("span", { text: `The part ${part.name} is not shipped; the recipe ${part.recipe} makes it.` })) : []),
+  ];
+  const watch = method.example && el("button",
+    { type: "button", class: "pg-tool pg-go pg-method-watch", text: "Watch it",
       "aria-describedby": id, onclick: () => watchIt(method.example) });
-    const figure = (method.figure || []).length ? Draftscope.exhibitRow(method.figure) : null;
-    if (figure) Draftscope.followTheme(figure);
-    const family = families[method.family] || method.family;
-    return el("article", { class: figure ? "pg-method pg-method-wide" : "pg-method", "data-method": method.key, "aria-labelledby": id },
-      el("p", { class: "pg-method-kind" }, el("span", { text: method.family === kind ? family : `${family} · ${kind}` }),
-        ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word })),
-        method.needs_training && el("span", { class: "pg-tag", text: "trained" })),
-      el("h2", { id, text: title }),
-      el("p", { class: "pg-method-how", text: method.mechanism }),
-      el("p", { class: "pg-method-look" }, el("strong", { text: "Look for: " }), method.watch),
-      figure,
-      el("dl", {}, ...rows),
-      el("div", { class: "pg-method-foot" }, paper.title && el("p", { class: "pg-method-paper" }, el("cite", { text: paper.title }),
-        el("span", { text: ` ${paper.authors}. ${paper.venue}, ${paper.year}.` })), watch));
-  };
-})();
+  const figure = (method.figure || []).length ? exhibitRow(method.figure) : null;
+  if (figure) followTheme(figure);
+  const family = families[method.family] || method.family;
+  return el("article", { class: figure ? "pg-method pg-method-wide" : "pg-method", "data-method": method.key,
+    "aria-labelledby": id },
+    el("p", { class: "pg-method-kind" }, el("span", { text: method.family === kind ? family : `${family} · ${kind}` }),
+      ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word })),
+      method.needs_training && el("span", { class: "pg-tag", text: "trained" })),
+    el("h2", { id, text: title }),
+    el("p", { class: "pg-method-how", text: method.mechanism }),
+    el("p", { class: "pg-method-look" }, el("strong", { text: "Look for: " }), method.watch),
+    figure,
+    el("dl", {}, ...rows),
+    el("div", { class: "pg-method-foot" }, paper.title && el("p", { class: "pg-method-paper" },
+      el("cite", { text: paper.title }),
+      el("span", { text: ` ${paper.authors}. ${paper.venue}, ${paper.year}.` })), watch));
+}

@@ -1,71 +1,99 @@
 // "Conversation and own models": a conversation with a chat model, strings that end a text, a target and a draft of the
-// visitor's. The value is JSON from the server: {token, loaded, missing, converses, chat, system, turns, stop, task, share, problem}.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
+// visitor's. The value is JSON from the server: {token, loaded, missing, converses, chat, system, turns, stop, task,
+// share, problem}.
+/** @import { Component } from "./types.d.ts" */
+import { setConversation } from "./agreement.js";
+import { setOwnPair } from "./choices.js";
+import { el, writeText } from "../../viz/web/base.js";
 
-  const KEPT = "draftscope-own";   // in the browser, for this tab alone: names to the server what it keeps for the visitor
-  function keep(token) {
-    try { if (token) sessionStorage.setItem(KEPT, token); else sessionStorage.removeItem(KEPT); } catch { /* the browser keeps nothing */ }
+// in the browser, for this tab alone: names to the server what it keeps for the visitor
+const KEPT = "draftscope-own";
+function keep(token) {
+  try {
+    if (token) sessionStorage.setItem(KEPT, token); else sessionStorage.removeItem(KEPT);
+  } catch { /* the browser keeps nothing */ }
+}
+/**
+ * What the server kept for this tab before the page was loaded anew, "" for nothing.
+ * @type {() => string}
+ */
+export function keptBefore() {
+  try { return sessionStorage.getItem(KEPT) || ""; } catch { return ""; }
+}
+
+/** @type {(c: Component) => void} */
+export function ownModels(c) {
+  const input = (id, placeholder) => el("input",
+    { id, type: "text", placeholder, autocomplete: "off", spellcheck: "false", maxlength: 300 });
+  const field = (label, control) => el("div", { class: "pg-own-field" }, el("label", { for: control.id, text: label }),
+    control);
+  const target = input("own-target", "owner/name, or a folder"), draft = input("own-draft", "may be empty");
+  const load = el("button",
+    { type: "button", id: "own-load", class: "pg-tool pg-go", text: "Load",
+      onclick: () => c.trigger("bring", { target: target.value.trim(), draft: draft.value.trim() }) });
+  const unload = el("button",
+    { type: "button", id: "own-unload", class: "pg-tool", text: "Put away", onclick: () => c.trigger("put_away") });
+  const bar = el("progress", { max: 1, value: 0, "aria-label": "Loading" }), doing = el("span", {});
+  const progress = el("p", { class: "pg-own-progress", role: "status", hidden: true }, bar, doing);
+  const problem = el("p", { class: "pg-alarm", role: "alert" });
+  const facts = el("p", { class: "pg-help", id: "own-facts" });
+  const allowed = el("p",
+    { class: "pg-help", text: c.props.allowed.length ? `The host allows: ${c.props.allowed.join(", ")}.`
+      : "Only safetensors are opened, and no code of a model runs." });
+  const chat = el("input", { type: "checkbox", id: "own-chat", onchange: tell });
+  const chatLine = el("label", { class: "pg-own-chat", for: "own-chat" }, chat,
+    " The prompt is my turn in a conversation");
+  const turns = el("ol", { class: "pg-own-turns", "aria-label": "The conversation so far" });
+  const fresh = el("button",
+    { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => c.trigger("fresh") });
+  const sampling = el("button",
+    { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants",
+      onclick: () => c.trigger("own_sampling") });
+  const stop = el("textarea",
+    { id: "own-stop", rows: 2, maxlength: 2000,
+      placeholder: "one a line; \\n is a line break, \\t a tab, \\\\ a backslash", onchange: tell });
+  const system = el("textarea",
+    { id: "own-system", rows: 2, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.",
+      onchange: tell });
+  const again = el("p",
+    { class: "pg-help",
+      text: "Run answers your last turn again as long as the prompt is unchanged; another prompt is the next turn." });
+  const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, again,
+    fresh);
+  const talk = el("div", { class: "pg-own-talk" }, chatLine, said);
+  const bring = el("div", { class: "pg-own-bring" }, el("strong", { text: "Own models" }), allowed,
+    field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress);
+  c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, sampling);
+  bring.hidden = !c.props.bring;
+
+  const strings = () => stop.value.split("\n").filter(Boolean);
+  function tell() { c.trigger("adjust", { chat: chat.checked, system: system.value, stop: strings() }); }
+
+  function turnLine({ role, content }) {
+    return el("li", { class: `pg-own-turn pg-own-${role}` }, el("strong", { text: role === "user" ? "You" : "Model" }),
+      el("span", { text: content }));
   }
-  /** What the server kept for this tab before the page was loaded anew, "" for nothing. */
-  P.keptBefore = function () {
-    try { return sessionStorage.getItem(KEPT) || ""; } catch { return ""; }
-  };
 
-  P.ownModels = function (c) {
-    const { el } = Draftscope;
-    const input = (id, placeholder) => el("input", { id, type: "text", placeholder, autocomplete: "off", spellcheck: "false", maxlength: 300 });
-    const field = (label, control) => el("div", { class: "pg-own-field" }, el("label", { for: control.id, text: label }), control);
-    const target = input("own-target", "owner/name, or a folder"), draft = input("own-draft", "may be empty");
-    const load = el("button", { type: "button", id: "own-load", class: "pg-tool pg-go", text: "Load", onclick: () => c.trigger("bring", { target: target.value.trim(), draft: draft.value.trim() }) });
-    const unload = el("button", { type: "button", id: "own-unload", class: "pg-tool", text: "Put away", onclick: () => c.trigger("put_away") });
-    const bar = el("progress", { max: 1, value: 0, "aria-label": "Loading" }), doing = el("span", {});
-    const progress = el("p", { class: "pg-own-progress", role: "status", hidden: true }, bar, doing);
-    const problem = el("p", { class: "pg-alarm", role: "alert" });
-    const facts = el("p", { class: "pg-help", id: "own-facts" });
-    const allowed = el("p", { class: "pg-help", text: c.props.allowed.length ? `The host allows: ${c.props.allowed.join(", ")}.` : "Only safetensors are opened, and no code of a model runs." });
-    const chat = el("input", { type: "checkbox", id: "own-chat", onchange: tell });
-    const chatLine = el("label", { class: "pg-own-chat", for: "own-chat" }, chat, " The prompt is my turn in a conversation");
-    const turns = el("ol", { class: "pg-own-turns", "aria-label": "The conversation so far" });
-    const fresh = el("button", { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => c.trigger("fresh") });
-    const sampling = el("button", { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants", onclick: () => c.trigger("own_sampling") });
-    const stop = el("textarea", { id: "own-stop", rows: 2, maxlength: 2000, placeholder: "one a line; \\n is a line break, \\t a tab, \\\\ a backslash", onchange: tell });
-    const system = el("textarea", { id: "own-system", rows: 2, maxlength: 1000, placeholder: "may be empty: Answer in one sentence.", onchange: tell });
-    const again = el("p", { class: "pg-help", text: "Run answers your last turn again as long as the prompt is unchanged; another prompt is the next turn." });
-    const said = el("div", { class: "pg-own-said" }, field("System turn, before all others", system), turns, again, fresh);
-    const talk = el("div", { class: "pg-own-talk" }, chatLine, said);
-    const bring = el("div", { class: "pg-own-bring" }, el("strong", { text: "Own models" }), allowed, field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress);
-    c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, sampling);
-    bring.hidden = !c.props.bring;
-
-    const strings = () => stop.value.split("\n").filter(Boolean);
-    function tell() { c.trigger("adjust", { chat: chat.checked, system: system.value, stop: strings() }); }
-
-    function turnLine({ role, content }) {
-      return el("li", { class: `pg-own-turn pg-own-${role}` }, el("strong", { text: role === "user" ? "You" : "Model" }), el("span", { text: content }));
-    }
-
-    function show() {
-      const now = JSON.parse(c.props.value), pair = now.loaded;
-      P.setOwnPair(now);
-      P.setConversation(now);
-      progress.hidden = !now.task;
-      load.disabled = Boolean(now.task);
-      bar.value = now.share;
-      Draftscope.write(doing, now.task ? ` ${now.task}` : "");
-      Draftscope.write(problem, now.problem);
-      facts.hidden = sampling.hidden = unload.hidden = !pair;
-      if (pair) Draftscope.write(facts, `${pair.target}: ${pair.parameters.toLocaleString("en")} parameters, a context of ${pair.context.toLocaleString("en")} tokens` +
-        `${pair.draft ? `; ${pair.draft} drafts` : "; no draft model"}. Watch and Compare use it now.`);
-      talk.hidden = !now.converses;
-      chat.checked = now.chat;
-      said.hidden = !now.chat;
-      if (document.activeElement !== system) system.value = now.system;
-      turns.replaceChildren(...now.turns.map(turnLine));
-      fresh.hidden = again.hidden = !now.turns.length;
-    }
-    c.watch("value", () => { keep(JSON.parse(c.props.value).token); show(); });
-    show();
-  };
-})();
+  function show() {
+    const now = JSON.parse(c.props.value), pair = now.loaded;
+    setOwnPair(now);
+    setConversation(now);
+    progress.hidden = !now.task;
+    load.disabled = Boolean(now.task);
+    bar.value = now.share;
+    writeText(doing, now.task ? ` ${now.task}` : "");
+    writeText(problem, now.problem);
+    facts.hidden = sampling.hidden = unload.hidden = !pair;
+    if (pair) writeText(facts, `${pair.target}: ${pair.parameters.toLocaleString("en")} parameters, a context of ` +
+      `${pair.context.toLocaleString("en")} tokens` +
+      `${pair.draft ? `; ${pair.draft} drafts` : "; no draft model"}. Watch and Compare use it now.`);
+    talk.hidden = !now.converses;
+    chat.checked = now.chat;
+    said.hidden = !now.chat;
+    if (document.activeElement !== system) system.value = now.system;
+    turns.replaceChildren(...now.turns.map(turnLine));
+    fresh.hidden = again.hidden = !now.turns.length;
+  }
+  c.watch("value", () => { keep(JSON.parse(c.props.value).token); show(); });
+  show();
+}

@@ -1,32 +1,51 @@
 // The rows of tools under the pictures of Watch and Compare: files, and the link that brings another visitor here.
-(function () {
-  "use strict";
-  const P = (globalThis.DraftscopePage = globalThis.DraftscopePage || {});
-  const says = {};   // by room: what tells of its link
-  P.sayOfLink = (room, words) => says[room](words);
+/** @import { Component, Tab } from "./types.d.ts" */
+import { addressOf } from "./address.js";
+import { onMove, put } from "./history.js";
+import { keptBefore } from "./own-models.js";
+import { namedControls, traceOf } from "./rooms.js";
+import { slidePanel } from "./slide.js";
+import { fileTools, toolButton } from "./tools.js";
+import { el, whenShown } from "../../viz/web/base.js";
 
-  function row(c, room, linkId, exported) {
-    const line = Draftscope.el("span", { class: "pg-said", role: "status" }), say = (words) => { line.textContent = words; };
-    says[room] = say;
-    const slide = P.slide(c, room);
-    c.element.append(...P.fileTools(c, room, say, exported), P.toolButton(linkId, "Copy link", () => c.trigger("link")), slide.button, line, slide.panel);
-  }
+const says = {};   // by room: what tells of its link
 
-  P.tools = function (c) {
-    row(c, "watch", "copy-link", (text) => c.server.export_page(text));
-    P.onMove("watch", (query) => c.trigger("moved", { query }));
-    if (P.keptBefore()) c.trigger("returned", { token: P.keptBefore() });
-  };
+function row(c, room, linkId, exported) {
+  const line = el("span", { class: "pg-said", role: "status" }), say = (words) => { line.textContent = words; };
+  says[room] = say;
+  const slide = slidePanel(c, room);
+  c.element.append(...fileTools(c, room, say, exported), toolButton(linkId, "Copy link", () => c.trigger("link")),
+    slide.button, line, slide.panel);
+}
 
-  /** Also tells the server when the tab comes on the screen, and its address; the server sends the finished race. */
-  P.raceTools = function (c) {
-    row(c, "compare", "race-link", (text) => c.server.export_race(text));
-    P.onMove("compare", (query) => c.trigger("moved", { query }));
-    const seen = new ResizeObserver(() => {
-      if (!c.element.clientWidth) return;      // another tab is open
-      seen.disconnect();
-      if (!P.trace("compare")) c.trigger("seen", { query: Object.fromEntries(new URLSearchParams(location.search)) });
-    });
-    seen.observe(c.element);
-  };
-})();
+/** @type {(c: Component) => void} */
+export function tools(c) {
+  row(c, "watch", "copy-link", (text) => c.server.export_page(text));
+  onMove("watch", (query) => c.trigger("moved", { query }));
+  if (keptBefore()) c.trigger("returned", { token: keptBefore() });
+}
+
+/**
+ * Also tells the server when the tab comes on the screen, and its address; the server sends the finished race.
+ * @type {(c: Component) => void}
+ */
+export function raceTools(c) {
+  row(c, "compare", "race-link", (text) => c.server.export_race(text));
+  onMove("compare", (query) => c.trigger("moved", { query }));
+  whenShown(c.element, () => {
+    if (!traceOf("compare")) c.trigger("seen", { query: Object.fromEntries(new URLSearchParams(location.search)) });
+  });
+}
+
+/**
+ * Copy link, with the values of a room's example and controls, in their order.
+ * @type {(room: Tab, values: any[]) => Promise<void>}
+ */
+export async function link(room, values) {
+  const query = addressOf(room, namedControls(room, values)), text = `${location.origin}${location.pathname}?${query}`;
+  try {
+    put(query);
+    await navigator.clipboard.writeText(text);
+    says[room](query.has("step") ? "Link copied: it brings this run, this step and the chosen token." : "Link copied.");
+  } catch { says[room]("The link stands in the address bar."); }
+}

@@ -69,7 +69,7 @@ def test_an_address_brings_the_examples_own_run(visit):
     page = visitor.page
     page.wait_for_function(
         """Number(document.querySelector('#timeline').ariaValueNow) ===
-          Draftscope.tellingStep(DraftscopePage.view('watch').model.steps) + 1"""
+          DraftscopePage.tellingStep(DraftscopePage.view('watch').model.steps) + 1"""
     )
     page.wait_for_selector("#watch-figures .js-plotly-plot")
 

@@ -9,9 +9,9 @@ HAND = """{element: here, trigger() {}, watch() {}, server: {}, props: %s}"""
 OPTIONS = """[{name: w, type: "choice", choices: [w, "other"], default: w, help: w, label: w},
   {name: w + "2", type: "int", minimum: 0, maximum: 9, default: 1, help: w, advanced: true},
   {name: w + "3", type: "bool", default: true, help: w, only: "sampled"}]"""
-OFFER = f"""DraftscopePage.offer = {{families: {{[w]: w}}, rules: {{[w + "!"]: {{title: w, summary: w, options: {OPTIONS}}}}},
+OFFER = f"""DraftscopePage.takeOffer({{families: {{[w]: w}}, rules: {{[w + "!"]: {{title: w, summary: w, options: {OPTIONS}}}}},
   drafters: {{[w]: {{label: w, title: w, family: w, summary: w, exact: true, missing: "x" + w, options: {OPTIONS},
-    rules: {{[w + "!"]: w}}, automatic: {{cold: w + "!", warm: w + "!"}}}}}}}}"""
+    rules: {{[w + "!"]: w}}, automatic: {{cold: w + "!", warm: w + "!"}}}}}}}})"""
 PAIR = '{drafter: w, options: {}, verifier: w + "!", rule_options: {}}'
 CARD = """{key: w, title: w, kind: w, family: w, exactness: "lossy", needs_training: true, available: false, mechanism: w,
   watch: w, paper: {title: "x" + w, authors: w, venue: w, year: w}, claim: {text: "x" + w, setting: w},

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.assets import SCRIPTS, WEB
+from app.assets import WEB
 from app.words import TOUR
-from viz.bundle import bundle_js
+from tests.viz.modules import exposed
 
 EVERYWHERE = """(sides) => {
   const bad = [], cards = [[400, 260], [366, 240]], rooms = [[1280, 860], [390, 844], [390, 500]];
@@ -28,8 +28,7 @@ EVERYWHERE = """(sides) => {
 def scripts(browser):
     page = browser.new_page()
     page.set_content("<!DOCTYPE html><title>t</title>")
-    scripts = [bundle_js(), *((WEB / name).read_text("utf-8") for name in SCRIPTS)]
-    page.add_script_tag(content="\n".join(scripts))
+    page.add_script_tag(content=exposed("DraftscopePage", WEB))
     yield page
     page.close()
 

@@ -87,5 +87,5 @@ def test_a_file_that_is_no_trace_is_told(visit, tmp_path):
         visitor.wait_state("error")
         assert visitor.alarm, text
         assert visitor.page.locator("#tree g[data-node]").count(), "the picture is left as it was"
-        visitor.page.evaluate("DraftscopePage.calm('watch')")
+        visitor.page.evaluate("DraftscopePage.happen('watch', {kind: 'calmed', whole: false})")
         assert visitor.wait_state("done", "idle") and not visitor.alarm

@@ -4,8 +4,9 @@ import time
 
 import pytest
 
+from tests.viz.modules import exposed
 from tests.viz.tables import results
-from viz.bundle import bundle_css, bundle_js
+from viz.bundle import WEB, bundle_css
 from viz.export import page as exported
 
 
@@ -94,7 +95,7 @@ def script(browser):
         "<!DOCTYPE html><html lang='en'><head><title>t</title></head><body></body></html>"
     )
     page.add_style_tag(content=bundle_css())
-    page.add_script_tag(content=bundle_js())
+    page.add_script_tag(content=exposed("Draftscope", WEB))
     yield page
     page.close()
 

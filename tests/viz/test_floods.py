@@ -63,6 +63,6 @@ def test_a_race_keeps_its_layout(replay_race):
 def test_honest_marks_stay(script):
     """Vietnamese, Hindi, Thai, Arabic, a family and a heart: none of them has more than four marks in a row."""
     words = ["Việt Nam ệ", "नमस्ते क्षि", "ก็ที่นี้", "مُحَمَّدٌ", "❤️‍🔥", "e\u0301\u0323\u0302\u0308"]
-    shown = script.evaluate("words => words.map((w) => Draftscope.running(w))", words)
+    shown = script.evaluate("words => words.map((w) => Draftscope.runningText(w))", words)
     assert [one for one in shown if "…" in one] == []
     assert shown[:4] == words[:4] and shown[5] == words[5]

@@ -31,8 +31,8 @@ def test_the_coin_and_the_probability_of_keeping_explain_themselves(replay):
     assert lines["coin"] and lines["kept below"]
 
 
-def test_the_headings_of_the_outcome_explain_themselves(replay):
-    page = replay(Toy().ndjson())
+def test_the_headings_of_the_outcome_explain_themselves(script):
+    page = script
     page.evaluate(
         """(text) => { const host = document.createElement('div'); document.body.append(host);
           Draftscope.mountCompare(host, {autoplay: false}).feed({one: text, two: text}); }""",
@@ -45,12 +45,12 @@ def test_the_headings_of_the_outcome_explain_themselves(replay):
 
 
 @pytest.mark.parametrize("way", ["hover", "focus"])
-def test_the_line_is_shown_and_escape_hides_it(replay, way):
+def test_the_line_is_shown_and_escape_hides_it(replay, script, way):
     page = replay(Toy().ndjson())
     word, tip = page.locator(".ds-legend .ds-term").first, page.locator(".ds-tip")
     getattr(word, way)()
     assert tip.is_visible()
-    assert tip.inner_text() == page.evaluate("Draftscope.GLOSSARY.accepted")
+    assert tip.inner_text() == script.evaluate("Draftscope.GLOSSARY.accepted")
     page.keyboard.press("Escape")
     assert tip.is_hidden()
 

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from presets.lessons.class_quiz import class_quiz
 from presets.lessons.quiz import quiz
 from tests.viz.conftest import until
-from viz.bundle import lesson_css, lesson_js
+from viz.bundle import lesson_css
 from viz.lesson import page as lesson_page
 
 TOSSES, PAIRS, DOUBT = 10_000, 50, 1e-4
@@ -24,7 +24,6 @@ TOSS = """([rule, pairs, times]) => {
 @pytest.fixture(scope="module")
 def tools(script):
     script.add_style_tag(content=lesson_css())
-    script.add_script_tag(content=lesson_js())
     return script
 
 

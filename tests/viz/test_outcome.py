@@ -71,7 +71,7 @@ def test_in_half_precision_lanes_are_compared_and_nothing_is_called_lossless(scr
 )
 def test_the_word_for_a_pair(script, said, word):
     rule = {"lossless": True, **said}
-    assert script.evaluate("(rule) => Draftscope.exactness(rule)", rule) == word
+    assert script.evaluate("(rule) => Draftscope.exactnessOf(rule)", rule) == word
     assert script.evaluate("(word) => word in Draftscope.GLOSSARY", word)
 
 

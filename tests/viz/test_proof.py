@@ -10,7 +10,7 @@ from tests.viz.builder import Toy
 SAY = """([text, checked, options]) => {
   const model = Draftscope.traceModel();
   model.feed(text);
-  const { main, more, tick } = Draftscope.proof(model, checked, options);
+  const { main, more, tick } = Draftscope.proofOf(model, checked, options);
   return [main, more, tick];
 }"""
 SAME = {"alike": True, "comparable": True, "tokens": 30, "index": None, "ratio": 3.1}
@@ -156,7 +156,7 @@ def test_lanes_of_one_drafter_are_named_by_what_differs(script):
     named = ["Chain, draft", "Chain, draft-3m"]
     assert script.evaluate(TITLES, drafts) == named
     assert list(titles({f"lane-{i}": run for i, run in enumerate(drafts)}).values()) == named
-    shown = "(runs) => runs.map((run) => Draftscope.settings(run.drafter))"
+    shown = "(runs) => runs.map((run) => Draftscope.settingsOf(run.drafter))"
     length = ["length", "4"]
     assert script.evaluate(shown, drafts) == [[length], [length, ["draft", "draft-3m"]]]
     ruled = [lane("tree"), lane("tree", "bild")]

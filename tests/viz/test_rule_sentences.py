@@ -12,8 +12,8 @@ ALL = """(text) => {
   const model = Draftscope.traceModel(), said = [];
   model.feed(text);
   for (const step of model.steps) {
-    for (let i = 0; i < step.view.count; i++) if (step.view.judged.has(i)) said.push(['node', step.nodes.status[i], Draftscope.sentence(step, i)]);
-    said.push(['final', step.view.final.kind, Draftscope.sentence(step, 'final')]);
+    for (let i = 0; i < step.view.count; i++) if (step.view.judged.has(i)) said.push(['node', step.nodes.status[i], Draftscope.sentenceOf(step, i)]);
+    said.push(['final', step.view.final.kind, Draftscope.sentenceOf(step, 'final')]);
   }
   return said;
 }"""
@@ -94,7 +94,7 @@ def test_nodes_that_the_target_never_looked_at(script):
     step["nodes"]["status"] = ["ignored"] * len(step["nodes"]["p"])
     step["judgements"], step["distributions"] = [], []
     step["output"] = {"tokens": [], "pieces": [], "final": "none"}
-    one = "(s) => ((step) => [Draftscope.sentence(step, 0), Draftscope.nodeName(step, 0, 'x', false), Draftscope.stepSentence(step)])(Draftscope.enrich(s, 0))"
+    one = "(s) => ((step) => [Draftscope.sentenceOf(step, 0), Draftscope.nodeName(step, 0, 'x', false), Draftscope.stepSentence(step)])(Draftscope.enrich(s, 0))"
     sentence, name, line = script.evaluate(one, step)
     assert sentence == "The target did not look at it in this step."
     assert ", p " not in name and "NaN" not in name + line

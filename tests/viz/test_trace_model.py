@@ -70,7 +70,7 @@ TRACE = {
         [0, 0, 1, 2],
     ),
     "a coin below is kept": (
-        "[[0.3, 0.5], [0.5, 0.5], [null, 1], [null, 0]].map(([coin, accept]) => Draftscope.kept({coin, accept}))",
+        "[[0.3, 0.5], [0.5, 0.5], [null, 1], [null, 0]].map(([coin, accept]) => Draftscope.wasKept({coin, accept}))",
         [True, False, True, False],
     ),
 }

@@ -14,9 +14,9 @@ WORDS = {
     "an empty piece is seen": ("Draftscope.visible('')", "∅"),
     "a direction mark is written as its code": (r"Draftscope.visible('\u202eabc')", "‹202e›abc"),
     "a zero is written as its code": (r"Draftscope.visible('\u0000')", "‹0000›"),
-    "running text keeps spaces and line ends": (r"Draftscope.running(' a\nb')", " a\nb"),
-    "running text shows what would turn it": (r"Draftscope.running('\u202ea')", "‹202e›a"),
-    "line separators break running text": (r"Draftscope.running('a\u2028b')", "a\nb"),
+    "running text keeps spaces and line ends": (r"Draftscope.runningText(' a\nb')", " a\nb"),
+    "running text shows what would turn it": (r"Draftscope.runningText('\u202ea')", "‹202e›a"),
+    "line separators break running text": (r"Draftscope.runningText('a\u2028b')", "a\nb"),
     "short texts stay": ("Draftscope.shorten('abc', 3)", "abc"),
     "long texts are cut": ("Draftscope.shorten('abcd', 3)", "ab…"),
     "no character is cut in two": ("Draftscope.shorten('😀😀😀', 2)", "😀…"),
@@ -38,7 +38,7 @@ WORDS = {
         ["0.9975", "over 0.9999"],
     ),
     "milliseconds": (
-        "[0.126, 12.34, 123.4, 12345].map(Draftscope.ms)",
+        "[0.126, 12.34, 123.4, 12345].map(Draftscope.duration)",
         ["0.13 ms", "12.3 ms", "123 ms", "12.3 s"],
     ),
     "one and many": (
@@ -46,7 +46,7 @@ WORDS = {
         ["1 token", "2 tokens"],
     ),
     "numbers of exhibits": (
-        "[3, 1234, 0.4, 12.345, 345.6, 0.00421, 0.00004, -2.5e9, 0].map(Draftscope.number)",
+        "[3, 1234, 0.4, 12.345, 345.6, 0.00421, 0.00004, -2.5e9, 0].map(Draftscope.numberText)",
         ["3", "1234", "0.40", "12.35", "346", "0.0042", "4.0e-5", "-2.5e+9", "0"],
     ),
     "cells of exhibits": (

@@ -1,19 +1,33 @@
 // The legend: every kind of token in its shape, with its line in the text; and what the width of an edge means.
-(function (D) {
-  "use strict";
-  const KINDS = [["accepted"], ["rejected"], ["ignored"], ["recovered"], ["bonus"], ["bonus", "plain", "plain"], ["root"]];
+/** @import { Glossary } from "./view-types.d.ts" */
+import { el, svgEl } from "./base.js";
+import { legendChip } from "./chip.js";
 
-  /** The shape with the word in it; below it the line that such a token has in the text. */
-  function entry(glossary, [status, look = status, word = status]) {
-    const term = glossary.term(look, "", D.legendChip(status, word, look), D.el("span", { class: "ds-legend-line", "data-status": status, "data-look": look === status ? null : look }));
-    return D.el("li", {}, term);
-  }
+/**
+ * Each kind: its status, its look, and the word in its shape.
+ * @type {[string, string?, string?][]}
+ */
+const KINDS = [["accepted"], ["rejected"], ["ignored"], ["recovered"], ["bonus"], ["bonus", "plain", "plain"],
+  ["root"]];
 
-  const wedge = () => D.svg("svg", { class: "ds-legend-edge", viewBox: "0 0 34 12", width: 34, height: 12, "aria-hidden": "true" }, D.svg("path", { d: "M0 6L34 2V10Z" }));
+/** The shape with the word in it; below it the line that such a token has in the text. */
+function entry(glossary, [status, look = status, word = status]) {
+  const term = glossary.term(look, "", legendChip(status, word, look),
+    el("span", { class: "ds-legend-line", "data-status": status, "data-look": look === status ? null : look }));
+  return el("li", {}, term);
+}
 
-  /** What the width of an edge means. */
-  D.edgeKey = (glossary) => glossary.term("edge", "wider edge: higher q", wedge());
+const wedge = () => svgEl("svg",
+  { class: "ds-legend-edge", viewBox: "0 0 34 12", width: 34, height: 12, "aria-hidden": "true" },
+  svgEl("path", { d: "M0 6L34 2V10Z" }));
 
-  D.legend = (glossary, ...more) => D.el("ul", { class: "ds-card ds-legend", "aria-label": "Legend" }, ...KINDS.map((kind) => entry(glossary, kind)),
-    D.el("li", {}, glossary.term("underline", "line in text")), ...more.map((one) => D.el("li", {}, one)));
-})(globalThis.Draftscope);
+/**
+ * What the width of an edge means.
+ * @type {(glossary: Glossary) => Element}
+ */
+export const edgeKey = (glossary) => glossary.term("edge", "wider edge: higher q", wedge());
+
+/** @type {(glossary: Glossary, ...more: Node[]) => Element} */
+export const legend = (glossary, ...more) => el("ul", { class: "ds-card ds-legend", "aria-label": "Legend" },
+  ...KINDS.map((kind) => entry(glossary, kind)),
+  el("li", {}, glossary.term("underline", "line in text")), ...more.map((one) => el("li", {}, one)));

@@ -1,80 +1,108 @@
-// What a run proves, in one sentence with its own numbers: how few passes of the target it took, and whether the text is the same.
-(function (D) {
-  "use strict";
-  const passesOf = (count) => `${D.plural(count, "pass", "passes")} of the target`;
+// What a run proves, in one sentence with its own numbers: how few passes of the target it took, and whether the text
+// is the same.
+/** @import { Run } from "./types.d.ts" */
+/** @import { Checked, Glossary, Model, ProofOptions } from "./view-types.d.ts" */
+import { el, setAttributes, writeText } from "./base.js";
+import { isExact, isPlainRun } from "./trace.js";
+import { plural } from "./words.js";
 
-  /** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
-  function meaning({ verifier, sampling }) {
-    if (verifier.up_to_rounding) return "Equal up to rounding: where two tokens are nearly as likely, half precision may decide otherwise than in plain decoding.";
-    if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
-    if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
-    return "Lossless: the draft changes the speed; the distribution of texts stays the same.";
+const passesOf = (count) => `${plural(count, "pass", "passes")} of the target`;
+
+/** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
+function meaning({ verifier, sampling }) {
+  if (verifier.up_to_rounding)
+    return "Equal up to rounding: where two tokens are nearly as likely, half precision may decide otherwise than " +
+    "in plain decoding.";
+  if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
+  if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
+  return "Lossless: the draft changes the speed; the distribution of texts stays the same.";
+}
+
+/**
+ * The speed as a part of the sentence; "" if it is not known. ratio: milliseconds per token of plain decoding, divided
+ * by those of the run; recorded: both ran on the machine that made the trace.
+ * @type {(checked: Checked) => string}
+ */
+function speed({ ratio, recorded }) {
+  if (!(ratio > 0)) return "";
+  const where = recorded ? " on the machine that recorded it" : "";
+  if (ratio >= 1.05) return `, ${ratio.toFixed(1)} times as fast as plain decoding${where}`;
+  return ratio > 0.95 ? `, just as fast as plain decoding${where}`
+    : `, but at ${ratio.toFixed(2)} times the speed of plain decoding${where}`;
+}
+
+/**
+ * What the speed means, in a sentence of its own; where it is not known, that fewer passes do not tell it.
+ * @type {(checked: Checked, saved: boolean, raced: boolean) => string}
+ */
+function worth({ ratio }, saved, raced) {
+  if (ratio > 0) return ratio > 0.95 ? "" : "Drafting cost more than it saved.";
+  return saved ? `Fewer passes are not yet more speed${raced ? ": Compare races it against plain decoding" : ""}.` : "";
+}
+
+/**
+ * checked: {alike, tokens, index, comparable}, the comparison with plain decoding on the same prompt. whole: whether
+ * all tokens were compared.
+ * @type {(run: Run, whole: boolean, checked: Checked) => string}
+ */
+function compared(run, whole, { alike, tokens, index, comparable }) {
+  if (!comparable) return meaning(run);
+  if (alike) return `Checked against ${whole ? "" : `the first ${plural(tokens, "token")} of `}plain ` +
+    `decoding${run.sampling.temperature ? ", same seed" : ""}.`;
+  return `Plain decoding wrote another text from token ${index + 1} on.` +
+    (isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide." : " This rule is lossy.");
+}
+
+/**
+ * {main, more, tick: true | false | null}. tick: whether the text was compared with that of plain decoding and is the
+ * same. playing: other steps are still to be shown, so the sentence covers only the first `shown` + 1 steps. raced:
+ * whether the reader can go to Compare.
+ * @type {(model: Model, checked: Checked | null, options?: ProofOptions) => { main: string, more: string,
+ *   tick: boolean | null }}
+ */
+export function proofOf(model, checked, { playing = false, shown = -1, raced = false } = {}) {
+  const { run, summary, steps } = model;
+  if (!run || !steps.length) return { main: "", more: "", tick: null };
+  if (playing || !summary) {
+    const step = steps[shown];
+    if (!step) return { main: "The large model reads each draft in one pass.", more: "", tick: null };
+    const tokens = step.view.firstIndex + step.view.tokens;
+    const instead = tokens > step.view.passes && !isPlainRun(run) ? ` instead of ${tokens}` : "";
+    const main = `After step ${shown + 1}: ${plural(tokens, "token")} in ${passesOf(step.view.passes)}${instead}.`;
+    return { main, more: "", tick: null };
   }
+  const tokens = summary.new_tokens, passes = passesOf(summary.target_calls);
+  if (isPlainRun(run)) return { main: `${plural(tokens, "token")} in ${passes}: plain decoding, one pass for every ` +
+    `token.`, more: "This is what a drafter is measured against.", tick: null };
+  const same = checked && checked.comparable ? checked.alike : null;
+  const whole = Boolean(checked) && checked.tokens >= tokens;   // a long plain run is cut short
+  const text = same === true ? `, and the same text${whole ? "" : " as far as it was checked"}` : same === false
+    ? ", but another text" : "";
+  const said = [checked ? compared(run, whole, checked) : meaning(run),
+    worth(checked || {}, summary.target_calls < tokens, raced)];
+  return { main: `${plural(tokens, "token")} in ${passes} instead of ${tokens}${text}${speed(checked || {})}.`,
+    more: said.filter(Boolean).join(" "), tick: same };
+}
 
-  /**
-   * The speed as a part of the sentence; "" if it is not known. ratio: milliseconds per token of plain decoding, divided
-   * by those of the run; recorded: both ran on the machine that made the trace.
-   */
-  function speed({ ratio, recorded }) {
-    if (!(ratio > 0)) return "";
-    const where = recorded ? " on the machine that recorded it" : "";
-    if (ratio >= 1.05) return `, ${ratio.toFixed(1)} times as fast as plain decoding${where}`;
-    return ratio > 0.95 ? `, just as fast as plain decoding${where}` : `, but at ${ratio.toFixed(2)} times the speed of plain decoding${where}`;
-  }
-
-  /** What the speed means, in a sentence of its own; where it is not known, that fewer passes do not tell it. */
-  function worth({ ratio }, saved, raced) {
-    if (ratio > 0) return ratio > 0.95 ? "" : "Drafting cost more than it saved.";
-    return saved ? `Fewer passes are not yet more speed${raced ? ": Compare races it against plain decoding" : ""}.` : "";
-  }
-
-  /**
-   * checked: {alike, tokens, index, comparable}, the comparison with plain decoding on the same prompt. whole: whether
-   * all tokens were compared.
-   */
-  function compared(run, whole, { alike, tokens, index, comparable }) {
-    if (!comparable) return meaning(run);
-    if (alike) return `Checked against ${whole ? "" : `the first ${D.plural(tokens, "token")} of `}plain decoding${run.sampling.temperature ? ", same seed" : ""}.`;
-    return `Plain decoding wrote another text from token ${index + 1} on.${D.isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide." : " This rule is lossy."}`;
-  }
-
-  /**
-   * {main, more, tick: true | false | null}. tick: whether the text was compared with that of plain decoding and is the
-   * same. playing: other steps are still to be shown, so the sentence covers only the first `shown` + 1 steps. raced:
-   * whether the reader can go to Compare.
-   */
-  D.proof = function (model, checked, { playing = false, shown = -1, raced = false } = {}) {
-    const { run, summary, steps } = model;
-    if (!run || !steps.length) return { main: "", more: "", tick: null };
-    if (playing || !summary) {
-      const step = steps[shown];
-      if (!step) return { main: "The large model reads each draft in one pass.", more: "", tick: null };
-      const tokens = step.view.firstIndex + step.view.tokens;
-      return { main: `After step ${shown + 1}: ${D.plural(tokens, "token")} in ${passesOf(step.view.passes)}${tokens > step.view.passes && !D.isPlain(run) ? ` instead of ${tokens}` : ""}.`, more: "", tick: null };
-    }
-    const tokens = summary.new_tokens, passes = passesOf(summary.target_calls);
-    if (D.isPlain(run)) return { main: `${D.plural(tokens, "token")} in ${passes}: plain decoding, one pass for every token.`, more: "This is what a drafter is measured against.", tick: null };
-    const same = checked && checked.comparable ? checked.alike : null;
-    const whole = Boolean(checked) && checked.tokens >= tokens;   // a long plain run is cut short
-    const text = same === true ? `, and the same text${whole ? "" : " as far as it was checked"}` : same === false ? ", but another text" : "";
-    const said = [checked ? compared(run, whole, checked) : meaning(run), worth(checked || {}, summary.target_calls < tokens, raced)];
-    return { main: `${D.plural(tokens, "token")} in ${passes} instead of ${tokens}${text}${speed(checked || {})}.`, more: said.filter(Boolean).join(" "), tick: same };
+/**
+ * The sentence on the page. draw(model, checked, options) as above.
+ * @type {(glossary: Glossary) => { element: HTMLElement, draw(model: Model, checked: Checked | null,
+ *   options?: ProofOptions): void }}
+ */
+export function proofLine(glossary) {
+  const tick =
+    glossary.explain(el("span", { class: "ds-tick", text: "✓", role: "img", "aria-label": "checked", tabindex: 0,
+      hidden: true }), "checked");
+  const main = el("strong", {}), more = el("span", { class: "ds-proof-more" });
+  const element = el("p", { class: "ds-proof", role: "status" }, tick, main, " ", more);
+  return {
+    element,
+    draw(model, checked, options) {
+      const said = proofOf(model, checked, options);
+      tick.hidden = said.tick !== true;
+      writeText(main, said.main);
+      writeText(more, said.more);
+      setAttributes(element, { "data-same": said.tick });
+    },
   };
-
-  /** The sentence on the page. draw(model, checked, options) as above. */
-  D.proofLine = function (glossary) {
-    const tick = glossary.explain(D.el("span", { class: "ds-tick", text: "✓", role: "img", "aria-label": "checked", tabindex: 0, hidden: true }), "checked");
-    const main = D.el("strong", {}), more = D.el("span", { class: "ds-proof-more" });
-    const element = D.el("p", { class: "ds-proof", role: "status" }, tick, main, " ", more);
-    return {
-      element,
-      draw(model, checked, options) {
-        const said = D.proof(model, checked, options);
-        tick.hidden = said.tick !== true;
-        D.write(main, said.main);
-        D.write(more, said.more);
-        D.set(element, { "data-same": said.tick });
-      },
-    };
-  };
-})(globalThis.Draftscope);
+}

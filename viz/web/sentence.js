@@ -1,199 +1,188 @@
 // Why a token was kept or thrown away, in plain words: the rule's own sentences (templates.js), or sentences that fit
 // the shape of a judgement.
-(function (D) {
-  "use strict";
-  const { quote } = D;
-  const END = "The text came to its end before this token’s turn, so it was not judged.";
+/** @import { NodeRef, Step } from "./types.d.ts" */
+import { finalRuleSentence, replacedSentence, ruleSentence } from "./templates.js";
+import { isExact, wasKept } from "./trace.js";
+import { plural, prob, quote, visible } from "./words.js";
 
-  const LEFT = { true: "p without the refused tokens", false: "what is left of p after taking q away" };
+const END = "The text came to its end before this token’s turn, so it was not judged.";
 
-  const isKept = (step, node) => step.nodes.status[node] === "accepted";
-  const siblingsOf = (step, node) => (step.view.children.get(step.nodes.parent[node]) || []).filter((i) => i !== node);
-  const topP = (step, node, token) => {
-    const distribution = step.view.distributions.get(node);
-    const found = distribution && (distribution.p || []).find((entry) => entry[0] === token);
-    return found ? found[2] : null;
-  };
+const LEFT = { true: "p without the refused tokens", false: "what is left of p after taking q away" };
 
-  /** The token that the target itself wanted in a node's place: a kept sibling or the final token, with its p. */
-  function wanted(step, node) {
-    const parent = step.nodes.parent[node], kept = siblingsOf(step, node).find((i) => isKept(step, i)), { final } = step.view;
-    const [token, piece] = kept !== undefined ? [step.nodes.token[kept], step.nodes.piece[kept]] : final && final.parent === parent ? [final.token, final.piece] : [];
-    if (piece === undefined) return "another token";
-    const p = topP(step, parent, token);
-    return p === null ? quote(piece) : `${quote(piece)} (p ${D.prob(p)})`;
+/** @type {(step: Step, node: number) => boolean} */
+export const isKept = (step, node) => step.nodes.status[node] === "accepted";
+const siblingsOf = (step, node) => (step.view.children.get(step.nodes.parent[node]) || []).filter((i) => i !== node);
+const topP = (step, node, token) => {
+  const distribution = step.view.distributions.get(node);
+  const found = distribution && (distribution.p || []).find((entry) => entry[0] === token);
+  return found ? found[2] : null;
+};
+
+/** The token that the target itself wanted in a node's place: a kept sibling or the final token, with its p. */
+function wanted(step, node) {
+  const parent = step.nodes.parent[node], kept = siblingsOf(step, node).find((i) => isKept(step, i));
+  const { final } = step.view;
+  const [token, piece] = kept !== undefined ? [step.nodes.token[kept], step.nodes.piece[kept]]
+    : final && final.parent === parent ? [final.token, final.piece] : [];
+  if (piece === undefined) return "another token";
+  const p = topP(step, parent, token);
+  return p === null ? quote(piece) : `${quote(piece)} (p ${prob(p)})`;
+}
+
+/** No coin was tossed: the target named its token, at temperature 0 its favourite, otherwise a token drawn from p. */
+function named(step, node, { p, accept, kept, rule }) {
+  const { nodes, view: { run } } = step, piece = quote(nodes.piece[node]), here = `(p ${prob(nodes.p[node])})`;
+  if (run && !isExact(run.verifier))
+    return `The rule “${visible(rule)}” judged ${piece} ${here}: ${kept ? "accepted." : "rejected."}`;
+  const start = (run ? run.sampling.temperature === 0 : p === accept) ? "The target’s favourite here was"
+    : "The target drew its own token from p and got";
+  return kept ? `${start} ${piece} ${here}, just what was drafted: accepted.`
+    : `${start} ${wanted(step, node)}, not ${piece} ${here}: rejected.`;
+}
+
+/** Whether the token was picked by other means than a draw from q; such a token is judged with q = 1. */
+const isOneHot = (judgement, earlier) => judgement.q === 1
+  && !earlier.some((other) => other.rule === judgement.rule && other.q < 1);
+
+function tossed(step, node, judgement, earlier) {
+  const { nodes } = step, piece = quote(nodes.piece[node]), { p, q, accept, coin, kept, rule } = judgement;
+  const left = earlier.length ? `After ${plural(earlier.length, "refusal")} here, what was left of p` : "p";
+  const verdict = kept ? "accepted." : "rejected.";
+  const fell = kept && accept >= 1 ? verdict : `the coin fell at ${prob(coin)}: ${verdict}`;
+  if (p === null || p === undefined) return `The rule “${visible(rule)}” keeps ${piece} with probability ` +
+    `${prob(accept)}; ${fell}`;
+  if (isOneHot(judgement, earlier)) return `${piece} was proposed without a probability of its own; ` +
+    `${left} gave it ${prob(p)}, so it was kept with probability ${prob(accept)}; ${fell}`;
+  if (q === null || q === undefined) return `The rule “${visible(rule)}” saw p ${prob(p)} and kept ${piece} with ` +
+    `probability ${prob(accept)}; ${fell}`;
+  const ours = earlier.length ? `After ${plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
+  if (accept >= 1) return `${ours} ${prob(q)} and p even more, ${prob(p)}, so it was sure to be kept: ${verdict}`;
+  return `${ours} ${prob(q)}, p only ${prob(p)}, so it was kept with probability ${prob(accept)}; ${fell}`;
+}
+
+/** The refusals at a place of the walk, in order; before: only those before this judgement. */
+const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before)
+  .filter((j) => step.nodes.parent[j.node] === parent && !wasKept(j));
+
+/** Whether a token was kept with the chance p ÷ q (1 where p is larger). */
+const isRatio = ({ p, q, accept }) => typeof p === "number" && typeof q === "number" && q > 0
+  && Math.abs(Math.min(1, p / q) - accept) < 1e-4;
+
+/**
+ * A judgement after refusals at its place, in numbers: how p and q changed, and the chance that came of it; null for
+ * any other.
+ */
+function afterRefusals(step, node, judgement, earlier, replaced) {
+  if (!earlier.length || !isRatio(judgement)) return null;
+  const { nodes } = step, { p, q, accept, coin, kept, rule } = judgement, piece = quote(nodes.piece[node]);
+  const ownP = nodes.p[node], ownQ = nodes.q[node];
+  const many = earlier.length > 1, before = many ? `The ${earlier.length} refusals before` : "The refusal before";
+  const hot = isOneHot(judgement, earlier);
+  const whole = ownP === null ? "p" : `the target’s ${prob(ownP)}`;
+  const left = p === 0 ? `of ${whole} for ${piece}, 0 is left.`
+    : `${whole} for ${piece} is ${prob(p)} of what is left.`;
+  const changed = !hot && ownQ !== null && prob(q) !== prob(ownQ);
+  const scaled = changed ? ` Of the draft’s ${prob(ownQ)}, after taking the refused ` +
+    `${many ? "tokens" : "token"} away and scaling, q is ${prob(q)}.` : "";
+  const fell = `the coin fell at ${prob(coin)}: ${kept ? "accepted" : "rejected"}.`;
+  const ending = hot ? ` It was proposed without a probability of its own, so its chance to be kept is ` +
+    `${prob(accept)}; ${fell}`
+    : accept >= 1 ? ` p is at least q${changed ? "" : `, ${prob(q)}`}, so it was sure to be kept: accepted.`
+    : ` Chance to be kept: ${prob(p)} ÷ ${prob(q)} = ${prob(accept)}; ${fell}`;
+  const said = `${before} used up part of p here: ${left}${scaled}${ending}`;
+  if (replaced === null) return said;
+  const own = replacedSentence(step, rule, replaced);
+  return `${said} ${own || `In its place a new token was drawn from ${LEFT[hot]}: ${replaced}.`}`;
+}
+
+/** A judgement in the words of the run's rule, or, in a trace without such words, explained by its shape. */
+function sentenceOfJudgement(step, node, judgement) {
+  const parent = step.nodes.parent[node], { final } = step.view;
+  const hasCoin = judgement.coin !== null && judgement.coin !== undefined;
+  const earlier = refusalsAt(step, parent, judgement.order);
+  const last = !judgement.kept && !step.judgements.slice(judgement.order + 1)
+    .some((j) => step.nodes.parent[j.node] === parent);
+  const replaced = hasCoin && last && final && final.kind === "recovered" && final.parent === parent
+    ? quote(final.piece) : null;
+  const later = hasCoin ? afterRefusals(step, node, judgement, earlier, replaced) : null;
+  if (later !== null) return later;
+  const own = ruleSentence(step, judgement, { after: earlier.length, wish: wanted(step, node), replaced });
+  if (own !== null) return own;
+  if (!hasCoin) return named(step, node, judgement);
+  return tossed(step, node, judgement, earlier) +
+    (replaced === null ? "" : ` In its place a new token was drawn from ` +
+      `${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
+}
+
+function ignored(step, node) {
+  const { nodes } = step, parent = nodes.parent[node];
+  const unneeded = (reason) => (nodes.p[node] === null
+    ? `The target did not look at it: ${reason}.` : `The target’s pass read it too (p ${prob(nodes.p[node])}), but ` +
+    `the verdict did not need it: ${reason}.`);
+  if (!step.judgements.length && nodes.p[node] === null) return "The target did not look at it in this step.";
+  if (parent >= 0 && nodes.status[parent] === "rejected") {
+    return unneeded(`it stands below ${quote(nodes.piece[parent])}, which was refused`);
   }
-
-  /** No coin was tossed: the target named its token, at temperature 0 its favourite, otherwise a token drawn from p. */
-  function named(step, node, { p, accept, kept, rule }) {
-    const { nodes, view: { run } } = step, piece = quote(nodes.piece[node]), here = `(p ${D.prob(nodes.p[node])})`;
-    if (run && !D.isExact(run.verifier)) return `The rule “${D.visible(rule)}” judged ${piece} ${here}: ${kept ? "accepted." : "rejected."}`;
-    const start = (run ? run.sampling.temperature === 0 : p === accept) ? "The target’s favourite here was" : "The target drew its own token from p and got";
-    return kept ? `${start} ${piece} ${here}, just what was drafted: accepted.` : `${start} ${wanted(step, node)}, not ${piece} ${here}: rejected.`;
-  }
-
-  /** Whether the token was picked by other means than a draw from q; such a token is judged with q = 1. */
-  const isOneHot = (judgement, earlier) => judgement.q === 1 && !earlier.some((other) => other.rule === judgement.rule && other.q < 1);
-
-  function tossed(step, node, judgement, earlier) {
-    const { nodes } = step, piece = quote(nodes.piece[node]), { p, q, accept, coin, kept, rule } = judgement;
-    const left = earlier.length ? `After ${D.plural(earlier.length, "refusal")} here, what was left of p` : "p";
-    const verdict = kept ? "accepted." : "rejected.";
-    const fell = kept && accept >= 1 ? verdict : `the coin fell at ${D.prob(coin)}: ${verdict}`;
-    if (p === null || p === undefined) return `The rule “${D.visible(rule)}” keeps ${piece} with probability ${D.prob(accept)}; ${fell}`;
-    if (isOneHot(judgement, earlier)) return `${piece} was proposed without a probability of its own; ${left} gave it ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
-    if (q === null || q === undefined) return `The rule “${D.visible(rule)}” saw p ${D.prob(p)} and kept ${piece} with probability ${D.prob(accept)}; ${fell}`;
-    const ours = earlier.length ? `After ${D.plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
-    if (accept >= 1) return `${ours} ${D.prob(q)} and p even more, ${D.prob(p)}, so it was sure to be kept: ${verdict}`;
-    return `${ours} ${D.prob(q)}, p only ${D.prob(p)}, so it was kept with probability ${D.prob(accept)}; ${fell}`;
-  }
-
-  /** The refusals at a place of the walk, in order; before: only those before this judgement. */
-  const refusalsAt = (step, parent, before = Infinity) => step.judgements.slice(0, before).filter((j) => step.nodes.parent[j.node] === parent && !D.kept(j));
-
-  /** Whether a token was kept with the chance p ÷ q (1 where p is larger). */
-  const isRatio = ({ p, q, accept }) => typeof p === "number" && typeof q === "number" && q > 0 && Math.abs(Math.min(1, p / q) - accept) < 1e-4;
-
-  /** A judgement after refusals at its place, in numbers: how p and q changed, and the chance that came of it; null for any other. */
-  function afterRefusals(step, node, judgement, earlier, replaced) {
-    if (!earlier.length || !isRatio(judgement)) return null;
-    const { nodes } = step, { p, q, accept, coin, kept, rule } = judgement, piece = quote(nodes.piece[node]), ownP = nodes.p[node], ownQ = nodes.q[node];
-    const many = earlier.length > 1, before = many ? `The ${earlier.length} refusals before` : "The refusal before", hot = isOneHot(judgement, earlier);
-    const whole = ownP === null ? "p" : `the target’s ${D.prob(ownP)}`;
-    const left = p === 0 ? `of ${whole} for ${piece}, 0 is left.` : `${whole} for ${piece} is ${D.prob(p)} of what is left.`;
-    const changed = !hot && ownQ !== null && D.prob(q) !== D.prob(ownQ);
-    const scaled = changed ? ` Of the draft’s ${D.prob(ownQ)}, after taking the refused ${many ? "tokens" : "token"} away and scaling, q is ${D.prob(q)}.` : "";
-    const fell = `the coin fell at ${D.prob(coin)}: ${kept ? "accepted" : "rejected"}.`;
-    const ending = hot ? ` It was proposed without a probability of its own, so its chance to be kept is ${D.prob(accept)}; ${fell}`
-      : accept >= 1 ? ` p is at least q${changed ? "" : `, ${D.prob(q)}`}, so it was sure to be kept: accepted.`
-        : ` Chance to be kept: ${D.prob(p)} ÷ ${D.prob(q)} = ${D.prob(accept)}; ${fell}`;
-    const came = replaced === null ? "" : ` ${D.replacedSentence(step, rule, replaced) || `In its place a new token was drawn from ${LEFT[hot]}: ${replaced}.`}`;
-    return `${before} used up part of p here: ${left}${scaled}${ending}${came}`;
-  }
-
-  /** A judgement in the words of the run's rule, or, in a trace without such words, explained by its shape. */
-  function sentenceOfJudgement(step, node, judgement) {
-    const parent = step.nodes.parent[node], { final } = step.view, hasCoin = judgement.coin !== null && judgement.coin !== undefined;
-    const earlier = refusalsAt(step, parent, judgement.order);
-    const last = !judgement.kept && !step.judgements.slice(judgement.order + 1).some((j) => step.nodes.parent[j.node] === parent);
-    const replaced = hasCoin && last && final && final.kind === "recovered" && final.parent === parent ? quote(final.piece) : null;
-    const later = hasCoin ? afterRefusals(step, node, judgement, earlier, replaced) : null;
-    if (later !== null) return later;
-    const own = D.ruleSentence(step, judgement, { after: earlier.length, wish: wanted(step, node), replaced });
-    if (own !== null) return own;
-    if (!hasCoin) return named(step, node, judgement);
-    return tossed(step, node, judgement, earlier) + (replaced === null ? "" : ` In its place a new token was drawn from ${LEFT[isOneHot(judgement, earlier)]}: ${replaced}.`);
-  }
-
-  function ignored(step, node) {
-    const { nodes } = step, parent = nodes.parent[node];
-    const unneeded = (reason) => (nodes.p[node] === null
-      ? `The target did not look at it: ${reason}.` : `The target’s pass read it too (p ${D.prob(nodes.p[node])}), but the verdict did not need it: ${reason}.`);
-    if (!step.judgements.length && nodes.p[node] === null) return "The target did not look at it in this step.";
-    if (parent >= 0 && nodes.status[parent] === "rejected") {
-      return unneeded(`it stands below ${quote(nodes.piece[parent])}, which was refused`);
-    }
-    if (parent >= 0 && nodes.status[parent] === "ignored") {
-      let above = parent;
-      while (nodes.parent[above] >= 0 && nodes.status[nodes.parent[above]] === "ignored") above = nodes.parent[above];
-      const cause = nodes.parent[above];
-      if (cause >= 0 && nodes.status[cause] === "rejected") return unneeded(`further up, ${quote(nodes.piece[cause])} was refused`);
-      if (siblingsOf(step, above).some((i) => isKept(step, i))) return unneeded(`further up, another token than ${quote(nodes.piece[above])} was accepted`);
-      return END;
-    }
-    const kept = siblingsOf(step, node).find((i) => isKept(step, i));
-    if (kept !== undefined) return unneeded(`${quote(nodes.piece[kept])} was accepted, and siblings after the kept one are not asked`);
+  if (parent >= 0 && nodes.status[parent] === "ignored") {
+    let above = parent;
+    while (nodes.parent[above] >= 0 && nodes.status[nodes.parent[above]] === "ignored") above = nodes.parent[above];
+    const cause = nodes.parent[above];
+    if (cause >= 0 && nodes.status[cause] === "rejected")
+      return unneeded(`further up, ${quote(nodes.piece[cause])} was refused`);
+    if (siblingsOf(step, above).some((i) => isKept(step, i)))
+      return unneeded(`further up, another token than ${quote(nodes.piece[above])} was accepted`);
     return END;
   }
+  const kept = siblingsOf(step, node).find((i) => isKept(step, i));
+  if (kept !== undefined) return unneeded(`${quote(nodes.piece[kept])} was accepted, and siblings after the kept ` +
+    `one are not asked`);
+  return END;
+}
 
-  function finalSentence(step) {
-    const { final, count } = step.view, piece = quote(final.piece), p = topP(step, final.parent, final.token);
-    const odds = p === null ? "" : ` (p ${D.prob(p)})`;
-    if (count === 0) return `Nothing was drafted in this step: the target wrote its next token by itself, ${piece}${odds}.`;
-    if (final.kind === "bonus") {
-      return D.finalRuleSentence(step, "bonus", "", "", piece + odds) ||
-        `Every token on the path was kept, and the same pass of the target also gave the token after them: ${piece}${odds}.`;
-    }
-    const here = refusalsAt(step, final.parent), ending = here[here.length - 1];
-    const refused = [...new Set(here.map((j) => quote(step.nodes.piece[j.node])))];
-    const names = refused.length > 3 ? `${refused.length} tokens` : refused.join(" and ");
-    const own = D.finalRuleSentence(step, "recovered", ending ? ending.rule : "", names || "the draft", piece + odds);
-    if (own !== null) return own;
-    if (ending && (ending.coin === null || ending.coin === undefined)) return recoveredByName(step, ending, piece + odds);
-    const left = LEFT[Boolean(ending) && isOneHot(ending, here.slice(0, -1))];
-    return `${names || "The draft"} ${refused.length > 1 ? "were" : "was"} refused here, so a new token was drawn from ${left}: ${piece}${odds}.`;
+function finalSentence(step) {
+  const { final, count } = step.view, piece = quote(final.piece), p = topP(step, final.parent, final.token);
+  const odds = p === null ? "" : ` (p ${prob(p)})`;
+  if (count === 0) return `Nothing was drafted in this step: the target wrote its next token by itself, ` +
+    `${piece}${odds}.`;
+  if (final.kind === "bonus") {
+    return finalRuleSentence(step, "bonus", "", "", piece + odds) ||
+      `Every token on the path was kept, and the same pass of the target also gave the token after them: ` +
+      `${piece}${odds}.`;
   }
+  const here = refusalsAt(step, final.parent), ending = here[here.length - 1];
+  const refused = [...new Set(here.map((j) => quote(step.nodes.piece[j.node])))];
+  const names = refused.length > 3 ? `${refused.length} tokens` : refused.join(" and ");
+  const own = finalRuleSentence(step, "recovered", ending ? ending.rule : "", names || "the draft", piece + odds);
+  if (own !== null) return own;
+  if (ending && (ending.coin === null || ending.coin === undefined)) return recoveredByName(step, ending, piece + odds);
+  const left = LEFT[Boolean(ending) && isOneHot(ending, here.slice(0, -1))];
+  return `${names || "The draft"} ${refused.length > 1 ? "were" : "was"} refused here, so a new token was drawn ` +
+    `from ${left}: ${piece}${odds}.`;
+}
 
-  /** Explains the final token after refusals without a coin. */
-  function recoveredByName({ view: { run } }, { p, accept }, final) {
-    if (run && !D.isExact(run.verifier)) return `No drafted token was kept here, so the target wrote its own: ${final}.`;
-    return (run ? run.sampling.temperature === 0 : p === accept)
-      ? `No drafted token was the target’s favourite here, so its own went into the text: ${final}.`
-      : `The target drew its own token from p, and none of the drafted ones was it: ${final}.`;
-  }
+/** Explains the final token after refusals without a coin. */
+function recoveredByName({ view: { run } }, { p, accept }, final) {
+  if (run && !isExact(run.verifier)) return `No drafted token was kept here, so the target wrote its own: ${final}.`;
+  return (run ? run.sampling.temperature === 0 : p === accept)
+    ? `No drafted token was the target’s favourite here, so its own went into the text: ${final}.`
+    : `The target drew its own token from p, and none of the drafted ones was it: ${final}.`;
+}
 
-  /** The sentence for a node: an index, -1 for the root, "final" for the last token. */
-  D.sentence = function (step, node) {
-    if (node === -1) return "The last token of the text so far. This step’s draft grows from it.";
-    if (node === "final") return step.view.final ? finalSentence(step) : "";
-    const judged = step.view.judged.get(node);
-    if (!judged && isKept(step, node)) return `It went into the text ${step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own"}.`;
-    if (!judged) return ignored(step, node);
-    const cut = step.nodes.status[node] === "ignored" ? " But the text had come to its end by then, so it is not part of it." : "";
-    if (judged.length === 1) return sentenceOfJudgement(step, node, judged[0]) + cut;
-    const words = ["First time: ", "Second time: ", "Third time: ", "Fourth time: "];
-    return `It was drawn ${judged.length} times and judged each time. ` +
-      judged.map((j, i) => (words[i] || `Time ${i + 1}: `) + sentenceOfJudgement(step, node, j)).join(" ") + cut;
-  };
-
-  /** A node in a few words, for a screen reader that moves through the tree. */
-  D.nodeName = function (step, node, rootPiece, waits) {
-    if (node === -1) return `${D.visible(rootPiece)}, root`;
-    if (node === "final") return `${D.visible(step.view.final.piece)}, ${step.view.final.look === "plain" ? "written by the target" : step.view.final.kind}`;
-    const { nodes } = step, q = nodes.q[node], piece = D.visible(nodes.piece[node]), odds = q === null ? "" : `, q ${D.prob(q)}`;
-    if (waits) return `${piece}, drafted, depth ${nodes.depth[node]}${odds}`;
-    return `${piece}, ${nodes.status[node]}, depth ${nodes.depth[node]}${nodes.p[node] === null ? "" : `, p ${D.prob(nodes.p[node])}`}${odds}`;
-  };
-
-  /** What is proposed, before a verdict: a single node, or (null) all proposals for the place after the root. */
-  D.proposal = function (step, node) {
-    const { nodes, view } = step;
-    const put = (i) => `${quote(nodes.piece[i])}${nodes.q[i] === null ? "" : ` (q ${D.prob(nodes.q[i])})`}`;
-    if (node !== null) return `${put(node)} is proposed. The target has not judged it yet.`;
-    const first = [...view.children.get(-1)].sort((a, b) => (nodes.q[b] || 0) - (nodes.q[a] || 0)), few = first.slice(0, 3).map(put), more = first.length - few.length;   // as in the table
-    return `Proposed as the next token: ${few.join(", ")}${more ? ` and ${more} more` : ""}. The target has not judged ${view.count > 1 ? "the draft" : "it"} yet.`;
-  };
-
-  /** A verdict in the present tense, while others of its step are still to come. */
-  D.judging = function (step, node) {
-    const { nodes } = step, odds = [["p", nodes.p[node]], ["q", nodes.q[node]]].filter(([, value]) => value !== null).map(([name, value]) => `${name} ${D.prob(value)}`);
-    return `The target reads ${quote(nodes.piece[node])}${odds.length ? ` (${odds.join(", ")})` : ""}: ${isKept(step, node) ? "it is kept." : "it is refused."}`;
-  };
-
-  /** Where a drafter found a token, in words; a source in any other form is quoted as it is. */
-  D.sourceWords = function (source) {
-    const [, kind, place, end] = /^(context|block) (\d+)(?::(\d+))?$/.exec(source) || [];
-    if (kind === "context") return end > Number(place) + 1 ? `copied from tokens ${Number(place) + 1} to ${end} of the text` : `copied from token ${Number(place) + 1} of the text`;
-    if (kind === "block") return `place ${place} of the drafted block`;
-    return `from ${D.shorten(D.running(source), 40)}`;
-  };
-
-  /** What a step did, in one line. */
-  D.stepSentence = function (step) {
-    const { count, path, final } = step.view;
-    if (!count) return `Nothing drafted; the target wrote ${final ? quote(final.piece) : "nothing"}.`;
-    const kept = path.length === count && count > 1 ? `all ${count} kept` : `${path.length} kept`;
-    const unread = step.nodes.p.every((p) => p === null) && !step.judgements.length;      // a step in which the target did not look
-    if (unread) return `${count} drafted, ${kept} without a pass of the target: ${D.plural(step.output.tokens.length, "token")}.`;
-    const own = !final ? "" : final.kind === "bonus" ? ` and the target added ${quote(final.piece)}` : `, then the target wrote ${quote(final.piece)} instead`;
-    return `${count} drafted, ${kept}${own}: ${D.plural(step.output.tokens.length, "token")} in one pass.`;
-  };
-
-  /** The node worth looking at first: the last one judged, or the final token where nothing was refused. */
-  D.tellingNode = function (step) {
-    const refusals = step.judgements.filter((j) => !D.kept(j));
-    if (step.view.final && step.view.final.kind === "bonus") return "final";
-    if (refusals.length) return refusals[refusals.length - 1].node;
-    return step.view.final ? "final" : step.view.path.length ? step.view.path[step.view.path.length - 1] : -1;
-  };
-})(globalThis.Draftscope);
+/**
+ * The sentence for a node: an index, -1 for the root, "final" for the last token.
+ * @type {(step: Step, node: NodeRef) => string}
+ */
+export function sentenceOf(step, node) {
+  if (node === -1) return "The last token of the text so far. This step’s draft grows from it.";
+  if (node === "final") return step.view.final ? finalSentence(step) : "";
+  const judged = step.view.judged.get(node);
+  if (!judged && isKept(step, node)) return `It went into the text ` +
+    `${step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own"}.`;
+  if (!judged) return ignored(step, node);
+  const cut = step.nodes.status[node] === "ignored"
+    ? " But the text had come to its end by then, so it is not part of it." : "";
+  if (judged.length === 1) return sentenceOfJudgement(step, node, judged[0]) + cut;
+  const words = ["First time: ", "Second time: ", "Third time: ", "Fourth time: "];
+  return `It was drawn ${judged.length} times and judged each time. ` +
+    judged.map((j, i) => (words[i] || `Time ${i + 1}: `) + sentenceOfJudgement(step, node, j)).join(" ") + cut;
+}

@@ -1,45 +1,77 @@
 // A small chart of lines over one axis, drawn as SVG, which the instruments of the lessons share.
-(function (D) {
-  "use strict";
-  const HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
+/** @import { SliderSpec } from "../view-types.d.ts" */
+import { clamp, el, freshId, svgEl, writeText } from "../base.js";
 
-  /** A chart's width in drawing units: fewer on a phone, so that its letters stay legible. */
-  D.chartWidth = () => (innerWidth < 560 ? 360 : 640);
+const HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
 
-  /**
-   * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, mark}]; mark: a short
-   * text at the line's end. told: the text for screen readers. Returns the <svg>.
-   */
-  D.lessonChart = function ({ x, y, lines, marks = [], told }) {
-    const WIDE = D.chartWidth();
-    const along = ({ low, high, log }, value) => (log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
-    const px = (value) => LEFT + D.clamp(along(x, value), 0, 1) * (WIDE - LEFT - RIGHT), py = (value) => HIGH - BELOW - D.clamp(along(y, value), 0, 1) * (HIGH - TOP - BELOW);
-    const text = (at, down, words, anchor, extra) => { const node = D.svg("text", { x: at, y: down, "text-anchor": anchor, ...extra }); node.textContent = words; return node; };
-    const grid = y.ticks.flatMap(([value, words]) => [D.svg("path", { class: "ln-grid", d: `M${LEFT} ${py(value)}H${WIDE - RIGHT}` }), text(LEFT - 8, py(value) + 4, words, "end")]);
-    const foot = x.ticks.map(([value, words]) => text(px(value), HIGH - BELOW + 20, words, "middle"));
-    const drawn = lines.map(({ points, dots, name }, i) => D.svg("g", { "data-line": i, class: "ln-line-group" },
-      D.svg("path", { class: "ln-line", "data-line": i, d: points.map(([a, b], k) => `${k ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("") }),
-      ...(dots ? points.map(([a, b]) => D.svg("circle", { class: "ln-dot", "data-line": i, cx: px(a), cy: py(b), r: 4 })) : []), titled(name)));
-    const pins = marks.map(({ at, words, kind }) => D.svg("g", { class: "ln-pin", "data-kind": kind },
-      D.svg("circle", { cx: px(at[0]), cy: py(at[1]), r: 7 }), text(D.clamp(px(at[0]), LEFT + 40, WIDE - RIGHT - 50), py(at[1]) - 14, words, "middle")));
-    return D.svg("svg", { class: "ln-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": told },
-      ...grid, D.svg("path", { class: "ln-axis", d: `M${LEFT} ${TOP}V${HIGH - BELOW}H${WIDE - RIGHT}` }), ...foot,
-      text((LEFT + WIDE - RIGHT) / 2, HIGH - 8, x.label, "middle", { class: "ln-axis-label" }), text(14, TOP + (HIGH - TOP - BELOW) / 2, y.label, "middle", { class: "ln-axis-label", transform: `rotate(-90 14 ${TOP + (HIGH - TOP - BELOW) / 2})` }),
-      ...drawn, ...pins);
+/**
+ * A chart's width in drawing units: fewer on a phone, so that its letters stay legible.
+ * @type {() => number}
+ */
+export const chartWidth = () => (innerWidth < 560 ? 360 : 640);
+
+/**
+ * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, mark}]; mark: a short
+ * text at the line's end. told: the text for screen readers. Returns the <svg>.
+ * @param {any} spec
+ */
+export function lessonChart({ x, y, lines, marks = [], told }) {
+  const WIDE = chartWidth();
+  const along = ({ low, high, log }, value) =>
+    (log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
+  const px = (value) => LEFT + clamp(along(x, value), 0, 1) * (WIDE - LEFT - RIGHT);
+  const py = (value) => HIGH - BELOW - clamp(along(y, value), 0, 1) * (HIGH - TOP - BELOW);
+  const text = (at, down, words, anchor, extra) => {
+    const node = svgEl("text", { x: at, y: down, "text-anchor": anchor, ...extra });
+    node.textContent = words;
+    return node;
   };
-  function titled(name) { const title = D.svg("title"); title.textContent = name; return title; }
+  const grid =
+    y.ticks.flatMap(([value, words]) =>
+      [svgEl("path", { class: "ln-grid", d: `M${LEFT} ${py(value)}H${WIDE - RIGHT}` }),
+        text(LEFT - 8, py(value) + 4, words, "end")]);
+  const foot = x.ticks.map(([value, words]) => text(px(value), HIGH - BELOW + 20, words, "middle"));
+  const drawn = lines.map(({ points, dots, name }, i) => svgEl("g", { "data-line": i, class: "ln-line-group" },
+    svgEl("path", { class: "ln-line", "data-line": i,
+      d: points.map(([a, b], k) => `${k ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("") }),
+    ...(dots ? points.map(([a, b]) => svgEl("circle", { class: "ln-dot", "data-line": i, cx: px(a), cy: py(b), r: 4 }))
+      : []), titled(name)));
+  const pins = marks.map(({ at, words, kind }) => svgEl("g", { class: "ln-pin", "data-kind": kind },
+    svgEl("circle", { cx: px(at[0]), cy: py(at[1]), r: 7 }),
+    text(clamp(px(at[0]), LEFT + 40, WIDE - RIGHT - 50), py(at[1]) - 14, words, "middle")));
+  return svgEl("svg", { class: "ln-chart", viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": told },
+    ...grid, svgEl("path", { class: "ln-axis", d: `M${LEFT} ${TOP}V${HIGH - BELOW}H${WIDE - RIGHT}` }), ...foot,
+    text((LEFT + WIDE - RIGHT) / 2, HIGH - 8, x.label, "middle", { class: "ln-axis-label" }),
+    text(14, TOP + (HIGH - TOP - BELOW) / 2, y.label, "middle",
+      { class: "ln-axis-label", transform: `rotate(-90 14 ${TOP + (HIGH - TOP - BELOW) / 2})` }),
+    ...drawn, ...pins);
+}
+function titled(name) { const title = svgEl("title"); title.textContent = name; return title; }
 
-  /** The names of a chart's lines, each beside a piece of its line. */
-  D.chartKey = (names) => D.el("p", { class: "ln-key" }, ...names.map((name, i) => D.el("span", {},
-    D.svg("svg", { width: 30, height: 10, viewBox: "0 0 30 10", "aria-hidden": "true" }, D.svg("path", { class: "ln-line", "data-line": i, d: "M1 5H29" })), name)));
+/**
+ * The names of a chart's lines, each beside a piece of its line.
+ * @type {(names: string[]) => Element}
+ */
+export const chartKey = (names) => el("p", { class: "ln-key" }, ...names.map((name, i) => el("span", {},
+  svgEl("svg", { width: 30, height: 10, viewBox: "0 0 30 10", "aria-hidden": "true" },
+    svgEl("path", { class: "ln-line", "data-line": i, d: "M1 5H29" })), name)));
 
-  /** A slider with its name and its value in words; unset: text until it is moved. Returns {element, input, set}. */
-  D.lessonSlider = function ({ label, low, high, step, value, told = String, unset = "", onInput }) {
-    const id = D.freshId("slider"), output = D.el("output", { for: id });
-    const input = D.el("input", { id, type: "range", min: low, max: high, step, value, oninput: () => { say(); onInput(Number(input.value)); } });
-    const say = () => { const words = told(Number(input.value)); D.write(output, words); input.setAttribute("aria-valuetext", words); };
-    if (unset) { D.write(output, unset); input.setAttribute("aria-valuetext", unset); } else say();
-    return { input, element: D.el("div", { class: "ln-slider" }, D.el("label", { for: id, text: label }), input, output),
-      set(next) { if (Number(input.value) !== next) input.value = next; say(); } };
+/**
+ * A slider with its name and its value in words; unset: text until it is moved. Returns {element, input, set}.
+ * @param {SliderSpec} spec
+ */
+export function lessonSlider({ label, low, high, step, value, told = String, unset = "", onInput }) {
+  const id = freshId("slider"), output = el("output", { for: id });
+  const input = el("input", { id, type: "range", min: low, max: high, step, value, oninput: () => {
+    say();
+    onInput(Number(input.value));
+  } });
+  const say = () => {
+    const words = told(Number(input.value));
+    writeText(output, words);
+    input.setAttribute("aria-valuetext", words);
   };
-})(globalThis.Draftscope);
+  if (unset) { writeText(output, unset); input.setAttribute("aria-valuetext", unset); } else say();
+  return { input, element: el("div", { class: "ln-slider" }, el("label", { for: id, text: label }), input, output),
+    set(next) { if (Number(input.value) !== next) input.value = next; say(); } };
+}

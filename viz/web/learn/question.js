@@ -1,75 +1,101 @@
 // A question to answer before the run shows the result. The guess is compared with a finished run, the reader's own
 // run, or an instrument.
-(function (D) {
-  "use strict";
-  const CONDITION = /^(\w+) (>=|<=|>|<|==) (-?[\d.]+)$/;
-  const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b, "==": (a, b) => Math.abs(a - b) < 1e-9 };
+import { el, freshId, setAttributes } from "../base.js";
+import { lessonSlider } from "./chart.js";
 
-  /** Whether a condition, READING SIGN NUMBER, holds for these readings; null if the reading is not there yet. */
-  D.trueOf = function (condition, readings) {
-    const found = CONDITION.exec(condition);
-    if (!found || readings[found[1]] === undefined || readings[found[1]] === null) return null;
-    return COMPARE[found[2]](readings[found[1]], Number(found[3]));
-  };
+const CONDITION = /^(\w+) (>=|<=|>|<|==) (-?[\d.]+)$/;
+const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b,
+  "==": (a, b) => Math.abs(a - b) < 1e-9 };
 
-  /** The right answer: a number, the index of a choice, or null if it is not known yet. readings: of its judge. */
-  D.rightAnswer = function (spec, readings) {
-    if (!spec.judge) return spec.value;
-    if (spec.slider) return readings[spec.answer] ?? null;
-    const told = spec.right.map((condition) => D.trueOf(condition, readings)), at = told.indexOf(true);
-    return at < 0 ? null : at;
-  };
+/** Whether a condition, READING SIGN NUMBER, holds for these readings; null if the reading is not there yet. */
+function trueOf(condition, readings) {
+  const found = CONDITION.exec(condition);
+  if (!found || readings[found[1]] === undefined || readings[found[1]] === null) return null;
+  return COMPARE[found[2]](readings[found[1]], Number(found[3]));
+}
 
-  /** Whether a guess is right: a choice must be the answer, a slider's number may miss it by `near`. */
-  D.isRight = (spec, guess, answer) => (spec.slider ? Math.abs(guess - answer) <= spec.near + 1e-9 : guess === answer);
+/**
+ * The right answer: a number, the index of a choice, or null if it is not known yet. readings: of its judge.
+ * @type {(spec: any, readings: any) => any}
+ */
+export function rightAnswer(spec, readings) {
+  if (!spec.judge) return spec.value;
+  if (spec.slider) return readings[spec.answer] ?? null;
+  const told = spec.right.map((condition) => trueOf(condition, readings)), at = told.indexOf(true);
+  return at < 0 ? null : at;
+}
 
-  /** The reading by which an instrument judges a question. */
-  D.readingOf = (spec) => (spec.slider ? spec.answer : CONDITION.exec(spec.right[0])[1]);
+/** Whether a guess is right: a choice must be the answer, a slider's number may miss it by `near`. */
+const isRight = (spec, guess, answer) =>
+  (spec.slider ? Math.abs(guess - answer) <= spec.near + 1e-9 : guess === answer);
 
-  const ONE = { tokens: "token", guesses: "guess", passes: "pass", rows: "row", steps: "step", times: "time" };
-  /** A number with its unit, which may begin with a plural: "3 tokens a step", "1 token a step". */
-  D.withUnit = function (value, unit) {
-    const words = value === "1" ? unit.replace(/^\w+/, (word) => ONE[word] || word) : unit;
-    return words ? `${value} ${words}` : value;
-  };
+/** The reading by which an instrument judges a question. */
+const readingOf = (spec) => (spec.slider ? spec.answer : CONDITION.exec(spec.right[0])[1]);
 
-  const WAIT = { run: "Noted. Now run it: your answer is held against your own run.", instrument: "Noted. Now try it on the instrument." };
-  const hundredths = (value) => Math.round(value * 100) / 100;
-  const number = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
+const ONE = { tokens: "token", guesses: "guess", passes: "pass", rows: "row", steps: "step", times: "time" };
+/**
+ * A number with its unit, which may begin with a plural: "3 tokens a step", "1 token a step".
+ * @type {(value: string, unit: string) => string}
+ */
+export function withUnit(value, unit) {
+  const words = value === "1" ? unit.replace(/^\w+/, (word) => ONE[word] || word) : unit;
+  return words ? `${value} ${words}` : value;
+}
 
-  /**
-   * hooks: nodes; judge() → the current readings; toSet(reading, with) → the settings to make first, in words;
-   * settled(record); earlier: the reader's earlier result. Returns {element, look()}.
-   */
-  D.lessonQuestion = function (spec, hooks) {
-    const group = D.freshId("choice"), unit = (spec.slider && spec.slider.unit) || "";
-    const told = (value) => D.withUnit(number(value), unit);
-    let guess = null, waiting = false;
-    const status = D.el("div", { class: "ln-answer", role: "status" });
-    const check = D.el("button", { type: "button", class: "ln-button", "data-main": "", text: "That is my guess", disabled: true, onclick: () => { waiting = true; look(); } });
-    const choose = (value) => { guess = value; check.disabled = false; };
-    const field = spec.slider
-      ? D.lessonSlider({ label: "Your guess", low: spec.slider.low, high: spec.slider.high, step: spec.slider.step, value: (spec.slider.low + spec.slider.high) / 2, told, unset: "move it", onInput: choose }).element
-      : D.el("div", { class: "ln-choices" }, ...spec.choices.map((choice, i) => D.el("label", { class: "ln-choice" }, D.el("input", { type: "radio", name: group, value: i, onchange: () => choose(i) }), D.el("span", {}, ...hooks.nodes(choice)))));
-    const element = D.el("fieldset", { class: "ln-question" }, D.el("legend", { text: "Predict" }), D.el("p", { class: "ln-ask" }, ...hooks.nodes(spec.ask)), field, D.el("div", { class: "ln-buttons" }, check), status);
-    if (hooks.earlier) status.append(D.el("p", { class: "ln-quiet", text: hooks.earlier.right ? "You had this right before. Guess again if you like." : "You guessed at this before. Try again." }));
+const WAIT = { run: "Noted. Now run it: your answer is held against your own run.",
+  instrument: "Noted. Now try it on the instrument." };
+const hundredths = (value) => Math.round(value * 100) / 100;
+const number = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
 
-    /** Compare the guess with the current readings; called again when they have changed. */
-    function look() {
-      if (!waiting || guess === null) return;
-      const set = spec.judge === "instrument" ? hooks.toSet(D.readingOf(spec), spec.with || {}) : [];
-      if (set.length) { status.replaceChildren(D.el("p", { text: `Noted. The question is about another setting: ${set.join(", and ")}.` })); hooks.settled(null); return; }
-      const answer = D.rightAnswer(spec, spec.judge ? hooks.judge(spec.judge) : {});
-      if (answer === null) { status.replaceChildren(D.el("p", { text: WAIT[spec.judge] })); hooks.settled(null); return; }
-      waiting = false;
-      const right = D.isRight(spec, guess, answer);
-      D.set(element, { "data-right": String(right) });
-      const says = spec.slider
-        ? [`${!right ? "Not so" : told(guess) === told(hundredths(answer)) ? "Exactly" : "Close enough"}: you guessed ${told(guess)}, ${spec.judge ? "it came out at" : "the run says"} ${told(hundredths(answer))}.`]
-        : [right ? "Right." : "Not so: ", ...(right ? [] : hooks.nodes(spec.choices[answer])), right ? "" : "."];
-      status.replaceChildren(D.el("p", { class: "ln-result" }, D.el("strong", {}, ...says.filter((one) => one !== ""))), D.el("p", {}, ...hooks.nodes(spec.then)));
-      hooks.settled({ right });
+/**
+ * hooks: nodes; judge() → the current readings; toSet(reading, with) → the settings to make first, in words;
+ * settled(record); earlier: the reader's earlier result. Returns {element, look()}.
+ * @param {any} spec
+ * @param {any} hooks
+ */
+export function lessonQuestion(spec, hooks) {
+  const group = freshId("choice"), unit = (spec.slider && spec.slider.unit) || "";
+  const told = (value) => withUnit(number(value), unit);
+  let guess = null, waiting = false;
+  const status = el("div", { class: "ln-answer", role: "status" });
+  const check = el("button",
+    { type: "button", class: "ln-button", "data-main": "", text: "That is my guess", disabled: true,
+      onclick: () => { waiting = true; look(); } });
+  const choose = (value) => { guess = value; check.disabled = false; };
+  const field = spec.slider
+    ? lessonSlider({ label: "Your guess", low: spec.slider.low, high: spec.slider.high, step: spec.slider.step,
+      value: (spec.slider.low + spec.slider.high) / 2, told, unset: "move it", onInput: choose }).element
+    : el("div", { class: "ln-choices" },
+      ...spec.choices.map((choice, i) => el("label", { class: "ln-choice" },
+        el("input", { type: "radio", name: group, value: i, onchange: () => choose(i) }),
+        el("span", {}, ...hooks.nodes(choice)))));
+  const element = el("fieldset", { class: "ln-question" }, el("legend", { text: "Predict" }),
+    el("p", { class: "ln-ask" }, ...hooks.nodes(spec.ask)), field, el("div", { class: "ln-buttons" }, check), status);
+  if (hooks.earlier)
+    status.append(el("p", { class: "ln-quiet", text: hooks.earlier.right
+      ? "You had this right before. Guess again if you like." : "You guessed at this before. Try again." }));
+
+  /** Compare the guess with the current readings; called again when they have changed. */
+  function look() {
+    if (!waiting || guess === null) return;
+    const set = spec.judge === "instrument" ? hooks.toSet(readingOf(spec), spec.with || {}) : [];
+    if (set.length) {
+      status.replaceChildren(el("p", { text: `Noted. The question is about another setting: ${set.join(", and ")}.` }));
+      hooks.settled(null);
+      return;
     }
-    return { element, look };
-  };
-})(globalThis.Draftscope);
+    const answer = rightAnswer(spec, spec.judge ? hooks.judge(spec.judge) : {});
+    if (answer === null) { status.replaceChildren(el("p", { text: WAIT[spec.judge] })); hooks.settled(null); return; }
+    waiting = false;
+    const right = isRight(spec, guess, answer);
+    setAttributes(element, { "data-right": String(right) });
+    const says = spec.slider
+      ? [`${!right ? "Not so" : told(guess) === told(hundredths(answer)) ? "Exactly" : "Close enough"}: you ` +
+        `guessed ${told(guess)}, ${spec.judge ? "it came out at" : "the run says"} ${told(hundredths(answer))}.`]
+      : [right ? "Right." : "Not so: ", ...(right ? [] : hooks.nodes(spec.choices[answer])), right ? "" : "."];
+    status.replaceChildren(el("p", { class: "ln-result" }, el("strong", {}, ...says.filter((one) => one !== ""))),
+      el("p", {}, ...hooks.nodes(spec.then)));
+    hooks.settled({ right });
+  }
+  return { element, look };
+}

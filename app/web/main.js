@@ -1,0 +1,39 @@
+// The entry of the page: what gradio's components and events call, and what is asked from outside, by name.
+import { controls } from "./agreement.js";
+import { watchServer } from "./alive.js";
+import { allowed } from "./allowed.js";
+import { hearNumbers } from "./bounds.js";
+import { canvas } from "./canvas.js";
+import { cards } from "./cards.js";
+import { agrees } from "./differences.js";
+import { figuresOf, graphml, plain, proofPart } from "./figures.js";
+import { hearHistory, moved } from "./history.js";
+import { lanes } from "./lanes.js";
+import { learn } from "./learn.js";
+import { foot, masthead } from "./masthead.js";
+import { methods } from "./methods.js";
+import { takeOffer } from "./offer.js";
+import { ownModels } from "./own-models.js";
+import { pair } from "./pair.js";
+import { exampleShown, happen, messageOf, ranHere, stateOf, traceOf, viewOf } from "./rooms.js";
+import { link, raceTools, tools } from "./rows.js";
+import { hearButtons, over, status } from "./run.js";
+import { terms } from "./terms.js";
+import { whatIf } from "./whatif.js";
+import { exampleNote, whose } from "./whose.js";
+import { tellingStep } from "../../viz/web/player.js";
+
+globalThis.DraftscopePage = {
+  takeOffer,
+  // what a component builds when it is loaded
+  allowed, canvas, cards, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, ownModels, pair,
+  plain, proof: proofPart, raceTools, status, terms, tools, whatIf,
+  // what an event of gradio tells
+  controls, link, moved, over, whose,
+  // what is known of a tab, by its name
+  agrees, exampleShown, happen, messageOf, ranHere, stateOf, tellingStep, trace: traceOf, view: viewOf,
+};
+hearButtons();
+hearNumbers();
+hearHistory();
+watchServer();

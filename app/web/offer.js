@@ -1,0 +1,14 @@
+// What the page offers: drafters and rules with their options, families of models. From app/menu.py, with the page.
+/** @import { Offer } from "./types.d.ts" */
+
+/**
+ * {drafters, rules, families, models}, by key.
+ * @type {Offer}
+ */
+export const offer = { drafters: {}, rules: {}, families: {}, models: [] };
+
+/**
+ * Take over what the server offers; once, before anything is built.
+ * @type {(whole: Partial<Offer>) => void}
+ */
+export const takeOffer = (whole) => { Object.assign(offer, whole); };
