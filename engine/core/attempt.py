@@ -38,6 +38,12 @@ class Attempt:
         """How many tokens are forced: the drafter's node i is node i + forced of the draft."""
         return len(self.draft.tree) - len(self.proposal.tree)
 
+    def judged_by(
+        self, judging: PendingVerdict, seen: Seen, logits: Tensor | None = None
+    ) -> Attempt:
+        """The same after the target's pass, on the way to a verdict."""
+        return Attempt(self.proposal, self.draft, seen, logits, judging, self.milliseconds)
+
     def judged(self, verdict: Verdict) -> tuple[int, int]:
         """How many tokens of the drafter's tree were kept, and how many were judged, of the longest branch. Forced tokens
         are not drafted: that they were kept says nothing about the drafter."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import singledispatch
 
 import torch
@@ -181,7 +181,7 @@ class Text:
             )
             return self.request.verifier.judge(case), shown
 
-        return replace(attempt, seen=seen, logits=logits, judging=verdict)
+        return attempt.judged_by(verdict, seen, logits)
 
     def settle(self, attempt: Attempt, clock: Clock, load: Load | None = None) -> Step:
         """Take the verdict and keep the accepted tokens. load: of the pass; None if the pass was for this text only."""

@@ -27,7 +27,7 @@ class DeviceText(Text):
         return replace(attempt, draft=QuestionedDraft(**vars(draft), question=question))
 
     def judge(self, attempt: Attempt, seen: Seen) -> Attempt:
-        return replace(attempt, seen=seen, judging=self._judge(attempt.draft, seen))
+        return attempt.judged_by(self._judge(attempt.draft, seen), seen)
 
 
 @text_of.register
