@@ -102,16 +102,16 @@ class Lessons:
 
     def loss_of(self, step: int) -> tuple[Tensor, int]:
         """A few windows at a time: all but the last are sent backward here, so that only the last still hold what a
-        backward pass needs."""
-        usual = other = 0.0
-        last = None
+        backward pass needs; their loss is returned. The curve gets the loss of all usual windows."""
+        usual, last = 0.0, None
         for loss, counts in self._losses(step):
             if last is not None:
                 last.backward()
             last = loss
-            usual, other = usual + counts * loss.item(), other + (not counts) * loss.item()
+            if counts:
+                usual += loss.item()
         self.curve.add(step + 1, usual)
-        return last + (usual + other - last.item()), self.plan.step_tokens
+        return last, self.plan.step_tokens
 
     def _losses(self, step: int) -> Iterator[tuple[Tensor, bool]]:
         """Shares of the step's loss, and whether each is of the usual windows or against repetition."""

@@ -16,7 +16,6 @@ MASK = "<|mask|>"
 # GPT-2's pattern, with one digit at a time.
 PATTERN = r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-
 ROLES = ["system", "user", "assistant"]
 END = "<|end|>"
 CHAT_TOKENS = [*(f"<|{role}|>" for role in ROLES), END]
