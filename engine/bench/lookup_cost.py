@@ -43,20 +43,20 @@ def lookup_costs(
     Of drafters that search the text itself or a datastore and keep an index of it, a proposal is timed; of those in
     ``once``, the beginning of a text, in which they search.
     """
-    text, found = long_text(models, length + LOOKUPS, texts), []
+    text, costs = long_text(models, length + LOOKUPS, texts)[: length + LOOKUPS], []
     store = Datastore(np.array(text[:length]))
     for key, cls in classes.items():
         if not cls.needs:
-            found += _proposals(cls, models, text, range(length + 1, length + LOOKUPS + 1), key)
+            costs += _proposals(cls, models, text, range(length + 1, length + LOOKUPS + 1), key)
         elif set(cls.needs.values()) == {"datastore"}:
             stored = Models(models.target, dict.fromkeys(cls.needs, store))
             places = random.Random(1).choices(range(DEPTH, length), k=LOOKUPS)
-            found += _proposals(cls, stored, text, places, key)
+            costs += _proposals(cls, stored, text, places, key)
         elif key in once and cls.family == "retrieval":
             drafter = cls.build(resolve(key, cls.options, {}), models)
             spent = timed(lambda _, drafter=drafter: _begin(drafter, text[:length]), range(ONCE))
-            found.append(Lookup(length, f"{key}: once a text", spent, None))
-    return found
+            costs.append(Lookup(length, f"{key}: once a text", spent, None))
+    return costs
 
 
 def long_text(models: Models, length: int, texts: Sequence[str]) -> list[int]:
@@ -80,7 +80,8 @@ def timed(action: Callable[[int], object], places: Sequence[int]) -> float:
 def _proposals(
     cls: type[Drafter], models: Models, text: Sequence[int], ends: Sequence[int], key: str
 ) -> list[Lookup]:
-    """A proposal after each of these beginnings of the text; nothing for a drafter without an index."""
+    """A proposal after each of these beginnings of the text, of which the last ``LOOKUPS`` tokens are new to the drafter;
+    nothing for a drafter without an index."""
     drafter, length = cls.build(resolve(key, cls.options, {}), models), len(text) - LOOKUPS
     _begin(drafter, text[:length])
     if not hasattr(drafter, "index"):

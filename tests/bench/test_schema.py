@@ -9,7 +9,7 @@ def test_a_small_bench():
     report = measure(family(), {"template": workload("template")[1:4:2]}, True)
     free, held, *_ = report.data
     assert free["tokens_a_step"] == 1 and not free["forced"]
-    assert held["tokens_a_step"] >= 1.5 and held["tokens"] == free["tokens"]
+    assert held["tokens_a_step"] >= 1.5 and free["tokens"] <= held["tokens"]
     assert held["forced"] >= 0.4 * held["tokens"]
     assert "none: " in report.text
     assert [row["schema"] for row in report.data] == [False, True] * 2
