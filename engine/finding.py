@@ -1,8 +1,8 @@
 """Looks for methods: one folder each, named after the method's key.
 
 A folder may hold ``drafter.py``, ``part.py`` (the kind of part that its drafter needs), ``rule.py``, ``recipe.py`` and
-``card.toml``, beside files of its own. ``shared`` holds what several methods stand on; parts of several methods are
-its modules ``*_part.py``.
+``card.toml``, beside files of its own; a file ``NAME_suite.py`` is a suite of the bench. ``shared`` holds what several
+methods stand on; parts of several methods are its modules ``*_part.py``.
 """
 
 import importlib
@@ -55,6 +55,19 @@ def shared_parts() -> Iterator[ModuleType]:
     """The modules of parts that several methods need."""
     for path in sorted((HERE / SHARED).glob("*_part.py")):
         yield importlib.import_module(f"{PACKAGE}.{SHARED}.{path.stem}")
+
+
+def suites() -> dict[str, str]:
+    """Name -> module of every suite of measurements: the files ``NAME_suite.py`` of the bench, and of methods that have a
+    suite of their own. None of them is imported."""
+    root = HERE.parent
+    places = [*(root / "bench").rglob("*_suite.py"), *HERE.glob("*/*_suite.py")]
+    return {
+        path.stem.removesuffix("_suite"): ".".join(
+            (root.name, *path.relative_to(root).with_suffix("").parts)
+        )
+        for path in sorted(places, key=lambda path: path.stem)
+    }
 
 
 def classes(module: ModuleType, base: type) -> list[type]:

@@ -142,6 +142,8 @@ def test_the_rooms_of_the_engine_import_downwards(room):
         below = {room, *GROUND, *FLOORS[room].split()}
         if path.stem == "recipe" or path.stem.endswith("_training"):
             below.add("training")
+        if path.stem.endswith("_suite"):
+            below |= {"bench", *FLOORS["bench"].split()}
         for imported in imports(path, name):
             if imported in ENGINE and room_of(imported) not in below:
                 wrong.append(f"{name} imports {imported}")
@@ -162,6 +164,18 @@ def test_no_method_imports_another():
         if (own := method_of(name)) not in (None, "shared")
         for imported in imports(path, name)
         if method_of(imported) not in (None, "shared", own)
+    ]
+    assert not wrong
+
+
+def test_the_bench_imports_no_method():
+    """What it measures of one method is found in the method's folder, or in its card."""
+    wrong = [
+        f"{name} imports {imported}"
+        for name, path in ENGINE.items()
+        if room_of(name) == "bench"
+        for imported in imports(path, name)
+        if method_of(imported) not in (None, "shared", "drafter", "drafters")
     ]
     assert not wrong
 

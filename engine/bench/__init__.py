@@ -1,6 +1,5 @@
-"""This engine and its alternatives, side by side, in one run.
+"""Measurements: contestants write after prompts, in turn, and their steps are counted (``suite``).
 
-All contestants decode greedily in fp32, on the same weights and prompts, taking turns within one
-process. The peers (transformers' own generate) run on modules of their own, which the engine never
-touches.
+Every file ``NAME_suite.py``, here or in the folder of a method, is one suite: a function ``measure`` that makes contestants,
+chooses prompts, runs a ``Suite`` and returns a ``Report``, which has one table writer and one JSON writer for all.
 """

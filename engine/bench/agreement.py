@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.bench.rounds import Result
+from engine.bench.suite import Result
 
 NEAR_TIE = 1e-4
 """The largest lead of the best logit over the second that rounding may reverse."""

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from engine.bench.rounds import Result
+from engine.bench.contestants import plain
+from engine.bench.suite import Result, by_contestant, sums
+from engine.core.step import STAGES
 
 
 @dataclass(frozen=True)
@@ -27,23 +29,42 @@ class Row:
 
 
 def rows(results: Sequence[Result], groups: dict[str, str]) -> list[Row]:
-    """One row per workload and contestant, in the order in which they came.
+    """One row per workload and contestant that took part, in the order in which they came.
 
     groups: the group of each contestant. Ratios are taken to the contestant of group ``plain`` and
-    to the contestant ``none``, where these took part.
+    to plain decoding here, where these took part.
     """
-    plain = next((name for name, group in groups.items() if group == "plain"), None)
-    found = []
+    peer = next((name for name, group in groups.items() if group == "plain"), None)
+    table = []
     for workload in dict.fromkeys(result.prompt.workload for result in results):
-        own = [result for result in results if result.prompt.workload == workload]
-        speeds = {name: _speed([r for r in own if r.contestant == name]) for name in groups}
-        for name, group in groups.items():
-            first = [r.writing for r in own if r.contestant == name and r.round == 0]
+        texts = [result for result in results if result.prompt.workload == workload]
+        names = [name for name in groups if any(r.contestant == name for r in texts)]
+        speeds = {name: _speed([r for r in texts if r.contestant == name]) for name in names}
+        for name in names:
+            first = [r.writing for r in texts if r.contestant == name and r.round == 0]
             calls = sum(writing.calls for writing in first)
             tokens = sum(len(writing.tokens) for writing in first)
-            ratios = (_ratio(speeds[name], speeds.get(base)) for base in (plain, "none"))
-            found.append(Row(name, group, workload, speeds[name], tokens / calls, calls, *ratios))
-    return found
+            ratios = (_ratio(speeds[name], speeds.get(base)) for base in (peer, plain().key))
+            table.append(
+                Row(name, groups[name], workload, speeds[name], tokens / calls, calls, *ratios)
+            )
+    return table
+
+
+def profiles(results: Sequence[Result]) -> list[dict]:
+    """Where a step's time goes, for each contestant that reports the times of its stages: this shows what limits a figure
+    that falls short of its aim. Means over everything that it wrote, in milliseconds; prefill: of a prompt. stages: of a
+    step, by name. rest: of a step, the time outside all stages."""
+    table = []
+    for name, count in sums(
+        [result for result in results if result.writing.stages], by_contestant
+    ).items():
+        steps, spent = count["calls"], {stage: count[stage] for stage in STAGES}
+        rest = 1000 * count["seconds"] - sum(spent.values()) - count["prefill"]
+        stages = {stage: spent / steps for stage, spent in spent.items()}
+        about = {"prefill": count["prefill"] / count["texts"], "stages": stages}
+        table.append({"contestant": name, "steps": steps, **about, "rest": rest / steps})
+    return table
 
 
 def _speed(results: Iterable[Result]) -> float:

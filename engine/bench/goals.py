@@ -1,41 +1,173 @@
-"""The figures the project promises, each from one run of the bench."""
+"""The figures that the project promises. A method's card declares its own, as ``[[goals]]``; a suite adds those of the
+engine, and computes all of them from the rows of one run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 
 from engine.bench.bench_figures import Row, best_of, geometric_mean
+from engine.bench.contestants import plain
+from engine.bench.report import table as rows_as_text
+from engine.errors import UserError
+from engine.finding import folders
+from engine.methods import drafters
+
+FIXED = "fixed"
+GROUPS = {"plain": "", "lookup": "", "assisted": "best assisted", FIXED: "the best fixed chain"}
+"""Groups that can stand in a card as rivals, and what they are called if they have several members."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """at_most: the value must not exceed ``least``; otherwise it must reach it. value: None where this run
-    lacked something for it (a missing model, a workload left out)."""
+    """at_most: the value must not exceed ``least``; otherwise it must reach it, or exceed it if ``above``. least: None where
+    the figure is only reported. value: None where this run lacked something for it; ``reason`` may say what."""
 
     what: str
-    least: float
-    aim: float
+    least: float | None
+    aim: float | None
     value: float | None
     at_most: bool = False
+    above: bool = False
+    reason: str = ""
 
     @property
     def met(self) -> bool | None:
-        if self.value is None:
+        if self.value is None or self.least is None:
             return None
-        return self.value <= self.least if self.at_most else self.value >= self.least
+        if self.at_most:
+            return self.value <= self.least
+        return self.value > self.least if self.above else self.value >= self.least
+
+    def to_dict(self) -> dict:
+        return asdict(self) | {"met": self.met}
+
+
+def goal_table(goals: Sequence[Goal]) -> str:
+    rows = []
+    for goal in goals:
+        sign = "<=" if goal.at_most else ">" if goal.above else ">="
+        least = None if goal.least is None else f"{sign} {goal.least:g}"
+        verdict = {None: goal.reason, True: "met", False: "NOT met"}[goal.met]
+        rows.append({**asdict(goal), "at_least": least, "verdict": verdict})
+    return rows_as_text(rows, "what_it_must_show=what at_least aim:g here=value:.2f verdict")
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A contestant that a figure needs. options: None is the usual ones, with the fastest size of this machine. part: the
+    role whose part takes the place of the drafter's own."""
+
+    name: str
+    key: str
+    options: Mapping | None = None
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What the card of a method says that a suite must show.
+
+    of: the method. kind: ``speed`` (tokens per second divided by those of ``over``, a geometric mean over the workloads),
+    ``step`` (tokens per step), ``longer`` (tokens per step minus those of ``over``) or ``faster`` (workloads with more tokens
+    per second than ``over``). over: another contestant, or one of ``GROUPS``, of which the fastest counts.
+    workloads: all if none is named. drafter: the one that uses the part that a recipe makes. size: of the draft, for tokens
+    a step; 0 is the drafter's usual one. also: methods of which the best one counts. options, over_options: with which both take part.
+    """
+
+    of: str
+    suite: str
+    kind: str = "speed"
+    over: str = ""
+    workloads: tuple[str, ...] = ()
+    least: float | None = None
+    aim: float | None = None
+    drafter: str = ""
+    size: int = 0
+    above: bool = False
+    also: tuple[str, ...] = ()
+    options: Mapping = field(default_factory=dict)
+    over_options: Mapping = field(default_factory=dict)
+
+    def goal(self, table: Sequence[Row], absent: Mapping[str, str] | None = None) -> Goal:
+        """absent: contestants that could not take part, each with the reason."""
+        rows = [row for row in table if not self.workloads or row.workload in self.workloads]
+        rivals = [entrant.name for entrant in self.entrants[1:]] or group(rows, self.over)
+        absentees = [entrant.name for entrant in self.entrants if entrant.name in (absent or {})]
+        values = []
+        for name in (self.own.name, *self.also) if not absentees else ():
+            own = of(rows, name)
+            others = [
+                entrant
+                for entrant in (of(rows, rival) for rival in rivals)
+                if entrant.keys() >= own.keys()
+            ]
+            if own and (others or not self.over):
+                values.append(FIGURES[self.kind](own, others))
+        what, reason = self._what(rivals), absent[absentees[0]] if absentees else ""
+        value = max(values, default=None)
+        return Goal(what, self.least, self.aim, value, False, self.above, reason)
+
+    @property
+    def own(self) -> Entrant:
+        """The method itself, named by its key, with the size of the draft where this is not left to the machine."""
+        if self.drafter:
+            options = self._sized(self.drafter, self.size).options
+            return Entrant(self.of, self.drafter, options, part=self.of)
+        return self._sized(self.of, self.size, self.options)
+
+    @property
+    def entrants(self) -> list[Entrant]:
+        """The method and its rival, unless that is a group."""
+        alone = self.over in ("", *GROUPS)
+        return [self.own] if alone else [self.own, self._sized(self.over, 0, self.over_options)]
+
+    def _sized(self, key: str, size: int, options: Mapping | None = None) -> Entrant:
+        if self.suite != "within" or self.kind in ("speed", "faster"):
+            return Entrant(key, key, options or None)
+        cls = drafters().get(key)
+        if cls is None or cls.size_option is None:
+            return Entrant(key, key)
+        size = size or cls.usual_size
+        return Entrant(f"{key} of {size}", key, {cls.size_option: size})
+
+    def _what(self, rivals: Sequence[str]) -> str:
+        own = " or ".join((self.own.name, *self.also))
+        rival = GROUPS.get(self.over, "") or next(iter(rivals), self.over)
+        where = f", {', '.join(self.workloads)}" if self.workloads else ""
+        return {
+            "speed": f"{own} / {rival}{where}",
+            "step": f"{own}, tokens a step{where}",
+            "longer": f"{own} - {rival}, tokens a step{where}",
+            "faster": f"{own} faster than {rival}, workloads{where}",
+        }[self.kind]
+
+
+def aims(suite: str) -> list[Aim]:
+    """What the cards of all methods say that this suite must show. Raises UserError, one sentence, for a field that there
+    is not."""
+    goals_of_cards, names = [], {aim.name for aim in fields(Aim)} - {"of"}
+    for key, folder in folders().items():
+        card = tomllib.loads((folder / "card.toml").read_text("utf-8"))
+        for entry in card.get("goals", []):
+            if not {"suite"} <= entry.keys() <= names or entry.get("kind", "speed") not in FIGURES:
+                raise UserError(f"The card of {key} has a goal that cannot be read: {entry}.")
+            lists = {name: tuple(entry.get(name, ())) for name in ("workloads", "also")}
+            goals_of_cards.append(Aim(key, **{**entry, **lists}))
+    return [aim for aim in goals_of_cards if aim.suite == suite]
 
 
 def goals(table: Sequence[Row], verify_ratio: float | None) -> list[Goal]:
     """verify_ratio: the cost of a pass over the root and 8 nodes, in one-token steps."""
-    book = _Book(table)
+    base = plain().key
+    best = best_of(table, [name for name in group(table, "ours") if name != base])
+    ratios = [row.to_none for row in best.values()]
+    gain = geometric_mean(ratios) if ratios and None not in ratios else None
     return [
-        Goal("none / transformers", 1.4, 1.8, book.over_all("none", book.plain)),
+        *(aim.goal(table) for aim in aims("peers")),
         Goal("8-node verify / one-token step", 1.6, 1.35, verify_ratio, at_most=True),
-        Goal("chain / best assisted", 1.8, 3.0, book.over_all("chain", *book.assisted)),
-        Goal("prompt_lookup / transformers lookup, edit", 1.5, 2.0, book.lookups("edit")),
-        Goal("best drafter / none", 2.0, 3.0, book.best_over_none()),
-        Goal("prompt_lookup / none, edit", 3.0, 5.0, book.on("edit", "prompt_lookup", "none")),
-        Goal("dflash or ddtree, accepted, template", 4.0, 6.0, book.diffusion("template")),
-        Goal("dyspec - chain, accepted, story", 0.5, 1.0, book.tree_gain("story")),
+        Goal(f"best drafter / {base}", 2.0, 3.0, gain),
     ]
 
 
@@ -47,78 +179,61 @@ def goals_beside_openvino(
     one_row: the time of a pass over one row, divided by the time of reading the weights once. steady: by
     drafter, the time of a step beside two busy processes, divided by that on a quiet machine.
     """
-    book = _Book(table)
-    drafting = [name for name in book.ours if name != "none"]
-    speculation = [*book.assisted, *book.lookup]
+    ours = [of(table, name) for name in group(table, "ours") if name != plain().key]
+    theirs = [of(table, name) for kind in ("assisted", "lookup") for name in group(table, kind)]
+    best = max((speed(own, theirs) for own in ours), default=None) if theirs else None
     return [
-        Goal("none / openvino", 0.85, 1.0, book.over_all("none", book.plain)),
-        Goal(
-            "best drafter / openvino's best speculation",
-            1.1,
-            1.5,
-            book.best_over(drafting, speculation),
-        ),
-        Goal("prompt_lookup / openvino lookup, edit", 1.2, 1.5, book.lookups("edit")),
+        *(aim.goal(table) for aim in aims("openvino")),
+        Goal("best drafter / openvino's best speculation", 1.1, 1.5, best),
         Goal("one-row pass / reading the weights", 1.5, 1.15, one_row, at_most=True),
-        *[
+        *(
             Goal(f"step beside two busy processes, {name}", 3, 2, ratio, at_most=True)
             for name, ratio in steady.items()
-        ],
+        ),
     ]
 
 
-class _Book:
-    """The table, by workload and contestant."""
+Rows = Mapping[str, Row]
+"""A contestant's, by workload."""
 
-    def __init__(self, table: Sequence[Row]) -> None:
-        self._table = table
-        self._rows = {(row.workload, row.contestant): row for row in table}
-        self._workloads = list(dict.fromkeys(row.workload for row in table))
-        self.plain = next((row.contestant for row in table if row.group == "plain"), "")
-        self.assisted = self._names("assisted")
-        self.lookup = self._names("lookup")
-        self.ours = self._names("ours")
 
-    def _names(self, group: str) -> list[str]:
-        return list(dict.fromkeys(row.contestant for row in self._table if row.group == group))
+def group(table: Sequence[Row], name: str) -> list[str]:
+    return list(dict.fromkeys(row.contestant for row in table if row.group == name))
 
-    def on(self, workload: str, name: str, base: str) -> float | None:
-        one, other = self._rows.get((workload, name)), self._rows.get((workload, base))
-        return one.tokens_per_second / other.tokens_per_second if one and other else None
 
-    def over_all(self, name: str, *rivals: str) -> float | None:
-        """Geometric mean over workloads of the ratio of ``name`` to its fastest rival there."""
-        best = best_of(self._table, rivals)
-        if not best or any((workload, name) not in self._rows for workload in self._workloads):
-            return None
-        return geometric_mean(self.on(w, name, best[w].contestant) for w in self._workloads)
+def of(table: Sequence[Row], contestant: str) -> Rows:
+    return {row.workload: row for row in table if row.contestant == contestant}
 
-    def best_over_none(self) -> float | None:
-        drafting = [name for name in self._names("ours") if name != "none"]
-        best = best_of(self._table, drafting)
-        ratios = [best[w].to_none for w in self._workloads if w in best]
-        return geometric_mean(ratios) if ratios and None not in ratios else None
 
-    def best_over(self, names: Sequence[str], rivals: Sequence[str]) -> float | None:
-        """The best geometric mean over workloads among ``names``, divided by the best among ``rivals``."""
-        means = [self._means(group) for group in (names, rivals)]
-        return max(means[0]) / max(means[1]) if all(means) else None
+def ratios(own: Rows, other: Rows) -> list[float]:
+    return [row.tokens_per_second / other[place].tokens_per_second for place, row in own.items()]
 
-    def _means(self, names: Sequence[str]) -> list[float]:
-        return [
-            geometric_mean(
-                self._rows[workload, name].tokens_per_second for workload in self._workloads
-            )
-            for name in names
-        ]
 
-    def lookups(self, workload: str) -> float | None:
-        return self.on(workload, "prompt_lookup", self.lookup[0]) if self.lookup else None
+def speed(own: Rows, others: Sequence[Rows]) -> float:
+    """Beside the fastest of the others over all workloads together."""
+    return min(geometric_mean(ratios(own, other)) for other in others)
 
-    def diffusion(self, workload: str) -> float | None:
-        found = [self._rows.get((workload, name)) for name in ("dflash", "ddtree")]
-        return max((row.mean_accepted for row in found if row), default=None)
 
-    def tree_gain(self, workload: str) -> float | None:
-        tree, chain = (self._rows.get((workload, name)) for name in ("dyspec", "chain"))
-        return tree.mean_accepted - chain.mean_accepted if tree and chain else None
+def step(own: Rows, others: Sequence[Rows] = ()) -> float:
+    """Tokens per step over all texts."""
+    calls = sum(row.calls for row in own.values())
+    return sum(row.mean_accepted * row.calls for row in own.values()) / calls
+
+
+def longer(own: Rows, others: Sequence[Rows]) -> float:
+    return step(own) - max(map(step, others))
+
+
+def faster(own: Rows, others: Sequence[Rows]) -> float:
+    """On how many workloads it is faster than each of the others."""
+    return float(
+        sum(map(all, zip(*([r > 1 for r in ratios(own, other)] for other in others), strict=True)))
+    )
+
+
+FIGURES: Mapping[str, Callable[[Rows, Sequence[Rows]], float]] = {
+    "speed": speed,
+    "step": step,
+    "longer": longer,
+    "faster": faster,
+}

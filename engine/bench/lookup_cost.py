@@ -1,29 +1,23 @@
 """The time and memory of a lookup, by the length of the text that is searched."""
 
-from __future__ import annotations
-
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
 from engine.core.chance import DraftChance
-from engine.core.drafter import Start
+from engine.core.drafter import Drafter, Start
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.methods import drafter as drafter_class
-from engine.methods.rapid.retrieved_prompt import shortened
-from engine.methods.rasd.retrieved_tree import frequent
 from engine.methods.shared.datastore_part import Datastore
 from engine.parts.loading import Models
 
 LOOKUPS = 200  # of which the median is taken
 DEPTH = 16  # longest branch that is drafted
-OWN_TEXT = ("prompt_lookup", "suffix", "aded")
-"""Drafters that search the text itself; their ``index`` knows its size in bytes."""
+ONCE = 3  # texts begun, of which the median is taken
 
 
 @dataclass(frozen=True)
@@ -37,11 +31,32 @@ class Lookup:
     bytes: int | None
 
 
-def lookup_costs(models: Models, length: int, texts: Sequence[str]) -> list[Lookup]:
-    """The costs of every structure, in a text of ``length`` tokens made of these texts in random order."""
-    text = long_text(models, length + LOOKUPS, texts)
-    found = [_drafter(models, key, text, length) for key in OWN_TEXT]
-    return [*found, _datastore(text, length), _short_prompt(text, length)]
+def lookup_costs(
+    models: Models,
+    classes: Mapping[str, type[Drafter]],
+    once: Collection[str],
+    length: int,
+    texts: Sequence[str],
+) -> list[Lookup]:
+    """The costs of every structure, in a text of ``length`` tokens made of these texts in random order.
+
+    Of drafters that search the text itself or a datastore and keep an index of it, a proposal is timed; of those in
+    ``once``, the beginning of a text, in which they search.
+    """
+    text, costs = long_text(models, length + LOOKUPS, texts)[: length + LOOKUPS], []
+    store = Datastore(np.array(text[:length]))
+    for key, cls in classes.items():
+        if not cls.needs:
+            costs += _proposals(cls, models, text, range(length + 1, length + LOOKUPS + 1), key)
+        elif set(cls.needs.values()) == {"datastore"}:
+            stored = Models(models.target, dict.fromkeys(cls.needs, store))
+            places = random.Random(1).choices(range(DEPTH, length), k=LOOKUPS)
+            costs += _proposals(cls, stored, text, places, key)
+        elif key in once and cls.family == "retrieval":
+            drafter = cls.build(resolve(key, cls.options, {}), models)
+            spent = timed(lambda _, drafter=drafter: _begin(drafter, text[:length]), range(ONCE))
+            costs.append(Lookup(length, f"{key}: once a text", spent, None))
+    return costs
 
 
 def long_text(models: Models, length: int, texts: Sequence[str]) -> list[int]:
@@ -62,31 +77,20 @@ def timed(action: Callable[[int], object], places: Sequence[int]) -> float:
     return median(taken)
 
 
-def _drafter(models: Models, key: str, text: Sequence[int], length: int) -> Lookup:
-    """One proposal after each of ever longer beginnings of the text."""
-    cls = drafter_class(key)
-    drafter = cls.build(resolve(key, cls.options, {}), models)
-    drafter.begin(Start(text[:length], Sampling(), DraftChance(0)))
+def _proposals(
+    cls: type[Drafter], models: Models, text: Sequence[int], ends: Sequence[int], key: str
+) -> list[Lookup]:
+    """A proposal after each of these beginnings of the text, of which the last ``LOOKUPS`` tokens are new to the drafter;
+    nothing for a drafter without an index."""
+    drafter, length = cls.build(resolve(key, cls.options, {}), models), len(text) - LOOKUPS
+    _begin(drafter, text[:length])
+    if not hasattr(drafter, "index"):
+        return []
     drafter.propose(text[:length], DEPTH)
-    contexts = {end: text[:end] for end in range(length + 1, length + LOOKUPS + 1)}
+    contexts = {end: text[:end] for end in ends}
     spent = timed(lambda end: drafter.propose(contexts[end], DEPTH), list(contexts))
-    return Lookup(length, key, spent, drafter.index.nbytes)
+    return [Lookup(length, key, spent, drafter.index.nbytes)]
 
 
-def _datastore(text: Sequence[int], length: int) -> Lookup:
-    """Finding the text's end in a datastore, and building the tree of its continuations."""
-    store = Datastore(np.array(text[:length]))
-
-    def look_up(end: int) -> None:
-        found = store.longest(text[end - DEPTH : end], DEPTH)
-        if found is not None:
-            frequent(store.continuations(found, DEPTH), DEPTH)
-
-    places = random.Random(1).choices(range(DEPTH, length), k=LOOKUPS)
-    return Lookup(length, "rasd: datastore", timed(look_up, places), store.nbytes)
-
-
-def _short_prompt(text: Sequence[int], length: int) -> Lookup:
-    """Choosing the pieces of a prompt by BM25: once per text, not once per step."""
-    spent = timed(lambda _: shortened(text[:length], 64, 32, 128), range(3))
-    return Lookup(length, "rapid: once a text", spent, None)
+def _begin(drafter: Drafter, text: Sequence[int]) -> None:
+    drafter.begin(Start(text, Sampling(), DraftChance(0)))

@@ -1,114 +1,144 @@
 """transformers' own generate: plain, assisted by the draft model, and with prompt lookup.
 
-The modules are loaded here and never handed to the engine, so a peer runs as its users run it:
+Beside the engine on a CPU the modules are loaded here and never handed to the engine, so a peer runs as its users run it:
 sdpa attention, DynamicCache. A hook counts the target's passes; it costs microseconds.
 """
 
 import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedModel
 
-from engine.bench.contestants import Contestant, Writing
+from engine.bench.contestants import Contestant, Writing, wait
 from engine.model.generation import ends_of
 from engine.parts.loading import ModelPaths
 from engine.parts.opening import causal_model
 
-DEFAULT_SCHEDULE = ("default", None)
 SCHEDULES = [(kind, length) for kind in ("constant", "heuristic") for length in (3, 5, 20)]
 LOOKUP_TOKENS = 10
 
 
-class Counted:
-    """A module and how often it was called; all contestants on it share one hook."""
-
-    def __init__(self, model: PreTrainedModel, ends: frozenset[int]) -> None:
-        self.model, self.ends, self.calls = model, ends, 0
-        model.register_forward_pre_hook(self._count)
-
-    def _count(self, *_) -> None:
-        self.calls += 1
-
-
 class Generate(Contestant):
-    """generate(**settings) of one module."""
+    """generate(**settings) of one module, greedily."""
 
-    def __init__(self, name: str, group: str, target: Counted, **settings) -> None:
-        self.name, self.group = name, group
-        self._target, self._settings = target, settings
-        self._ends = sorted(target.ends) or None  # the engine's, whatever their source
+    counted = True
+    """Whether its passes are counted. A hook would cut a compiled pass in two."""
 
-    def write(self, prompt, count):
-        given = torch.tensor([prompt])
-        self.prepare()
-        self._target.calls = 0
-        began = time.perf_counter()
-        out = self._target.model.generate(
-            given,
-            attention_mask=torch.ones_like(given),
-            max_new_tokens=count,
-            do_sample=False,
-            pad_token_id=0,
-            eos_token_id=self._ends,
-            **self._settings,
-        )
-        seconds = time.perf_counter() - began
-        return Writing(out[0, len(prompt) :].tolist(), seconds, self._target.calls)
+    def __init__(
+        self, name: str, group: str, module: PreTrainedModel, ends: Collection[int], **settings
+    ) -> None:
+        """ends: end tokens, the engine's, whatever their source."""
+        self.name, self.group, self.module = name, group, module
+        self.ends, self._settings = sorted(ends), settings
 
-    def prepare(self) -> None:
-        """Set whatever must be set before each run."""
+    def write(self, prompt, count, counters=None):
+        given = torch.tensor([prompt], device=self.module.device)
+        settings = self._settings | self.prepare(len(prompt) + count)
+        helpers = [one for name, one in settings.items() if name == "assistant_model"]
+        with sdpa(self.module, *helpers), _passes(self.module, self.counted) as passes:
+            wait(given.device)
+            began = time.perf_counter()
+            out = self.module.generate(
+                given,
+                attention_mask=torch.ones_like(given),
+                max_new_tokens=count,
+                do_sample=False,
+                pad_token_id=0,
+                eos_token_id=self.ends or None,
+                **settings,
+            )
+            wait(given.device)
+            seconds = time.perf_counter() - began
+        tokens = out[0, len(prompt) :].tolist()
+        calls = len(passes) or len(tokens)
+        return Writing(tokens, seconds, calls, step_milliseconds=[1000 * seconds / max(1, calls)])
 
-    def logits(self, tokens: list[int]) -> Tensor:
+    def prepare(self, length: int) -> dict:
+        """Set whatever must be set before each run; returns further settings. length: of the whole text, at most."""
+        return {}
+
+    def logits(self, tokens: Sequence[int]) -> Tensor:
         """Logits [V] after these tokens."""
-        with torch.no_grad():
-            return self._target.model(torch.tensor([tokens]), logits_to_keep=1).logits[0, -1]
+        text = torch.tensor([tokens], device=self.module.device)
+        with torch.no_grad(), sdpa(self.module):
+            return self.module(text, logits_to_keep=1).logits[0, -1].float()
 
 
 class Assisted(Generate):
     """generate(assistant_model=...) with one schedule of the number of drafted tokens."""
 
     def __init__(
-        self, target: Counted, draft: PreTrainedModel, kind: str, length: int | None
+        self,
+        name: str,
+        module: PreTrainedModel,
+        ends: Collection[int],
+        draft: PreTrainedModel,
+        schedule: Mapping[str, object] | None = None,
     ) -> None:
-        name = "assisted" if length is None else f"assisted {kind} {length}"
-        super().__init__(name, "assisted", target, assistant_model=draft)
-        config = draft.generation_config
-        self._config = config
-        self._schedule = {
-            "num_assistant_tokens": length or config.num_assistant_tokens,
-            "num_assistant_tokens_schedule": (
-                config.num_assistant_tokens_schedule if length is None else kind
-            ),
-        }
+        """schedule: fields of the draft's generation config; None: as the draft has them."""
+        super().__init__(name, "assisted", module, ends, assistant_model=draft)
+        self._config = draft.generation_config
+        names = ("num_assistant_tokens", "num_assistant_tokens_schedule")
+        self._schedule = {name: getattr(self._config, name) for name in names} | (schedule or {})
 
-    def prepare(self):
-        for name, value in self._schedule.items():
-            setattr(self._config, name, value)
+    def prepare(self, length):
+        vars(self._config).update(self._schedule)
+        return {}
+
+
+def constant(length: int, kind: str = "constant") -> dict[str, object]:
+    return {"num_assistant_tokens": length, "num_assistant_tokens_schedule": kind}
+
+
+@contextmanager
+def sdpa(*modules: PreTrainedModel) -> Iterator[None]:
+    """The modules use transformers' SDPA instead of our attention."""
+    names = [module.config._attn_implementation for module in modules]
+    for module in modules:
+        module.set_attn_implementation("sdpa")
+    try:
+        yield
+    finally:
+        for module, name in zip(modules, names, strict=True):
+            module.set_attn_implementation(name)
+
+
+@contextmanager
+def _passes(module: PreTrainedModel, counted: bool) -> Iterator[list[None]]:
+    """One entry a pass of the module."""
+    passes: list[None] = []
+    hook = counted and module.register_forward_pre_hook(lambda *_: passes.append(None))
+    try:
+        yield passes
+    finally:
+        if hook:
+            hook.remove()
 
 
 def plain_generate(paths: ModelPaths, group: str) -> Generate:
-    return Generate("transformers", group, _counted(paths))
+    module = _module(paths.target)
+    ends = ends_of(module, AutoTokenizer.from_pretrained(paths.target)).tokens
+    return Generate("transformers", group, module, ends)
 
 
-def peer_contestants(paths: ModelPaths, schedules: list[tuple[str, int]]) -> list[Generate]:
-    """Plain generate comes first, because the others are measured against it."""
-    target = _counted(paths)
+def peer_contestants(paths: ModelPaths, schedules: Sequence[tuple[str, int]]) -> list[Generate]:
+    """Plain generate comes first, because the others are measured against it. schedules: of assisted generation besides
+    its default."""
+    plain = plain_generate(paths, "plain")
+    module, ends = plain.module, plain.ends
     lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}
-    peers = [
-        Generate("transformers", "plain", target),
-        Generate("transformers lookup", "lookup", target, **lookup),
-    ]
+    peers = [plain, Generate("transformers lookup", "lookup", module, ends, **lookup)]
     if "draft" in paths.parts:
         draft = _module(paths.parts["draft"])
-        peers += [Assisted(target, draft, *each) for each in [DEFAULT_SCHEDULE, *schedules]]
+        peers.append(Assisted("assisted", module, ends, draft))
+        peers += [
+            Assisted(f"assisted {kind} {length}", module, ends, draft, constant(length, kind))
+            for kind, length in schedules
+        ]
     return peers
-
-
-def _counted(paths: ModelPaths) -> Counted:
-    module = _module(paths.target)
-    tokenizer = AutoTokenizer.from_pretrained(paths.target)
-    return Counted(module, ends_of(module, tokenizer).tokens)
 
 
 def _module(path: str) -> PreTrainedModel:

@@ -1,117 +1,110 @@
-"""The tables, as text and as JSON."""
+"""What a suite tells: one text of tables, and one piece of JSON; written here for all suites."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from engine.bench.agreement import Difference
-from engine.bench.bench_figures import Row, geometric_mean
-from engine.bench.goals import Goal
-from engine.bench.profile import Profile
-from engine.core.step import STAGES
+import torch
+import transformers
 
-
-def text(
-    table: Sequence[Row],
-    aims: Sequence[Goal],
-    different: Sequence[Difference],
-    costs: dict[int, float],
-    spent: Sequence[Profile],
-    compared: int,
-) -> str:
-    """Everything that was measured, for a terminal of 80 columns."""
-    parts = [_workload(table, name) for name in dict.fromkeys(row.workload for row in table)]
-    parts += [_means(table), _spent(spent), _costs(costs)]
-    parts += [_agreement(different, compared), goal_lines(aims)]
-    return "\n\n".join(parts)
+from engine.errors import UserError
+from engine.parts.loading import Models
+from engine.trace import write_lines
 
 
-def _workload(table: Sequence[Row], workload: str) -> str:
-    head = f"{workload:24} {'tokens/s':>9} {'/plain':>7} {'/none':>7} {'accepted':>9} {'calls':>6}"
-    lines = [head, "-" * len(head)]
-    for row in table:
-        if row.workload == workload:
-            lines.append(
-                f"{row.contestant:24} {row.tokens_per_second:9.1f} {_times(row.to_plain)} "
-                f"{_times(row.to_none)} {row.mean_accepted:9.2f} {row.calls:6d}"
+@dataclass(frozen=True)
+class Report:
+    """text: for the terminal. data: for the file, as JSON. hint: what the file is good for, in one clause."""
+
+    text: str
+    data: object
+    hint: str = ""
+
+    def deliver(self, out: str | None) -> None:
+        """Print the text, and write the data where ``out`` says (NaN is an error)."""
+        if self.text:
+            print(self.text, flush=True)
+        if out is not None:
+            write_lines(
+                out,
+                [json.dumps(self.data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"],
             )
-    return "\n".join(lines)
+            print(f"written to {out}{self.hint and '; '}{self.hint}", file=sys.stderr)
 
 
-def _times(ratio: float | None) -> str:
-    return f"{'-':>7}" if ratio is None else f"{ratio:7.2f}"
+def check_writable(path: Path) -> None:
+    """Raises UserError if ``path`` cannot be written, before minutes of measuring rather than after."""
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise UserError(f"{path.name} cannot be written there.")
 
 
-def _means(table: Sequence[Row]) -> str:
-    head = f"{'geometric means':24} {'tokens/s':>9} {'/plain':>7} {'/none':>7}"
-    lines = [head, "-" * len(head)]
-    for name in dict.fromkeys(row.contestant for row in table):
-        own = [row for row in table if row.contestant == name]
-        speed = geometric_mean(row.tokens_per_second for row in own)
-        ratios = [_times(_mean_or_none(own, field)) for field in ("to_plain", "to_none")]
-        lines.append(f"{name:24} {speed:9.1f} {' '.join(ratios)}")
-    return "\n".join(lines)
-
-
-def _mean_or_none(rows: Sequence[Row], field: str) -> float | None:
-    values = [getattr(row, field) for row in rows]
-    return None if None in values else geometric_mean(values)
-
-
-def _spent(spent: Sequence[Profile]) -> str:
-    columns = " ".join(f"{name:>7}" for name in (*STAGES, "rest", "prefill"))
-    head = f"{'ms of a step':24} {'all':>7} {columns}"
-    lines = [head, "-" * len(head)]
-    for each in spent:
-        parts = [*each.stages.values(), each.rest]
-        shown = " ".join(f"{ms:7.2f}" for ms in (sum(parts), *parts, each.prefill))
-        lines.append(f"{each.contestant:24} {shown}")
-    return "\n".join(lines)
-
-
-def _costs(costs: dict[int, float]) -> str:
-    pairs = ", ".join(f"{nodes} nodes {ms:.2f} ms" for nodes, ms in costs.items())
-    return f"one pass of the target over root and nodes: {pairs}"
-
-
-def _agreement(different: Sequence[Difference], compared: int) -> str:
-    real = [d for d in different if not d.numerics]
-    near = len(different) - len(real)
-    equal = f"outputs: {compared - len(different)} of {compared} equal"
-    lines = [f"{equal}, {near} differ at a near tie, {len(real)} differ otherwise"]
-    lines += [
-        f"  {d.contestant} on {d.prompt}: token {d.position}, margin {d.margin:.2g}"
-        for d in different
+def table(rows: Sequence[Mapping], columns: str | Sequence[str]) -> str:
+    """columns: "field" or "field:format", and for another head "head=field:format"; as one text where no name has a
+    space. Texts stand left, numbers right, and a dash where there is none."""
+    parts = [
+        column.rpartition("=")
+        for column in (columns.split() if isinstance(columns, str) else columns)
     ]
-    return "\n".join(lines)
+    fields = [field.partition(":")[::2] for _, _, field in parts]
+    heads = [
+        (head or field).replace("_", " ")
+        for (head, _, _), (field, _) in zip(parts, fields, strict=True)
+    ]
+    cells = [[_cell(row[name], form) for name, form in fields] for row in rows]
+    is_text = [any(isinstance(row[name], str) for row in rows) for name, _ in fields]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    return "\n".join(
+        "  ".join(
+            f"{cell:{'<' if text else '>'}{width}}"
+            for cell, width, text in zip(line, widths, is_text, strict=True)
+        ).rstrip()
+        for line in (heads, *cells)
+    )
 
 
-def goal_lines(aims: Sequence[Goal]) -> str:
-    head = f"{'what it must show':44} {'at least':>9} {'aim':>6} {'here':>7}"
-    lines = [head, "-" * len(head)]
-    for goal in aims:
-        least = f"{'<=' if goal.at_most else '>='} {goal.least:g}"
-        here = "-" if goal.value is None else f"{goal.value:.2f}"
-        verdict = {None: "", True: "met", False: "NOT met"}[goal.met]
-        lines.append(f"{goal.what:44} {least:>9} {goal.aim:6g} {here:>7} {verdict}".rstrip())
-    return "\n".join(lines)
+def _cell(value: object, form: str) -> str:
+    return "-" if value is None else format(value, "" if isinstance(value, str) else form)
 
 
-def as_json(
-    table: Sequence[Row],
-    aims: Sequence[Goal],
-    different: Sequence[Difference],
-    costs: dict[int, float],
-    spent: Sequence[Profile],
-    setting: dict,
-) -> dict:
-    """The tables as data. setting: what was run, and on which machine."""
+def figures(count: Mapping[str, float], **formulas: str) -> dict[str, float | None]:
+    """By name: a sum, or one divided by another ("tokens / steps"); None where that is zero."""
+    values = {}
+    for name, formula in formulas.items():
+        top, _, below = formula.partition(" / ")
+        values[name] = count[top]
+        if below:
+            values[name] = count[top] / count[below] if count[below] else None
+    return values
+
+
+def setting(models: Models, **more: object) -> dict:
+    """What was run, and where."""
     return {
-        "kind": "bench",
-        "schema": 1,
-        "setting": setting,
-        "rows": [asdict(row) for row in table],
-        "verify_milliseconds": {str(nodes): ms for nodes, ms in costs.items()},
-        "profiles": [asdict(each) for each in spent],
-        "differences": [asdict(d) | {"numerics": d.numerics} for d in different],
-        "goals": [asdict(goal) | {"met": goal.met} for goal in aims],
+        "target": models.target.name,
+        "parameters": models.target.parameters,
+        "threads": torch.get_num_threads(),
+        "processor": _processor(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        **more,
     }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if "model name" in line]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def drawing(title: str, x: str, y: str, points: Sequence[tuple[str, str, float, float]]) -> dict:
+    """A figure that ``python -m viz.suite`` draws. x, y: names of the axes. points: series, label shown on hover, place."""
+    keys = ("series", "label", "x", "y")
+    places = [dict(zip(keys, point, strict=True)) for point in points]
+    return {"title": title, "x": x, "y": y, "points": places}

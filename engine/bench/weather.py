@@ -6,16 +6,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from statistics import median
 
 import torch
 
-from engine.bench.contestants import Ours
+from engine.bench.contestants import Ours, chain, plain
+from engine.core.threads import torch_threads
 from engine.model.language_model import LanguageModel
 
 REPEATS = 40
-STEADY = ("none", "chain")
 BUSY_PROCESSES = 2
 TEXTS = 5  # of which the steps are taken
 
@@ -36,7 +35,7 @@ def steadiness(ours: Sequence[Ours], prompt: Sequence[int], count: int = 96) -> 
     alone."""
     found = {}
     for contestant in ours:
-        if contestant.name in STEADY:
+        if contestant.name in (plain().key, chain().key):
             contestant.write(prompt, count)
             alone = _step(contestant, prompt, count)
             with _busy():
@@ -47,8 +46,12 @@ def steadiness(ours: Sequence[Ours], prompt: Sequence[int], count: int = 96) -> 
 
 def _step(contestant: Ours, prompt: Sequence[int], count: int) -> float:
     """The median time of a step of ``TEXTS`` continuations."""
-    texts = [contestant.step_milliseconds(prompt, count) for _ in range(TEXTS)]
-    return median(chain.from_iterable(texts))
+    with torch_threads(contestant.models.target.torch_threads):
+        return median(
+            sum(step.milliseconds.values())
+            for _ in range(TEXTS)
+            for step in contestant.steps(prompt, count)
+        )
 
 
 @contextmanager

@@ -6,29 +6,11 @@ from collections.abc import Callable
 
 from engine.cli import datastore_command, prove_command, terminal
 from engine.errors import UserError
+from engine.finding import suites
 
 Action = Callable[[argparse.Namespace], int]
 
-SUITE_NAMES = (
-    "peers",
-    "overlap",
-    "joined",
-    "load",
-    "parallelbench",
-    "aligned",
-    "policies",
-    "reasoning",
-    "retrieval",
-    "schema",
-    "pictures",
-    "continuous",
-    "vocabtrim",
-    "online",
-    "within",
-    "kernels",
-    "gpu",
-    "pieces",
-)  # the suites of engine.bench.suites, which is not imported here
+SUITE_NAMES = tuple(name for name in suites() if name != "openvino")  # which is --peer openvino
 
 
 class _Parser(argparse.ArgumentParser):

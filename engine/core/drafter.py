@@ -134,6 +134,9 @@ class Drafter(ABC):
     yours: ClassVar[bool] = False
     """Whether it comes from a folder outside this repository (``engine.finding.outside``)."""
 
+    sources: ClassVar[tuple[type[Drafter], ...]] = ()
+    """The drafters whose drafts it joins, each of which can also be measured alone."""
+
     trial: ClassVar[Mapping[str, Value]] = {}
     """Options for tests and figures: a small setting in which a tiny model shows the drafter at work."""
 

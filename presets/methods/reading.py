@@ -46,6 +46,7 @@ def read_card(key: str, path: Path) -> dict:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"The card of {key} is not TOML: {error}.") from None
     place = f"The card of {key}"
+    given.pop("goals", None)  # the bench reads them
     holds = given.pop("holds", [])
     if not isinstance(holds, list) or not all(isinstance(one, str) for one in holds):
         raise UserError(f"{place} must have a list of texts as its holds.")

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from engine.bench import aligned
+from engine.bench import aligned_suite as aligned
 from engine.cli.flags import parser
 from engine.errors import UserError
 from engine.training.divergences import DIVERGENCES
@@ -26,11 +26,11 @@ def test_distances_are_means_over_the_positions_of_all_workloads():
 
 def test_without_drafts_to_compare_it_names_a_flag_that_the_bench_has(tiny_paths, tmp_path):
     with pytest.raises(UserError, match="There is nothing to compare") as told:
-        aligned.run_aligned(tiny_paths, {"story": ["a b c"]}, None)
+        aligned.measure(tiny_paths, {"story": [{"id": "a", "prompt": "a b c"}]}, True)
     (flag,) = re.findall(r"--\S+ \S+=\S+(?=\))", str(told.value))
     name, given = flag.replace("DIR", str(tmp_path)).split()
     asked = parser(id, id, id, str).parse_args(["bench", "--suite", "aligned", name, given])
-    assert asked.part == [f"distillspec={tmp_path}"]
+    assert asked.part == [f"{aligned.recipes()[0]}={tmp_path}"]
 
 
 @pytest.mark.parametrize("gained, told", [(0.031, "met"), (0.029, "missed")])
@@ -39,11 +39,11 @@ def test_a_recipe_is_judged_by_what_is_expected_and_not_by_its_own_runs(gained, 
 
     def row(draft, expected, kept):
         kinds = ("story", "edit", "code")
-        return aligned.Row(
-            draft, dict.fromkeys(kinds, expected), dict.fromkeys(kinds, kept), 2, distances
-        )
+        shares = {"expected": dict.fromkeys(kinds, expected), "kept": dict.fromkeys(kinds, kept)}
+        return {"draft": draft, **shares, "tokens_per_step": 2, "distances": distances}
 
-    shown = aligned.table([row("start", 0.5, 0.4), row("fastdraft", 0.5 + gained, 0.4)])
+    recipe = aligned.recipes()[0]
+    shown = aligned.report_text([row("start", 0.5, 0.4), row(recipe, 0.5 + gained, 0.4)])
     won = 3 if told == "met" else 0
-    assert f"fastdraft: 0.03 or more above the start on {won} of 3 workloads ({told}: 3)" in shown
+    assert f"{recipe}: 0.03 or more above the start on {won} of 3 workloads ({told}: 3)" in shown
     assert "kept in runs" in shown and "0.400" in shown

@@ -1,22 +1,28 @@
 """The bench's arithmetic, and a race of tiny models from end to end."""
 
 import json
+from collections import Counter
 
 import pytest
 import torch
 
-from engine.bench import command
+from engine.bench import peers_suite
 from engine.bench.agreement import differences, first_difference
-from engine.bench.bench_figures import best_of, geometric_mean, rows
+from engine.bench.bench_figures import best_of, geometric_mean, profiles, rows
 from engine.bench.contestants import Contestant, Ours, Writing
-from engine.bench.goals import goals, goals_beside_openvino
-from engine.bench.openvino.openvino_command import openvino
+from engine.bench.goals import Aim, aims, goal_table, goals, goals_beside_openvino
+from engine.bench.openvino import openvino_suite
 from engine.bench.openvino.openvino_peers import GenAi
-from engine.bench.profile import profiles
+from engine.bench.peers import peer_contestants
+from engine.bench.report import Report, figures
+from engine.bench.report import table as shown
 from engine.bench.round_progress import Progress
-from engine.bench.rounds import Prompt, Result, race
+from engine.bench.suite import Plan, Prompt, Result, Suite, alike, sums
+from engine.bench.suites import run_suite
+from engine.cli.flags import SUITE_NAMES
 from engine.core.drafter import Drafter
 from engine.errors import UserError
+from engine.finding import suites
 from engine.methods import drafter
 from engine.parts.loading import ModelPaths
 from tests.verifiers.tiny import tiny_models
@@ -37,6 +43,13 @@ def table(groups=GROUPS):
         calls = 4 if name == "chain" else 8
         found += [result(name, prompt, calls=calls) for prompt in (STORY, EDIT)]
     return rows(found, groups)
+
+
+def row_of(contestant, workload, speed):
+    """A row with this many tokens per second."""
+    prompt = Prompt(workload, workload, [1])
+    (row,) = rows([result(contestant, prompt, seconds=8 / speed)], {contestant: "ours"})
+    return row
 
 
 def test_a_search_goes_on_from_text_to_text_and_memories_of_texts_do_not(monkeypatch):
@@ -90,7 +103,7 @@ def test_goals_take_what_was_measured_and_leave_out_the_rest():
     assert by_name["chain / best assisted"].value == pytest.approx(5)
     assert by_name["best drafter / none"].value == pytest.approx(2)
     assert by_name["8-node verify / one-token step"].met is False
-    assert by_name["dyspec - chain, accepted, story"].met is None
+    assert by_name["dyspec - chain, tokens a step, story"].met is None
     assert by_name["prompt_lookup / none, edit"].value is None
 
 
@@ -126,9 +139,9 @@ def test_a_profile_accounts_for_every_millisecond():
     found = [Result("chain", STORY, number, writing) for number in (0, 1)]
     found.append(result("transformers", STORY))
     (profile,) = profiles(found)
-    assert (profile.contestant, profile.steps, profile.prefill) == ("chain", 4, 4.0)
-    assert profile.stages == {"draft": 3.0, "verify": 6.0, "judge": 0.5, "commit": 1.0}
-    assert profile.rest == pytest.approx(2.5)
+    assert (profile["contestant"], profile["steps"], profile["prefill"]) == ("chain", 4, 4.0)
+    assert profile["stages"] == {"draft": 3.0, "verify": 6.0, "judge": 0.5, "commit": 1.0}
+    assert profile["rest"] == pytest.approx(2.5)
 
 
 class Scribe(Contestant):
@@ -137,19 +150,76 @@ class Scribe(Contestant):
     def __init__(self, name: str, log: list) -> None:
         self.name, self.log = name, log
 
-    def write(self, prompt, count):
+    def write(self, prompt, count, counters):
         self.log.append(self.name)
-        return Writing([0] * count, 1.0, count)
+        return Writing([0] * count, 1.0, count, counts={name: count for name in counters})
 
 
 def test_contestants_take_turns_and_each_warms_up_with_the_text_it_writes():
-    log, ticks = [], []
+    log = []
     scribes = [Scribe(name, log) for name in "abc"]
-    prompts = [STORY, EDIT, STORY]
-    results = race(scribes, prompts, 1, 4, lambda: ticks.append(1))
+    plan = Plan(prompts=3, rounds=1, tokens=4)
+    results = Suite(scribes, [STORY, EDIT, STORY], plan, warm_up="text").run()
     warm, timed = log[::2], log[1::2]
     assert warm == timed == ["a", "b", "c", "b", "c", "a", "c", "a", "b"]
-    assert len(results) == len(ticks) == 9
+    told = [(result.prompt.workload, result.contestant) for result in results]
+    assert told == [("story", name) for name in "aabbcc"] + [("edit", name) for name in "abc"]
+
+
+@pytest.mark.parametrize(("warm_up", "times"), [("never", 2), ("once", 3)])
+def test_counts_are_summed_by_workload_and_contestant(warm_up, times):
+    log, longer = [], Prompt("edit", "edit-02", [4], count=7)
+    plan, counters = Plan(prompts=1, rounds=1, tokens=4), {"seen": len}
+    suite = Suite([Scribe("a", log)], [EDIT, longer], plan, counters, warm_up)
+    results = suite.run()
+    assert len(log) == times
+    found = {"seen": 11, "texts": 2, "tokens": 11, "seconds": 2.0, "calls": 11}
+    assert sums(results) == {("edit", "a"): Counter(found)}
+    assert alike(results, "a") == {"a": 2}
+    assert figures(Counter(found), rate="tokens / seconds", none="tokens / passes", seen="seen") == {
+        "rate": 5.5, "none": None, "seen": 11,
+    }  # fmt: skip
+
+
+def test_a_table_shows_texts_left_numbers_right_and_a_dash_for_nothing():
+    rows = [{"who": "a", "speed_up": 1.25, "n": 1200}, {"who": "bcd", "speed_up": None, "n": 7}]
+    assert shown(rows, "who speed_up:.1f count=n:,") == (
+        "who  speed up  count\na         1.2  1,200\nbcd         -      7"
+    )
+
+
+def test_a_report_is_printed_and_written_whole(tmp_path, capsys):
+    out = tmp_path / "out.json"
+    Report("all of it", {"rows": [1]}, "look at it").deliver(str(out))
+    told = capsys.readouterr()
+    assert told.out == "all of it\n" and told.err == f"written to {out}; look at it\n"
+    assert json.loads(out.read_text("utf-8")) == {"rows": [1]}
+    with pytest.raises(ValueError, match="JSON"):
+        Report("", float("nan")).deliver(str(out))
+    assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_every_suite_is_found_and_the_command_line_offers_all_but_the_peer():
+    assert set(SUITE_NAMES) == set(suites()) - {"openvino"}
+    assert {"peers", "within", "gpu"} <= set(SUITE_NAMES)
+
+
+def test_every_card_has_goals_that_can_be_read():
+    known = {"peers", "openvino", "within", "retrieval"}
+    found = [aim for suite in known for aim in aims(suite)]
+    assert {aim.suite for aim in found} == known
+    assert all(aim.goal([]).value is None for aim in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("speed", 2.0), ("step", 2.0), ("longer", 1.0), ("faster", 2.0)]
+)
+def test_what_a_card_can_ask_for(kind, value):
+    aim = Aim("chain", "peers", kind, over="" if kind == "step" else "none", least=1.5, aim=3.0)
+    goal = aim.goal(table())
+    assert goal.value == pytest.approx(value) and goal.met == (value >= 1.5)
+    assert aim.goal(table(), {"chain": "It is not here."}).reason == "It is not here."
+    assert ("met" in goal_table([goal]).splitlines()[1]) and f"{value:.2f}" in goal_table([goal])
 
 
 def test_the_bar_says_how_much_is_left():
@@ -160,16 +230,16 @@ def test_the_bar_says_how_much_is_left():
     assert "0/3" in Progress(3).line()
 
 
-def test_a_race_of_tiny_models(tiny_paths, tmp_path, capsys):
-    plan = command.Plan(prompts=1, rounds=1, tokens=6, schedules=(("constant", 2),))
-    out = tmp_path / "bench.json"
+def test_a_race_of_tiny_models(tiny_paths):
+    plan = Plan(prompts=1, rounds=1, tokens=6)
     workloads = {
         "edit": [{"id": "e", "prompt": "a b a b a"}],
         "story": [{"id": "s", "prompt": "c"}],
     }
-    command.bench(tiny_paths, workloads, plan, str(out))
-    printed = capsys.readouterr().out
-    data = json.loads(out.read_text())
+    others = peer_contestants(tiny_paths, [("constant", 2)])
+    judge = lambda models, table, costs, suite: goals(table, costs[8] / costs[0])
+    report = peers_suite.beside(tiny_paths, workloads, plan, others, others[0], judge)
+    printed, data = report.text, report.data
     assert [entry for entry in data["differences"] if not entry["numerics"]] == []
     names = [row["contestant"] for row in data["rows"] if row["workload"] == "edit"]
     peers = ["transformers", "transformers lookup", "assisted", "assisted constant 2"]
@@ -187,9 +257,8 @@ def test_a_race_of_tiny_models(tiny_paths, tmp_path, capsys):
 
 
 def test_a_place_that_cannot_be_written_is_named_first(tmp_path):
-    plan = command.Plan(1, 1, 1, ())
     with pytest.raises(UserError, match="nowhere"):
-        command.bench(ModelPaths(""), {}, plan, str(tmp_path / "no" / "nowhere.json"))
+        run_suite("peers", ModelPaths(""), {}, True, str(tmp_path / "no" / "nowhere.json"))
 
 
 def test_goals_beside_openvino():
@@ -220,7 +289,7 @@ def test_goals_beside_openvino():
 def test_a_peer_that_was_not_installed_is_one_sentence(tiny_paths, tmp_path, monkeypatch):
     monkeypatch.setenv("DRAFTSCOPE_OPENVINO_PEER", str(tmp_path))
     with pytest.raises(UserError, match="make openvino-peer"):
-        openvino(tiny_paths, {"story": []}, True, None)
+        openvino_suite.measure(tiny_paths, {"story": []}, True)
 
 
 def test_a_peer_that_ends_is_one_sentence(tmp_path, monkeypatch):

@@ -1,10 +1,7 @@
 """The bench of the overlap: what is counted, and that both ways write the same text."""
 
-import json
-
-import pytest
-
-from engine.bench import overlap
+from engine.bench import overlap_suite as overlap
+from engine.bench.suite import Plan
 from engine.core.step import Span
 from presets import family
 
@@ -15,15 +12,17 @@ def test_together_is_the_time_in_which_both_lanes_work():
     assert overlap.together(spans[:1]) == 0
 
 
-def test_a_small_bench(monkeypatch, tmp_path, capsys):
-    for name, value in {"LENGTHS": (2,), "TOKENS": 6, "WARM_UP": 2}.items():
-        monkeypatch.setattr(overlap, name, value)
-    monkeypatch.setattr(overlap, "settled", lambda models: {"length": 2})
-    out = tmp_path / "overlap.json"
-    chain, pearl = overlap.run_overlap(family(), ["Once upon a time"], 1, str(out))
-    assert (chain.tokens, pearl.tokens) == (6, 6)
-    assert chain.both is None and 0 <= pearl.both <= 1
-    assert "best pearl against chain" in capsys.readouterr().out
-    found = json.loads(out.read_text("utf-8"))
-    assert [row["name"] for row in found["rows"]] == ["chain 2", "pearl 2"]
-    assert found["rows"][0]["draft_share"] == pytest.approx(chain.draft_share)
+def test_a_small_bench(monkeypatch):
+    monkeypatch.setattr(overlap, "LENGTHS", (2,))
+    monkeypatch.setattr(overlap, "QUICK", Plan(prompts=1, rounds=1, tokens=6))
+    monkeypatch.setattr(
+        "engine.bench.contestants.settle_size", lambda cls, options, *_: options | {"length": 2}
+    )
+    cards = [{"id": "a", "prompt": "Once upon a time"}]
+    report = overlap.measure(family(), {"story": cards}, True)
+    chain, pearl = report.data["rows"]
+    assert (chain["tokens"], pearl["tokens"]) == (6, 6)
+    assert (chain["name"], pearl["name"]) == ("chain 2", "pearl 2")
+    assert chain["both"] is None and 0 <= pearl["both"] <= 1
+    assert 0 < chain["draft_share"] < 1
+    assert "pearl 2, the best, against chain 2" in report.text

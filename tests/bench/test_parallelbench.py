@@ -6,8 +6,10 @@ import math
 import pytest
 import torch
 
-from engine.bench import parallelbench
+from engine.bench import parallelbench_suite as parallelbench
 from engine.bench.dependence import drawn_laws, of_laws
+from engine.bench.suite import Plan
+from engine.methods import drafters
 from presets import family, prompts
 from tests.training.lessons import VOCABULARY, tiny_target
 from viz.suite import suite_figures
@@ -42,25 +44,30 @@ def test_ranks():
 
 
 def test_every_diffusion_drafter_is_asked():
-    assert {"chain", "dflash", "ddtree", "dimple", "deer", "diffuspec"} <= set(parallelbench.keys())
+    known = {key for key, cls in drafters().items() if cls.family == "diffusion"}
+    assert {cls.key for cls in parallelbench.candidates()} == known | {"chain"}
 
 
-def test_shuffling_depends_more_than_copying_and_blind_drafts_lose_by_it(
-    monkeypatch, tmp_path, capsys
-):
+def test_shuffling_depends_more_than_copying_and_blind_drafts_lose_by_it(monkeypatch):
     """Runs the suite itself on the embedded models."""
-    for name, value in {"TOKENS": 12, "TEXTS": 12}.items():
+    some = [cls for cls in parallelbench.candidates() if cls.key in ("chain", "dflash")]
+    values = {
+        "QUICK": Plan(prompts=1, rounds=1, tokens=12),
+        "TEXTS": 12,
+        "candidates": lambda: some,
+    }
+    for name, value in values.items():
         monkeypatch.setattr(parallelbench, name, value)
-    by_id = {card["id"]: card["prompt"] for card in prompts("operations")}
-    tasks = {"copy": [by_id["operations-01"]], "shuffle": [by_id["operations-35"]]}
-    out = tmp_path / "out.json"
-    rows = parallelbench.run_parallelbench(family(), tasks, ("chain", "dflash"), str(out))
-    of = {(row.task, row.drafter): row for row in rows if row.sampling == "greedy"}
+    ids = ("operations-01", "operations-35")
+    cards = [card for card in prompts("operations") if card["id"] in ids]
+    report = parallelbench.measure(family(), {"operations": cards}, True)
+    rows = report.data["rows"]
+    of = {(row["task"], row["drafter"]): row for row in rows if row["sampling"] == "greedy"}
     copy, shuffle = of["copy", "dflash"], of["shuffle", "dflash"]
-    assert copy.correlation < 0.1 < shuffle.correlation
-    assert copy.accepted > shuffle.accepted
-    told = capsys.readouterr().out
+    assert copy["correlation"] < 0.1 < shuffle["correlation"]
+    assert copy["accepted"] > shuffle["accepted"]
+    told = report.text
     assert told.index("copy  ") < told.index("shuffle  ") and "rank correlation" in told
-    greedy, drawn = suite_figures(out.read_text("utf-8"))
+    greedy, drawn = suite_figures(json.dumps(report.data))
     assert len(greedy.data) == len(drawn.data) == 2
-    assert json.loads(out.read_text("utf-8"))["rows"][0]["task"] == "copy"
+    assert rows[0]["task"] == "copy"

@@ -1,32 +1,30 @@
 """The bench of pictures: what is counted, and what a lossy rule costs and saves."""
 
-import json
-
 import pytest
 
-from engine.bench import pictures
 from engine.parts.loading import load_models
 from presets import family
 
+pictures = pytest.importorskip("engine.methods.sjd.pictures_suite")
 
-def test_a_small_bench(monkeypatch, tmp_path, capsys):
-    chosen = [one for one in pictures.CONTESTANTS if one[0] != "jacobi"][::2]
-    monkeypatch.setattr(pictures, "CONTESTANTS", [*chosen[:2], chosen[-1]])
-    monkeypatch.setattr(pictures, "DIGITS", "3")
-    out = tmp_path / "pictures.json"
-    pictures.pictures(family("image"), {}, True, str(out))
-    plain, exact, grouped = json.loads(out.read_text("utf-8"))
+
+def test_a_small_bench(monkeypatch):
+    plain, _, _, exact, *_, grouped = pictures.WAYS
+    monkeypatch.setattr(pictures, "WAYS", [plain, exact, grouped])
+    monkeypatch.setattr(pictures, "QUICK_DIGITS", "3")
+    report = pictures.measure(family("image"), {}, True)
+    plain, exact, grouped = report.data
     assert plain["tokens"] == plain["passes"] and plain["price"] is None
     assert exact["tokens"] / exact["passes"] >= 1.5 and exact["price"] is None
     assert grouped["price"] > 0
-    told = capsys.readouterr().out
-    assert f"{grouped['price']:.3f}" in told and "sjd / gsd (window 16" in told
+    assert f"{grouped['price']:.3f}" in report.text and "sjd / gsd (window 16" in report.text
 
 
 def test_the_nats_are_those_of_the_target():
-    target = load_models(family("image"), {}).target
-    steps = pictures.drawn(target, "none", {}, pictures.verifier("rejection"), "5")[:6]
+    models = load_models(family("image"), {})
+    target = models.target
     text, found = target.tokenizer("5")["input_ids"], []
+    steps = list(pictures.drawing(models, "none", {}, "rejection", {}).steps(text, 6))
     for step in steps:
         logits = target.session(len(text)).extend(text)
         found.append(float(logits.log_softmax(-1)[step.output[0]]))

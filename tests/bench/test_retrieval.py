@@ -1,16 +1,20 @@
 """The bench of retrieval: what it asks, what it counts, and that all drafters write the same text."""
 
-import json
 import re
 
+import pytest
 import torch
 
-from engine.bench import lookup_cost, retrieval
-from engine.bench.retrieval import NODES, OPTIONS, contestant
+from engine.bench import lookup_cost
+from engine.bench import retrieval_suite as retrieval
+from engine.bench.contestants import Ours
+from engine.bench.goals import aims
+from engine.bench.suite import Plan
 from engine.core.memory import Memory
-from engine.core.options import resolve
+from engine.methods import drafter, drafters
 from engine.parts.loading import ModelPaths, load_models
 from presets import family, prompts
+from tests.bench.test_bench import row_of
 
 
 def test_a_request_is_changed_in_one_place():
@@ -30,70 +34,87 @@ def test_a_long_prompt_ends_with_its_request_and_holds_one_like_it():
     assert made[1].startswith("Say garden.") and made[1].endswith("Say hello.")
 
 
-def test_both_write_the_same_and_memory_saves_passes(monkeypatch):
-    monkeypatch.setattr(retrieval, "TOKENS", 24)
-    models, prompt = load_models(family(), {}), prompts("template")[0]["prompt"]
-    memory = Memory()
-    texts = [retrieval.write(models, key, prompt, memory) for key in ("prompt_lookup", "suffix")]
-    assert texts[0][0] == texts[1][0]
-    again, passes = retrieval.write(models, "suffix", prompt, memory)
-    assert again == texts[1][0] and passes < texts[1][1]
+def test_both_write_the_same_and_memory_saves_passes():
+    models = load_models(family(), {})
+    memory, prompt = Memory(), prompts("template")[0]["prompt"]
+    tokens = models.target.tokenizer(prompt)["input_ids"]
+    lookup, suffix = (
+        Ours(drafter(key), models, options={}, memory=lambda: memory)
+        for key in ("prompt_lookup", "suffix")
+    )
+    first = suffix.write(tokens, 24)
+    assert lookup.write(tokens, 24).tokens == first.tokens
+    again = suffix.write(tokens, 24)
+    assert again.tokens == first.tokens and again.calls < first.calls
 
 
-def test_a_small_bench(monkeypatch, tmp_path, capsys):
-    for name, value in {"TOKENS": 6, "LENGTHS": (50, 80), "REPEATED": 5}.items():
+def test_a_small_bench(monkeypatch):
+    plan = Plan(prompts=1, rounds=1, tokens=6)
+    for name, value in {"QUICK": plan, "FULL": plan, "QUICK_LENGTHS": (50, 80)}.items():
         monkeypatch.setattr(retrieval, name, value)
     monkeypatch.setattr(lookup_cost, "LOOKUPS", 3)
-    out = tmp_path / "retrieval.json"
     workloads = {"edit": prompts("edit")[:1], "story": prompts("story")[:1]}
-    retrieval.retrieval(family(), workloads, True, str(out))
-    told = capsys.readouterr().out
-    for line in ("suffix against prompt_lookup, repeated", "rapid against chain, long"):
+    report = retrieval.measure(family(), workloads, True)
+    told, found = report.text, report.data
+    for line in ("suffix / prompt_lookup, repeated", "rapid / chain, long"):
         assert line in told
-    assert "rasd against dyspec, edit" in told and "rasd against datastore, story" in told
-    assert re.search(r"rasd is above both its sources on [0-2] of 2 workloads", told)
-    found = json.loads(out.read_text("utf-8"))
+    assert "rasd / dyspec, edit" in told and "rasd / datastore, story" in told
+    assert re.search(r"rasd is above all its sources on [0-2] of 2 workloads", told)
     kept = {(row["workload"], row["drafter"]) for row in found["speeds"]}
     assert {workload for workload, _ in kept} == {"edit", "story", "repeated", "long"}
-    assert {drafter for _, drafter in kept} == {*retrieval.KEYS, *retrieval.LONG}
+    assert {drafter for _, drafter in kept} == set(retrieval.candidates(aims("retrieval")))
     assert all(row["same"] == 1 for row in found["speeds"]), "all of them are exact"
     sized = {row["what"]: row["bytes"] for row in found["lookups"]}
-    assert all(sized[what] for what in sized if not what.startswith("rapid")) and len(sized) == 5
+    assert set(sized) == {"prompt_lookup", "suffix", "aded", "datastore", "rapid: once a text"}
+    assert all(sized[what] for what in sized if not what.startswith("rapid"))
 
 
-def test_rasd_and_its_sources_may_draft_equally_many_nodes():
-    options = {key: resolve(key, contestant(key).options, own) for key, own in OPTIONS.items()}
-    rasd = options["rasd"]
-    assert rasd["this_text"], "both the text and the datastore are looked into"
-    assert rasd["budget"] + 2 * rasd["retrieved"] == NODES
-    assert options["dyspec"]["budget"] == options["datastore"]["retrieved"] == NODES
+def test_a_drafter_and_its_sources_may_draft_equally_many_nodes():
+    if "rasd" not in drafters():
+        pytest.skip("no drafter joins several sources")
+    options = {}
+    for aim in aims("retrieval"):
+        options |= {one.key: one.options for one in aim.entrants if aim.of == "rasd"}
+    assert {option.name: option.default for option in drafter("rasd").options}["this_text"], (
+        "both the text and the datastore are looked into"
+    )
+    nodes = options["rasd"]["budget"] + 2 * options["rasd"]["retrieved"]
+    assert options["dyspec"]["budget"] == options["datastore"]["retrieved"] == nodes
 
 
-def test_workloads_on_which_rasd_wins_are_counted():
-    """On "b" only one source is slower; the repeated requests are no workload of their own."""
-    values = {"a": (3, 2, 1), "b": (2, 3, 1), retrieval.AGAIN: (3, 2, 1)}
-    speeds = [
-        retrieval.Speed(name, key, float(value), 1.0, 1.0)
-        for name, row in values.items()
-        for key, value in zip(("rasd", *retrieval.SOURCES), row, strict=True)
+class Joined:
+    sources = (type("A", (), {"key": "a"}), type("B", (), {"key": "b"}))
+
+
+class Alone:
+    sources = ()
+
+
+def test_workloads_on_which_all_sources_are_slower_are_counted():
+    """On "y" only one source is slower; the repeated requests are no workload of their own."""
+    values = {"x": (3, 2, 1), "y": (2, 3, 1), retrieval.AGAIN: (3, 2, 1)}
+    found = [
+        row_of(key, workload, speed)
+        for workload, speeds in values.items()
+        for key, speed in zip(("both", "a", "b"), speeds, strict=True)
     ]
-    told = retrieval.table(speeds, [])
-    assert "rasd is above both its sources on 1 of 2 workloads, with 16 nodes each" in told
-    assert "rasd against datastore, repeated: 3.00" in told
-
-
-def test_runs_compute_with_the_threads_of_the_models(monkeypatch, capsys):
-    monkeypatch.setattr(retrieval, "compare", lambda *_: seen.append(torch.get_num_threads()) or [])
-    monkeypatch.setattr(retrieval, "lookup_costs", lambda *_: [])
-    monkeypatch.setattr(retrieval, "load_models", lambda *_: models)
-    seen, models = [], load_models(family(), {})
-    threads = torch.get_num_threads() + 1
-    monkeypatch.setattr(models.target, "torch_threads", threads)
-    retrieval.retrieval(family(), {"story": prompts("story")[:1]}, True, None)
-    assert seen == [threads] * 3 and torch.get_num_threads() == threads - 1
+    (told,) = retrieval.above_sources({"a": Alone, "b": Alone, "both": Joined}, found)
+    assert told.startswith("both is above all its sources on 1 of 2 workloads")
 
 
 def test_without_parts_the_others_are_measured(monkeypatch):
-    paths = ModelPaths(family().target)
-    assert retrieval.needed(paths) == {}
-    assert set(retrieval.needed(family())) == {"draft", "datastore", "diffusion"}
+    """Runs compute with the threads of the models."""
+    seen, threads = [], torch.get_num_threads() + 1
+    models = load_models(family(), {})
+    monkeypatch.setattr(models.target, "torch_threads", threads)
+    asked = lambda _, needs, *__: (seen.append((needs, 0)), models)[1]
+    monkeypatch.setattr(retrieval, "load_models", asked)
+    count = lambda _, classes, *__: seen.append((set(classes), torch.get_num_threads())) or []
+    monkeypatch.setattr(retrieval, "lookup_costs", count)
+    plan = Plan(prompts=1, rounds=1, tokens=2)
+    monkeypatch.setattr(retrieval, "QUICK", plan)
+    retrieval.measure(ModelPaths(family().target), {"story": prompts("story")[:1]}, True)
+    needs, *costs = seen
+    assert needs == ({}, 0)
+    own = {key for key, cls in retrieval.candidates(aims("retrieval")).items() if not cls.needs}
+    assert costs == [(own, threads)] * 2 and torch.get_num_threads() == threads - 1

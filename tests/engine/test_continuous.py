@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from engine.bench.continuous import told
+from engine.bench.continuous_suite import report_text
 from engine.continuous import continuous_figures as figures
 from engine.continuous.acceptance import from_residual, from_target, write
 from engine.continuous.mixtures import DRAFT, TARGET, Walk, overlap
@@ -68,7 +68,7 @@ def test_the_card_shows_what_the_command_prints(monkeypatch):
     monkeypatch.setattr(figures, "TESTED", 60)
     monkeypatch.setattr(figures, "WALKS", 12)
     found = figures.measured(quick=True)
-    text = told(found)
+    text = report_text(found)
     shown = [one.to_dict(str) for one in figures.exhibits(found)]
     json.dumps(shown, allow_nan=False)
     assert [one["kind"] for one in shown] == ["clouds", "curve", "table"]

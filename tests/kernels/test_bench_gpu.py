@@ -1,6 +1,5 @@
 """The GPU suites on a machine without a GPU: their arithmetic, and the message that there is none."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,15 +7,16 @@ import torch
 
 import engine
 from engine.__main__ import main
-from engine.bench.gpu import ablation, costs
-from engine.bench.gpu import gpu_report as report
+from engine.bench.gpu import costs, pieces_suite
+from engine.bench.gpu import parts as report
 from engine.bench.gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
-from engine.bench.gpu.end_to_end import PLAIN, end_to_end, greedy_equality
 from engine.bench.gpu.gpu_goals import kernel_goals, step_goals
+from engine.bench.gpu.gpu_suite import PLAIN, end_to_end, greedy_equality
 from engine.bench.gpu.steps import step_times
 from engine.bench.gpu.timing import Deadline
 from engine.bench.gpu.trees import binary_tree
 from engine.bench.gpu.without import COMPILED, PIECES
+from engine.bench.suite import Plan
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import Text, TextRequest, text_of
@@ -73,7 +73,7 @@ def test_trees_have_their_size_and_two_children_a_node():
     assert len(tree.children(-1)) == 2
 
 
-def test_failures_and_lack_of_time_are_named(tmp_path):
+def test_failures_and_lack_of_time_are_named():
     content = {"rows": [], "left_out": []}
     row = report.against_floor("copy", 2.0, Cost(4.3e9), H200)
 
@@ -86,10 +86,6 @@ def test_failures_and_lack_of_time_are_named(tmp_path):
     assert [r["times_floor"] for r in content["rows"]] == [pytest.approx(2.0)] * 2
     assert [r["name"] for r in content["rows"]] == ["copy", "half"]
     assert [entry.split(":")[0] for entry in content["left_out"]] == ["bad", "late"]
-    path = tmp_path / "out.json"
-    report.write(str(path), content, [])
-    assert json.loads(path.read_text()) == content
-    assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
 
 
 TOY = Shape("Llama-8B-shaped", 2, 32, 4, 2, 16, 48, 100, False)
@@ -167,10 +163,11 @@ def of_a_pair() -> Models:
 
 def test_the_engine_without_a_piece_writes_the_same_text(monkeypatch):
     """All but the compiled passes, which take minutes to compile."""
-    monkeypatch.setattr(ablation, "PIECES", [one for one in PIECES if one.name != COMPILED])
-    methods = ablation.RANDOM_METHODS
+    some = [one for one in PIECES if one.name != COMPILED]
+    monkeypatch.setattr(pieces_suite, "PIECES", some)
+    methods, plan = pieces_suite.usual(), Plan(prompts=1, rounds=1, tokens=8)
     rows = list(
-        ablation.measured("tiny", of_a_pair(), methods, [[3, 5, 7, 9]], 8, 1, Deadline(600))
+        pieces_suite.measured("tiny", of_a_pair(), methods, [[3, 5, 7, 9]], plan, Deadline(600))
     )
     by_name = {row["name"].removeprefix("tiny, "): row for row in rows}
     assert {"none", "chain", "chain, sampled, without twins", "chain, without buffers"} <= set(

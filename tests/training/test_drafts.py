@@ -6,7 +6,8 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.bench import aligned
+from engine.bench import aligned_suite as aligned
+from engine.bench.suite import Plan
 from engine.core.options import resolve
 from engine.errors import UserError
 from engine.parts.digest import FIELD, digest_of
@@ -127,23 +128,22 @@ def test_recipes_leave_drafts_and_the_bench_sets_them_side_by_side(
     assert config[FIELD] == digest_of(models / "target")
     assert config["before"]["forward_kl"] != config["after"]["forward_kl"]
 
-    monkeypatch.setattr(aligned, "TOKENS", 8)
+    monkeypatch.setattr(aligned, "QUICK", Plan(prompts=1, rounds=1, tokens=8))
     parts = {"draft": models / "draft", "distillspec": made, "fastdraft": made.parent / "fastdraft"}
     paths = ModelPaths(str(models / "target"), {name: str(one) for name, one in parts.items()})
-    out = tmp_path / "rows.json"
-    rows = aligned.run_aligned(paths, {"story": ["Tom had a red ball"]}, str(out))
-    assert [row.draft for row in rows] == ["start", "distillspec", "fastdraft"]
-    assert all(0 <= row.kept["story"] <= 1 <= row.tokens_per_step for row in rows)
-    assert len({row.distances["forward_kl"] for row in rows}) == 3
+    cards = {"story": [{"id": "ball", "prompt": "Tom had a red ball"}]}
+    report = aligned.measure(paths, cards, True)
+    rows = report.data
+    assert [row["draft"] for row in rows] == ["start", "distillspec", "fastdraft"]
+    assert all(0 <= row["kept"]["story"] <= 1 <= row["tokens_per_step"] for row in rows)
+    assert len({row["distances"]["forward_kl"] for row in rows}) == 3
     for row in rows:  # of one workload, so that both are means over the same positions
-        assert row.expected["story"] == pytest.approx(
-            1 - row.distances["total_variation"], abs=1e-4
+        assert row["expected"]["story"] == pytest.approx(
+            1 - row["distances"]["total_variation"], abs=1e-4
         )
-    told = capsys.readouterr().out
-    assert "expected" in told and "kept in runs" in told
-    assert len(json.loads(out.read_text("utf-8"))) == 3
+    assert "expected" in report.text and "kept in runs" in report.text
     with pytest.raises(UserError, match="nothing to compare"):
-        aligned.run_aligned(ModelPaths(paths.target, {"draft": parts["draft"]}), {}, None)
+        aligned.measure(ModelPaths(paths.target, {"draft": str(parts["draft"])}), {}, True)
 
 
 def test_drafts_that_are_parts_of_their_own_kind_are_opened_and_draft(hasty, places, capsys):

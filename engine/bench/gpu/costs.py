@@ -53,7 +53,6 @@ class Shape:
 
 LLAMA_8B = Shape("Llama-8B-shaped", 32, 4096, 32, 8, 128, 14336, 128256, False)
 QWEN3_4B = Shape("Qwen3-4B-shaped", 36, 2560, 32, 8, 128, 9728, 151936, True)
-SHAPES = (LLAMA_8B, QWEN3_4B)
 
 
 def attention(shape: Shape, rows: int, prefix: int, element: int = 2) -> Cost:

@@ -1,7 +1,6 @@
 """The goals of the kernels and the GPU path, computed from the rows of a suite."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from engine.bench.goals import Goal
 
@@ -41,7 +40,3 @@ def _least(rows: Sequence[dict], key: str) -> float | None:
     """None unless every row has the figure."""
     values = [row.get(key) for row in rows]
     return None if not values or None in values else min(values)
-
-
-def as_json(goals: Sequence[Goal]) -> list[dict]:
-    return [asdict(goal) | {"met": goal.met} for goal in goals]

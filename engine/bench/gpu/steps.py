@@ -10,7 +10,7 @@ import torch
 
 from engine.bench.gpu import costs
 from engine.bench.gpu.costs import Ceilings, Shape
-from engine.bench.gpu.gpu_report import against_floor
+from engine.bench.gpu.parts import against_floor
 from engine.bench.gpu.timing import here, milliseconds, timed
 from engine.bench.gpu.trees import binary_tree
 from engine.core.decode import decode

@@ -35,12 +35,6 @@ def here() -> torch.device:
     return torch.device("cpu")
 
 
-def wait() -> None:
-    """Wait until the device has finished."""
-    if here().type == "cuda":
-        torch.cuda.synchronize()
-
-
 class Deadline:
     """The time that a suite may take. Parts for which too little is left are skipped and named."""
 

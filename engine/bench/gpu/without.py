@@ -22,6 +22,7 @@ from engine.fast.gpu.static_model import JoinedModel, StaticModel
 from engine.fast.gpu.text_buffers import TextBuffers
 from engine.methods import drafters
 from engine.methods.shared.block_context import ModuleContext
+from engine.methods.shared.block_drafter import DiffusionDrafter
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
@@ -34,7 +35,7 @@ KERNELS = "engine.fast.gpu.kernel_calls.attend"
 class Piece:
     """replaced: what does the work without it. files: what only this piece needs, as patterns below ``engine``.
     model, part: a model, or another part, without the piece. running: a context in which texts are written without it.
-    methods: those that use the piece; None: all."""
+    serves: whether a method uses the piece."""
 
     name: str
     replaced: str
@@ -42,7 +43,7 @@ class Piece:
     model: Callable[[StaticModel], LanguageModel] = lambda model: _again(model)
     part: Callable[[object], object] = lambda part: part
     running: Callable[[], AbstractContextManager] = nullcontext
-    methods: frozenset[str] | None = None
+    serves: Callable[[type[Drafter]], bool] = lambda cls: True
 
     @property
     def absence(self) -> str:
@@ -56,9 +57,6 @@ class Piece:
         found = {file for pattern in self.files for file in folder.glob(pattern)}
         return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in found)
 
-    def serves(self, method: str) -> bool:
-        return self.methods is None or method in self.methods
-
     def without(self, models: Models) -> Models:
         """The same models without the piece."""
         parts = {
@@ -66,6 +64,11 @@ class Piece:
             for role, part in models.parts.items()
         }
         return Models(self.model(models.target), parts, models.folders)
+
+
+def has_twin(cls: type[Drafter]) -> bool:
+    """Whether a device can draft in its place."""
+    return cls.device_twin is not Drafter.device_twin and not cls.yours
 
 
 def _again(model: StaticModel, captures: bool = True, **changes: object) -> StaticModel:
@@ -150,7 +153,7 @@ def _all_by_torch() -> Iterator[None]:
 
 
 TWINS = (
-    "methods/*/device.py", "methods/ddtree/best_first.py", "fast/gpu/device_tree.py",
+    "methods/*/device.py", "methods/*/best_first.py", "fast/gpu/device_tree.py",
     "fast/gpu/choice.py", "fast/gpu/shape.py",
 )  # fmt: skip
 VERDICTS = (
@@ -174,7 +177,7 @@ PIECES = (
         "trees are drafted on the host",
         TWINS,
         running=_drafted_on_the_host,
-        methods=frozenset({"chain", "dflash", "ddtree", "dyspec"}),
+        serves=has_twin,
     ),
     Piece("lean", "the module's own forward", LEAN, lambda model: _again(model, rows=model.model)),
     Piece("attention", "SDPA with a dense mask", ATTENTION, running=_dense),
@@ -189,7 +192,7 @@ PIECES = (
         "the block drafter's own passes",
         BLOCKS,
         part=_on_plain_contexts,
-        methods=frozenset({"dflash", "ddtree"}),
+        serves=lambda cls: issubclass(cls, DiffusionDrafter),
     ),
     Piece(
         "buffers",

@@ -57,7 +57,7 @@ class GenAiContestant(Contestant):
         self.name, self._peer = name, peer
         self.group, self._way, self._settings = WAYS[name]
 
-    def write(self, prompt, count):
+    def write(self, prompt, count, counters=None):
         found = self._peer.ask(
             way=self._way, tokens=list(prompt), count=count, settings=self._settings
         )

@@ -21,6 +21,7 @@ from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token, Words
 from engine.core.options import Option
 from engine.core.tree import ROOT, DraftTree
+from engine.methods.rasd.datastore_alone import DatastoreAlone
 from engine.methods.rasd.retrieved_tree import Retrieved, frequent
 from engine.methods.shared.datastore_part import Datastore
 from engine.methods.shared.grown_tree import GrownTree
@@ -54,6 +55,7 @@ class RetrievalAugmentedDrafter(Drafter):
     summary = "Merges a draft model's tree with what follows the same words in a text of yours."
     needs = {"draft": "draft", "datastore": "datastore"}
     mixed_siblings = True
+    sources = (GrownTree, DatastoreAlone)
     options = (
         Option(
             "budget",

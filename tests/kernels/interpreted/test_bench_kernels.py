@@ -2,8 +2,8 @@
 
 from engine.bench.gpu.costs import Ceilings, Shape
 from engine.bench.gpu.gpu_goals import kernel_goals
-from engine.bench.gpu.gpu_report import measure_all
-from engine.bench.gpu.kernels import Sizes, _plans, parts
+from engine.bench.gpu.kernels_suite import Sizes, _plans, parts
+from engine.bench.gpu.parts import measure_all
 from engine.bench.gpu.timing import Deadline
 
 FOUND = Ceilings(bandwidth=1e9, rate=1e10)
@@ -16,7 +16,7 @@ TOY = Sizes(
 
 def test_every_part_runs():
     content = {"rows": [], "left_out": []}
-    measure_all(parts(TOY, FOUND, False, Deadline(900)), Deadline(900), content)
+    measure_all(parts(TOY, False, FOUND, Deadline(900)), Deadline(900), content)
     assert content["left_out"] == []
     assert not [key for row in content["rows"] for key in row if key.endswith("_problem")]
     assert all(goal.value is not None for goal in kernel_goals(content["rows"]))

@@ -12,16 +12,12 @@ from engine.bench.gpu import costs
 from engine.bench.gpu import gpu_peers as peers
 from engine.bench.gpu.costs import LLAMA_8B, Ceilings, Shape
 from engine.bench.gpu.gpu_goals import kernel_goals
-from engine.bench.gpu.gpu_report import (
-    Part,
-    against_floor,
-    attempt,
-    measure_all,
-    opening,
-    write,
-)
-from engine.bench.gpu.timing import Deadline, captured, ceilings, here, milliseconds
+from engine.bench.gpu.parts import Part, against_floor, attempt, measure_parts
+from engine.bench.gpu.timing import Deadline, captured, here, milliseconds
 from engine.bench.gpu.trees import binary_tree
+from engine.bench.report import Report
+from engine.bench.suite import Cards
+from engine.parts.loading import ModelPaths
 
 SECONDS = 220
 TUNE_SECONDS = 60  # of these, for trying other plans at the end
@@ -51,17 +47,12 @@ FULL = Sizes(
 )
 
 
-def run_kernels(json_path: str | None = None, tune: bool = True, sizes: Sizes = FULL) -> dict:
-    """Measure, print one line for each row, and write JSON."""
-    torch.manual_seed(0)
-    deadline, found = Deadline(SECONDS), ceilings()
-    content = opening("kernels", found)
-    measure_all(parts(sizes, found, tune, deadline), deadline, content)
-    write(json_path, content, kernel_goals(content["rows"]))
-    return content
+def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
+    """quick: without trying other plans."""
+    return measure_parts("kernels", SECONDS, partial(parts, FULL, not quick), kernel_goals)
 
 
-def parts(sizes: Sizes, found: Ceilings, tune: bool, deadline: Deadline) -> Iterator[Part]:
+def parts(sizes: Sizes, tune: bool, found: Ceilings, deadline: Deadline) -> Iterator[Part]:
     for rows, prefix in sizes.attention:
         name = f"attention, {rows} rows, prefix {prefix}"
         yield name, partial(_attention, name, rows, prefix, sizes, found), 25

@@ -1,35 +1,45 @@
-"""The report of a suite: facts about the machine, rows of numbers, and the parts left out."""
+"""A suite of parts, each of which needs its time: facts about the machine, rows of numbers, and the parts left out."""
 
-import json
-import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 
-from engine.bench.goals import Goal
+from engine.bench.goals import Goal, goal_table
 from engine.bench.gpu.costs import Ceilings, Cost
-from engine.bench.gpu.gpu_goals import as_json
-from engine.bench.gpu.timing import Deadline
-from engine.bench.report import goal_lines
+from engine.bench.gpu.timing import Deadline, ceilings, require_gpu
+from engine.bench.report import Report
 
 Part = tuple[str, Callable[[], Iterable[dict]], float]
 """A part's name, the function that measures it row by row, and the seconds that must be left to begin it."""
 
 
-def opening(suite: str, ceilings: Ceilings) -> dict:
-    """The head of a suite's JSON."""
+def measure_parts(
+    suite: str,
+    seconds: float,
+    parts: Callable[[Ceilings, Deadline], Iterator[Part]],
+    goals: Callable[[Sequence[dict]], Sequence[Goal]] = lambda rows: [],
+    **more: object,
+) -> Report:
+    """Measure the parts within these seconds, printing each row as soon as it is known. more: of the JSON's head. Raises
+    UserError where there is no GPU for it."""
+    require_gpu()
+    torch.manual_seed(0)
+    deadline, found = Deadline(seconds), ceilings()
     content = {
         "suite": suite,
         "machine": machine(),
-        "bandwidth_gb_s": ceilings.bandwidth / 1e9,
-        "matrix_tflop_s": ceilings.rate / 1e12,
+        "bandwidth_gb_s": found.bandwidth / 1e9,
+        "matrix_tflop_s": found.rate / 1e12,
+        **more,
         "rows": [],
         "left_out": [],
     }
-    print(f"copy {ceilings.bandwidth / 1e9:.0f} GB/s, matrix {ceilings.rate / 1e12:.0f} TF/s")
-    return content
+    print(f"copy {found.bandwidth / 1e9:.0f} GB/s, matrix {found.rate / 1e12:.0f} TF/s")
+    measure_all(parts(found, deadline), deadline, content)
+    aims = goals(content["rows"])
+    content["goals"] = [goal.to_dict() for goal in aims]
+    return Report(goal_table(aims) if aims else "", content)
 
 
 def machine() -> dict:
@@ -93,17 +103,6 @@ def measure_all(parts: Iterable[Part], deadline: Deadline, content: dict) -> Non
         if problem is not None:
             content["left_out"].append(f"{name}: {problem}")
             print(f"{name} left out: {problem}", flush=True)
-
-
-def write(path: str | None, content: dict, goals: Sequence[Goal]) -> None:
-    """Print the goals and write the JSON (NaN is an error) to a temporary file, renamed when complete."""
-    content["goals"] = as_json(goals)
-    print(goal_lines(goals), flush=True)
-    if path is None:
-        return
-    unfinished = Path(path).with_name(Path(path).name + ".part")
-    unfinished.write_text(json.dumps(content, indent=1, allow_nan=False), encoding="utf-8")
-    os.replace(unfinished, path)
 
 
 def line(row: dict) -> str:

@@ -1,6 +1,6 @@
 """RASD's retrieval without its draft model: the most frequent continuations in the datastore.
 
-REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), only for the bench: RASD is measured
+REST (He et al., REST: Retrieval-Based Speculative Decoding, NAACL 2024), only to be measured: the bench sets RASD
 beside each of its two sources.
 """
 

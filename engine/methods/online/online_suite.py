@@ -1,0 +1,164 @@
+"""`python -m engine bench --suite online`: whether a draft that learns while it is used comes to be kept more often.
+
+Greedy requests of one narrow kind that the embedded draft was not made for: records whose field names and values are
+invented words. The draft has read neither how these words are spelled nor in which order the fields follow one another.
+The embedded target has not either: it repeats pieces of the records, more than it writes new ones, and these pieces are
+what the draft can learn. All requests share one ``Memory``, and ``online`` learns
+after every few refusals, so that no clock decides and the figures can be repeated. ``chain``, with the same length and
+stop, drafts for the same requests as the control: what it gains is due to the requests alone.
+
+At the end the memory is emptied, and the first request must be drafted exactly as it was at the beginning.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.bench.contestants import Ours, chain
+from engine.bench.report import Report, figures, table
+from engine.bench.suite import Cards, Plan, Result, Suite, alike, choose
+from engine.core.memory import Memory
+from engine.core.options import Value
+from engine.methods.online.drafter import OnlineDrafter
+from engine.parts.loading import ModelPaths, load_models
+
+REQUESTS, QUICK, TOKENS = 50, 12, 32
+SPAN = 10  # requests at either end that are compared
+GOAL = 0.1  # by how much more than chain's the kept share is to climb
+DRAFTING: Mapping[str, Value] = {"length": 4, "stop_below": 0.0}
+OPTIONS = {"online": {**DRAFTING, "milliseconds": 0.0, "every": 2}, "chain": DRAFTING}
+COUNTERS = {"judged": lambda step: min(len(step.verdict.accepted) + 1, len(step.tree))}
+
+
+@dataclass(frozen=True)
+class Learning:
+    """online, chain: the counts of each request, in order: ``judged``, drafted tokens that the walk reached, ``kept`` of which
+    were kept. again: the first request of ``online`` with the memory emptied."""
+
+    online: Sequence[Mapping[str, float]]
+    chain: Sequence[Mapping[str, float]]
+    again: Mapping[str, float]
+
+    @property
+    def span(self) -> int:
+        """The requests at either end that are compared; no request is at both."""
+        return min(SPAN, max(1, len(self.online) // 2))
+
+    def ends(self, some: Sequence[Mapping[str, float]]) -> tuple[float, float]:
+        """The kept share of the first and of the last requests."""
+        return share(some[: self.span]), share(some[-self.span :])
+
+    @property
+    def gain(self) -> float:
+        """The climb of ``online`` minus that of ``chain``."""
+        (first, last), (begin, end) = self.ends(self.online), self.ends(self.chain)
+        return (last - first) - (end - begin)
+
+    @property
+    def verdict(self) -> str:
+        """Few requests are not judged: they show too little learning."""
+        if len(self.online) < REQUESTS:
+            return f"not judged with {len(self.online)} requests"
+        return "met" if self.gain >= GOAL else "missed"
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether nothing was left once the memory was emptied."""
+        names = ("kept", "judged", "steps")
+        return all(self.online[0][name] == self.again[name] for name in names)
+
+
+def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
+    """quick: few requests, and the goal is not judged."""
+    models, texts = (
+        load_models(paths, chain().needs, "float32", "cpu"),
+        records(QUICK if quick else REQUESTS),
+    )
+    cards = [{"id": str(place), "prompt": text} for place, text in enumerate(texts)]
+    plan, memory = Plan(prompts=len(cards), rounds=1, tokens=TOKENS), Memory()
+    own = Ours(OnlineDrafter, models, "online", OPTIONS["online"], memory=lambda: memory)
+    control = Ours(chain(), models, "chain", OPTIONS["chain"])
+    prompts = choose(models, {"records": cards}, plan)
+    results = Suite([own, control], prompts, plan, COUNTERS).run()
+    memory.reset()
+    again = Suite([own], prompts[:1], plan, COUNTERS).run()
+    learning = Learning(
+        _drafted(results, "online"), _drafted(results, "chain"), *_drafted(again, "online")
+    )
+    lines = [
+        report_text(learning),
+        f"{alike(results, 'chain')['online']} of {len(prompts)} texts written alike by both",
+    ]
+    data = {
+        "online": learning.online,
+        "chain": learning.chain,
+        "again": learning.again,
+        "options": OPTIONS,
+    }
+    data |= {"gain": learning.gain, "verdict": learning.verdict, "forgotten": learning.forgotten}
+    return Report("\n".join(lines), data)
+
+
+def _drafted(results: Sequence[Result], name: str) -> list[dict]:
+    own = [one.writing for one in results if one.contestant == name]
+    return [
+        figures(one.counts, kept="accepted", judged="judged", steps="steps")
+        | {"tokens": one.tokens}
+        for one in own
+    ]
+
+
+def records(count: int) -> list[str]:
+    """Requests of three records each, and the beginning of a fourth. The fields have the same names in all of them,
+    and their values come from one small set."""
+    words = random.Random("online/words")
+    fields = [_invented(words) for _ in range(4)]
+    values = [_invented(words).capitalize() for _ in range(12)]
+    requests = []
+    for place in range(count):
+        rng = random.Random(f"online/{place}")
+        lines = [_record(rng, number, fields, values) for number in (1, 2, 3)]
+        requests.append("".join([*lines, f"{fields[0]} 4:"]))
+    return requests
+
+
+def _invented(rng: random.Random) -> str:
+    return "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(3))
+
+
+def _record(rng: random.Random, number: int, fields: list[str], values: list[str]) -> str:
+    head, one, two, three = fields
+    first, last, size = rng.choice(values), rng.choice(values), rng.randint(10, 99)
+    return f"{head} {number}: {one} {first}, {two} {size}, {three} {last};\n"
+
+
+def share(requests: Sequence[Mapping[str, float]]) -> float:
+    """The share of judged tokens that was kept, over all of these requests."""
+    return sum(request["kept"] for request in requests) / max(
+        1, sum(request["judged"] for request in requests)
+    )
+
+
+def report_text(learning: Learning) -> str:
+    rows = []
+    for name, requests in (("online", learning.online), ("chain", learning.chain)):
+        first, last = learning.ends(requests)
+        rows.append({"kept share": name, "first": first, "last": last, "climb": last - first})
+    columns = [
+        "kept share",
+        f"first {learning.span}=first:.3f",
+        f"last {learning.span}=last:.3f",
+        "climb:+.3f",
+    ]
+    first, again = (
+        f"{share([one]):.3f} kept in {one['steps']} steps"
+        for one in (learning.online[0], learning.again)
+    )
+    equal = "the same" if learning.forgotten else "NOT the same"
+    return (
+        f"{table(rows, columns)}\n"
+        f"online climbs {learning.gain:+.3f} beside chain (goal: {GOAL} or more; {learning.verdict})\n"
+        f"the first request with the memory emptied: {again}, {equal} as at the beginning ({first})"
+    )

@@ -1,0 +1,86 @@
+"""`python -m engine bench --suite load`: at which load does speculation stop paying, and does smartspec notice?
+
+1 to 16 texts at a time are written greedily, with one pass of the target per round (``engine.batch.together``):
+without drafts, with chains of fixed lengths, and with ``smartspec``, which chooses a length for each text and step.
+When a text ends, the next begins in its place; the clock stops when there is none, so the load stays what it is. All
+contestants write the same texts, so their tokens per second can be compared, and take turns of a fraction of a second,
+so that a busy moment of the machine slows all of them.
+"""
+
+from collections.abc import Sequence
+from statistics import median
+
+from engine.bench.contestants import Ours, chain, plain
+from engine.bench.report import Report, setting, table
+from engine.bench.several_texts import Texts, joined, side_by_side
+from engine.bench.suite import Cards, in_turn
+from engine.methods.smartspec.drafter import SmartSpecDrafter
+from engine.parts.loading import ModelPaths, Models, load_models
+
+LOADS, QUICK_LOADS, ROUNDS = (1, 2, 4, 8, 12, 16), (1, 4, 16), 3
+FIXED = (2, 4, 7)  # lengths of the chains
+TOKENS, WARM_UP = 96, 48
+QUEUE = 6  # least number of texts that wait for a place at first
+TURN = 0.25  # seconds for which a contestant writes before it is the next one's turn
+LEAST = 0.97
+"""The share of the best other contestant's speed that smartspec must reach at every load."""
+
+
+def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
+    """In a row: texts: at a time. speeds: tokens per second of all texts together, by contestant, the median of the
+    rounds. written: how many texts. equal: how many of them smartspec wrote as plain decoding did, as far as both came.
+    ratio: the speed of smartspec, divided by that of the best other contestant in the same round; again the median."""
+    models = load_models(paths, chain().needs, "float32", "cpu")
+    beside = side_by_side(paths, models.target)
+    prompts = [
+        models.target.tokenizer(contestant)["input_ids"] for contestant in in_turn(workloads)
+    ]
+    loads, rounds = (QUICK_LOADS, 1) if quick else (LOADS, ROUNDS)
+    rows = []
+    for count in loads:
+        texts = [prompts[place % len(prompts)] for place in range(count + max(2 * count, QUEUE))]
+        speeds: dict[str, list[float]] = {}
+        for turn in range(rounds + 1):
+            tokens = TOKENS if turn else WARM_UP
+            runs = {
+                contestant.name: joined(contestant, beside, texts, tokens, count)
+                for contestant in contestants(models)
+            }
+            _take_turns([*runs.values()])
+            for name, run in runs.items() if turn else ():
+                speeds.setdefault(name, []).append(run.speed)
+        usual = {name: median(speed) for name, speed in speeds.items()}
+        *others, own = usual
+        best = max(others, key=usual.__getitem__)
+        row = {"texts": count, "speeds": usual, "written": len(texts)}
+        row["equal"] = sum(map(_alike, runs[others[0]].tokens, runs[own].tokens))
+        row["ratio"] = median(map(float.__truediv__, speeds[own], speeds[best]))
+        rows.append(row)
+    least = min(row["ratio"] for row in rows)
+    same, every = (sum(row[name] for row in rows) for name in ("equal", "written"))
+    verdict = "met" if least >= LEAST else "missed"
+    columns = ["texts", *(f"{name}:.1f" for name in rows[0]["speeds"]), "ratio:.2f"]
+    text = (
+        f"{table([row | row['speeds'] for row in rows], columns)}\ntokens a second of all texts; ratio: smartspec by "
+        f"the best of the others, at least {least:.2f} ({verdict}: {LEAST})\n{same} of {every} texts written alike"
+    )
+    return Report(text, setting(models, rows=rows))
+
+
+def contestants(models: Models) -> list[Ours]:
+    """Plain decoding first, smartspec last."""
+    fixed = [
+        Ours(chain(), models, f"{chain().key} {length}", {"length": length, "stop_below": 0.0})
+        for length in FIXED
+    ]
+    return [Ours(plain(), models, options={}), *fixed, Ours(SmartSpecDrafter, models, options={})]
+
+
+def _take_turns(runs: Sequence[Texts]) -> None:
+    while runs:
+        runs = [run for run in runs if run.go_on(TURN)]
+
+
+def _alike(one: Sequence[int], other: Sequence[int]) -> bool:
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
