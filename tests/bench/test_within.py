@@ -12,7 +12,7 @@ from engine.bench.suites import SUITES
 from engine.cli.flags import SUITE_NAMES
 from engine.methods.eagle.eagle_layout import write_cell
 from engine.methods.eagle.part import tiny_cell as eagle_cell
-from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
+from engine.methods.shared.prompt_tokens_part import PromptTokens
 from engine.parts import opening
 from engine.parts.digest import FIELD
 from engine.parts.loading import ModelPaths, load_models
@@ -38,7 +38,7 @@ def paths(tiny_paths, tmp_path, monkeypatch):
 def test_a_small_bench(paths, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(contestants, "settle_size", usual)
     target = load_models(paths, {}, "float32", "cpu").target
-    tiny_prompt_tokens(target).save(tmp_path / "ppd", {})
+    PromptTokens.tiny(target).save(tmp_path / "ppd", {})
     cell = eagle_cell(target)
     for name, about in (("eagle", {}), ("gto", {}), ("fspad", {FIELD: "of another target"})):
         write_cell(cell, tmp_path / name, about)

@@ -13,11 +13,11 @@ from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.clover.drafter import CloverDrafter
 from engine.methods.clover.part import USUAL_HEADS, AttentionDecoder
+from engine.methods.medusa.part import MedusaHeads
 from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
 from engine.parts.opening import language_model
-from engine.proof.tiny_parts import beginners
 from engine.training.students import student_class
 from tests.drafters.writing import built, parameters_made, steps_of
 from tests.engine.tiny import tiny_hf_model
@@ -100,7 +100,7 @@ def test_what_was_written_is_read_again_and_other_targets_are_refused(models, tm
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert len(load(str(tmp_path), models.target, None, "cpu")) == USUAL_HEADS
 
-    beginners("medusa", models.target).save(tmp_path / "medusa", {})
+    MedusaHeads.tiny(models.target).save(tmp_path / "medusa", {})
     for folder, told in (
         ("medusa", "its weights have other names"),
         ("nowhere", "no set of Clover"),

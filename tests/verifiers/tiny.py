@@ -4,23 +4,31 @@ import copy
 
 import torch
 
-from engine.methods.deer.part import tiny_diffusion_lm
-from engine.methods.eagle.part import tiny_cell as eagle_cell
-from engine.methods.falcon.part import tiny_cell as falcon_cell
-from engine.methods.hidden_transfer.part import tiny_transfer_maps
-from engine.methods.kangaroo.part import tiny_adapter
-from engine.methods.learn2pd.part import tiny_filter
+from engine.methods.hydra.part import HydraHeads
 from engine.methods.omnidraft.part import foreign_draft
 from engine.methods.s2d.part import NestedDraft
-from engine.methods.shared.datastore_part import tiny_datastore
-from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
-from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
 from engine.methods.shared.vocabulary_part import Vocabulary
-from engine.methods.specdec_pp.part import acceptance_head
+from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.tiny_parts import beginners
 from engine.proof.tiny_target import tiny_module
+
+OTHERS = {
+    "diffusion": "denoiser",
+    "medusa": "medusa_heads",
+    "clover": "clover_heads",
+    "chimera": "chimera_heads",
+    "eagle": "eagle",
+    "falcon": "falcon",
+    "kangaroo": "adapter",
+    "ppd": "prompt_tokens",
+    "hidden_transfer": "transfer_maps",
+    "specdec_pp": "acceptance_head",
+    "datastore": "datastore",
+    "learn2pd": "unmasking_filter",
+    "deer": "diffusion_lm",
+}
+"""Role -> kind of the parts that are as every kind makes them."""
 
 
 def tiny_models(
@@ -39,21 +47,6 @@ def tiny_models(
             weight += 0.2 * torch.randn_like(weight)
         for model in (module, draft):
             model.lm_head.weight *= 0.5
-    diffusion = DFlashModel(
-        DFlashConfig(
-            vocab_size=vocabulary,
-            hidden_size=16,
-            intermediate_size=24,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            head_dim=8,
-            block_size=4,
-            target_layer_ids=(0, 1),
-            mask_token_id=0,
-            num_target_layers=2,
-        )
-    )
     opened = language_model(module, None, "tiny target", lean=False)
     small = language_model(draft, None, "tiny draft", lean=False)
     return Models(
@@ -64,20 +57,8 @@ def tiny_models(
             "omnidraft": foreign_draft(
                 vocabulary, module, lambda made: language_model(made, None, "other", lean=False)
             ),
-            "diffusion": diffusion.eval().requires_grad_(False),
-            "medusa": beginners("medusa", opened),
-            "hydra": beginners("hydra", opened, layers=2, prefix=True),
-            "clover": beginners("clover", opened),
-            "chimera": beginners("chimera", opened),
-            "eagle": eagle_cell(opened),
-            "falcon": falcon_cell(opened),
-            "kangaroo": tiny_adapter(opened),
-            "ppd": tiny_prompt_tokens(opened),
-            "hidden_transfer": tiny_transfer_maps(opened),
-            "specdec_pp": acceptance_head(16),
+            "hydra": HydraHeads.tiny(opened, layers=2, prefix=True),
             "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
-            "datastore": tiny_datastore(vocabulary),
-            "learn2pd": tiny_filter(3),
-            "deer": tiny_diffusion_lm(opened),
+            **{role: kind_of(kind).tiny(opened, None) for role, kind in OTHERS.items()},
         },
     )

@@ -18,22 +18,21 @@ Letters in shapes: S texts, R rows, T columns, H hidden size, D head size, V voc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from engine.errors import UserError
 from engine.methods.shared.dflash_model import rotary, rotate
-from engine.methods.shared.head_ranks import Accuracies, accuracies_of, usual
+from engine.methods.shared.head_ranks import HeadsPart, usual
 from engine.model.language_model import LanguageModel
-from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.model.layers import final_norm
 
-NOUN = "set of Chimera heads"
 GRAM = 3
+SMALL = 0.01
+TRACE = 0.1
+"""Size of a trigram's row relative to a feature: a row of equal size would drown the target's state."""
 MOST_HEADS = 64
 Columns = tuple[Tensor, Tensor]
 """k and v, each [.., Hkv, T, D]."""
@@ -136,8 +135,8 @@ class ContextEncoder(nn.Module):
         return rotary(places, self.self_attn.size, self.theta, like.dtype)
 
 
-class ChimeraHeads(nn.Module):
-    """accuracies: by head and rank, see ``head_ranks``."""
+class ChimeraHeads(HeadsPart):
+    key, noun = "chimera_heads", "set of Chimera heads"
 
     def __init__(self, config: PreTrainedConfig, heads: int) -> None:
         """config: the target's, for the sizes."""
@@ -146,7 +145,45 @@ class ChimeraHeads(nn.Module):
         self.trigram = TrigramEncoder(width)
         self.encoder = ContextEncoder(config)
         self.readouts = nn.ModuleList(nn.Linear(2 * width, width, bias=False) for _ in range(heads))
-        self.accuracies: Accuracies = usual(heads)
+        self.accuracies = usual(heads)
+
+    @classmethod
+    def of_files(
+        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
+    ) -> ChimeraHeads:
+        heads = sum(name.startswith("readouts.") for name in tensors)
+        if not 0 < heads <= MOST_HEADS:
+            raise ValueError("its weights have other names")
+        return cls(target.model.config.get_text_config(decoder=True), heads)
+
+    @classmethod
+    @torch.no_grad()
+    def beginning(cls, target: PreTrainedModel, heads: int = 2) -> ChimeraHeads:
+        """The full-context encoder attends as the target's last layer does and adds nothing, a trigram's row is a trace of
+        its last token's embedding, and a readout is the mean of the true and the drafted state."""
+        made = cls(target.config.get_text_config(decoder=True), heads)
+        final = getattr(final_norm(target), "weight", torch.ones(1))
+        feature, embedding = (
+            each.float().square().mean().sqrt()
+            for each in (final, target.get_input_embeddings().weight)
+        )
+        made.trigram.linear.weight.zero_()
+        made.trigram.linear.bias.zero_()
+        project = made.trigram.project.weight
+        width = len(project)
+        project.normal_(std=SMALL / width**0.5)
+        project[:, -width:] += torch.eye(width) * TRACE * feature / embedding
+        layers = getattr(target.base_model, "layers", None)
+        theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
+        for name, mine in made.encoder.named_parameters():
+            found = theirs.get(name)
+            if found is not None and found.shape == mine.shape:
+                mine.copy_(found)
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                mine.zero_()
+        for readout in made.readouts:
+            readout.weight.copy_(torch.eye(width).repeat(1, 2) / 2)
+        return made
 
     def __len__(self) -> int:
         return len(self.readouts)
@@ -155,25 +192,8 @@ class ChimeraHeads(nn.Module):
         """The input of the target's head, from the target's last true state and a drafted state, [.., H] each."""
         return self.readouts[head](torch.cat([true, drafted], -1))
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        config = {"architectures": ["ChimeraHeads"], "model_type": "chimera"}
-        write_part(folder, self.state_dict(), config | dict(about))
+    def fields(self) -> dict:
+        return {"architectures": ["ChimeraHeads"], "model_type": "chimera"}
 
 
-def _load(path: str, target: LanguageModel, dtype, device: str) -> ChimeraHeads:
-    folder = Path(path)
-    config, tensors = read_config(folder), read_tensors(folder, NOUN)
-    heads = sum(name.startswith("readouts.") for name in tensors)
-    try:
-        if not 0 < heads <= MOST_HEADS:
-            raise ValueError("its weights have other names")
-        with torch.device("meta"):
-            made = ChimeraHeads(target.model.config.get_text_config(decoder=True), heads)
-        load_published(made, {name: name for name in made.state_dict()}, tensors)
-    except ValueError as error:
-        raise UserError(f"{folder.name} holds no {NOUN} for {target.name}: {error}.") from None
-    made.accuracies = accuracies_of(config, heads, folder.name)
-    return made.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
-
-
-KIND = PartKind("chimera_heads", NOUN, _load)
+KIND = ChimeraHeads.kind()

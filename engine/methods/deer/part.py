@@ -11,8 +11,7 @@ Letters in shapes: H hidden size, S texts, T rows of text, A blocks, B masks of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +21,9 @@ from engine.errors import UserError
 from engine.methods.shared.block_context import Column
 from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer, KeyValue, rotary
 from engine.model.language_model import LanguageModel
-from engine.parts.files import load_published, needed_config, read_tensors, write_part
-from engine.parts.kinds import Opener, PartKind
+from engine.parts.kinds import Opener
+from engine.parts.module_part import ModulePart, sizes_of
 
-NOUN = "diffusion language model"
 CHUNK = 512  # tokens of a text that are read at a time; bounds the mask
 
 
@@ -52,16 +50,9 @@ class DiffusionLMConfig:
         return self.vocab_size + 1
 
     @classmethod
-    def from_json(cls, raw: Mapping) -> DiffusionLMConfig:
-        """Raises ValueError, whose message ends a sentence."""
-        found = {}
-        for entry in fields(cls):
-            value = raw.get(entry.name, entry.default)
-            kind = int if entry.type == "int" else (int, float)
-            if not isinstance(value, kind) or isinstance(value, bool) or not 0 < value < 1 << 31:
-                raise ValueError(f"its {entry.name} is not a positive number")
-            found[entry.name] = value
-        made = cls(**found)
+    def of(cls, raw: Mapping) -> DiffusionLMConfig:
+        """From a config.json. Raises ValueError, whose message ends a sentence."""
+        made = sizes_of(cls, raw)
         if made.num_hidden_layers > MOST_LAYERS:
             raise ValueError(f"{made.num_hidden_layers} layers are too many")
         if made.num_attention_heads % made.num_key_value_heads or made.head_dim % 2:
@@ -69,13 +60,37 @@ class DiffusionLMConfig:
         return made
 
 
-class DiffusionLM(nn.Module):
+class DiffusionLM(ModulePart):
+    key, noun, reads_states = "diffusion_lm", "diffusion language model", False
+
     def __init__(self, config: DiffusionLMConfig) -> None:
         super().__init__()
         self.config = config
         self.embed_tokens = nn.Embedding(config.vocab_size + 2, config.hidden_size)
         self.layers = nn.ModuleList(DFlashLayer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    @classmethod
+    def of_files(
+        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
+    ) -> DiffusionLM:
+        return cls(DiffusionLMConfig.of(config))
+
+    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+        tokens = self.config.vocab_size
+        if tokens != target.vocab_size:
+            raise UserError(
+                f"The {self.noun} in {folder} has {tokens:,} tokens, {target.name} {target.vocab_size:,}."
+            )
+
+    def fields(self) -> dict:
+        head = {"architectures": ["DiffusionLM"], "model_type": "draftscope_diffusion_lm"}
+        return {**head, **asdict(self.config)}
+
+    @classmethod
+    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> DiffusionLM:
+        config = DiffusionLMConfig(target.vocab_size, 16, 24, 2, 2, 1, 8, block_size=4)
+        return cls(config).eval().requires_grad_(False)
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin at these positions of the text."""
@@ -121,11 +136,6 @@ class DiffusionLM(nn.Module):
         config, weight = self.config, self.norm.weight
         empty = weight.new_empty(*batch, config.num_key_value_heads, 0, config.head_dim)
         return empty, empty
-
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: further fields of the config."""
-        head = {"architectures": ["DiffusionLM"], "model_type": "draftscope_diffusion_lm"}
-        write_part(folder, self.state_dict(), {**head, **asdict(self.config), **about})
 
 
 class ReadText:
@@ -188,26 +198,4 @@ def tensor_of(tokens, device) -> Tensor:
     return to_device(torch.tensor(list(tokens), dtype=torch.int64), device)
 
 
-def _load(path: str, target: LanguageModel, dtype, device: str) -> DiffusionLM:
-    folder = Path(path)
-    tensors = read_tensors(folder, NOUN)
-    try:
-        config = DiffusionLMConfig.from_json(needed_config(folder))
-        with torch.device("meta"):
-            model = DiffusionLM(config)
-        load_published(model, {name: name for name in model.state_dict()}, tensors)
-    except ValueError as error:
-        raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
-    if config.vocab_size != target.vocab_size:
-        raise UserError(
-            f"The {NOUN} in {folder.name} has {config.vocab_size:,} tokens, {target.name} {target.vocab_size:,}."
-        )
-    return model.to(device).eval().requires_grad_(False)
-
-
-def tiny_diffusion_lm(target: LanguageModel, opener: Opener | None = None) -> DiffusionLM:
-    config = DiffusionLMConfig(target.vocab_size, 16, 24, 2, 2, 1, 8, block_size=4)
-    return DiffusionLM(config).eval().requires_grad_(False)
-
-
-KIND = PartKind("diffusion_lm", NOUN, _load, tiny_diffusion_lm)
+KIND = DiffusionLM.kind()

@@ -12,9 +12,6 @@ Letters in shapes: S windows, T tokens of each, A blocks, B masks of a block, V 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -150,9 +147,6 @@ class DeerStudent(Student):
         truth = F.pad(lesson.tokens, (0, size), value=-1).unfold(1, size, 1)[:, 1:]
         right = torch.cat(best, 1) == truth
         return run_lengths(right.flatten(0, 1)).view(texts, length)
-
-    def save(self, part: DiffusionLM, folder: Path, about: Mapping) -> None:
-        part.save(folder, about)
 
 
 def copy_matching(mine: nn.Module, theirs: nn.Module) -> None:

@@ -11,13 +11,18 @@ Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
 
+from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleLayer, Pieces
-from engine.methods.shared.eagle_config import EagleConfig
+from engine.methods.shared.eagle_config import EagleConfig, tiny_config
+from engine.model.language_model import LanguageModel
+from engine.parts.kinds import Opener
+from engine.parts.module_part import ModulePart
 
 LSTM_LAYERS = 2
 Memory = tuple[Tensor, Tensor]
@@ -47,8 +52,13 @@ class FalconConfig:
         return f"{self.block_size} {asdict(self.layer)}"
 
 
-class FalconCell(nn.Module):
-    """Only the weights. Embeddings and head are the target's."""
+class FalconCell(ModulePart):
+    """Only the weights. Embeddings and head are the target's.
+
+    There is no published layout: here it is ``lstm.*`` and ``layer.*``, with a config like EAGLE's and ``block_size``.
+    """
+
+    key, noun = "falcon", "block drafter (Falcon)"
 
     def __init__(self, config: FalconConfig) -> None:
         super().__init__()
@@ -58,6 +68,30 @@ class FalconCell(nn.Module):
         self.layer = EagleLayer(config.layer, Pieces(), 0)
         frequencies, self._factor = config.layer.inverse_frequencies()
         self.register_buffer("_frequencies", torch.tensor(frequencies), persistent=False)
+
+    @classmethod
+    def of_files(
+        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
+    ) -> FalconCell:
+        return cls(FalconConfig.read(config))
+
+    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+        width = self.config.layer.hidden_size
+        if width != target.hidden_size:
+            raise UserError(
+                f"This block drafter was trained on another target than {target.name}: it reads states of "
+                f"{width} numbers, and the target's have {target.hidden_size}."
+            )
+
+    def fields(self) -> dict:
+        return self.config.write()
+
+    @classmethod
+    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> FalconCell:
+        cell = cls(FalconConfig(2, tiny_config(target)))
+        for weight in cell.lstm.parameters():
+            weight.data *= 4  # as initialised, an LSTM says nearly the same for every text
+        return cell.eval().requires_grad_(False)
 
     @property
     def block_size(self) -> int:

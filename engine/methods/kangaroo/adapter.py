@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -23,12 +22,12 @@ from torch import Tensor, nn
 
 from engine.methods.shared.dflash_model import rotary, rotate
 from engine.model.language_model import LanguageModel
-from engine.parts.files import write_part
+from engine.parts.kinds import Opener
+from engine.parts.module_part import ModulePart, sizes_of
 
 PUBLISHED_EXIT = 2
 """Number of layers below a published adapter whose config names none: the authors' usual setting."""
-MOST, WIDEST = 4096, 1 << 17
-"""Limits on the number of blocks, heads and the like, and on the width of a state; a config beyond them is nonsense."""
+_ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
 
 KeyValue = tuple[Tensor, Tensor]  # k, v: each [..., Hkv, T, D], k rotated already
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -59,29 +58,10 @@ class AdapterConfig:
         if isinstance(heads, int) and isinstance(width, int) and heads > 0:
             found["num_key_value_heads"] = found.get("num_key_value_heads") or heads
             found["head_dim"] = found.get("head_dim") or width // heads
-        for field in fields(cls):
-            value = found.get(field.name)
-            if value is None and field.name in _REQUIRED:
-                raise ValueError(f"its config has no {field.name}")
-            whole = field.type == "int"
-            fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-            if value is not None and not (fits and 0 < value <= _most(field.name, whole)):
-                raise ValueError(f"{value!r} is not a valid {field.name}")
-        known = {field.name: found[field.name] for field in fields(cls) if found.get(field.name)}
-        made = cls(**known)
+        made = sizes_of(cls, found)
         if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:
             raise ValueError("its heads cannot be rotated or shared")
         return made
-
-
-_REQUIRED = ("hidden_size", "num_attention_heads")
-
-
-def _most(name: str, whole: bool) -> float:
-    """The largest value of a field."""
-    if name == "hidden_size":
-        return WIDEST
-    return MOST if whole else 1e12
 
 
 class _Attention(nn.Module):
@@ -127,12 +107,13 @@ def _attended(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
 
 
-class Adapter(nn.Module):
+class Adapter(ModulePart):
     """Its weights have the names of the published checkpoints.
 
-    make_reader: makes a text's reader; None: a plain one. ``engine.parts.opening`` picks it.
+    make_reader: makes a text's reader; None: a plain one. ``engine.methods.kangaroo.part`` picks it.
     """
 
+    key, noun = "adapter", "Kangaroo adapter"
     make_reader: Callable[[], AdapterReader] | None = None
 
     def __init__(self, config: AdapterConfig) -> None:
@@ -140,6 +121,35 @@ class Adapter(nn.Module):
         self.config = config
         self.layers = nn.ModuleList(_Block(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    @classmethod
+    def of_files(
+        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
+    ) -> Adapter:
+        found = AdapterConfig.of(config)
+        if found.exit_layer >= target.layers:
+            raise ValueError(
+                f"it stands behind {found.exit_layer} layers of the target's {target.layers}"
+            )
+        return cls(found)
+
+    @classmethod
+    def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return {name: each for name, each in tensors.items() if not name.endswith(_ANGLES)}
+
+    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+        width = self.config.hidden_size
+        if width != target.hidden_size:
+            raise ValueError(f"its hidden size is {width}, the target's {target.hidden_size}")
+
+    def fields(self) -> dict:
+        return {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
+
+    @classmethod
+    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> Adapter:
+        """An adapter behind the first layer. Untrained, it predicts what the early exit predicts."""
+        config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
+        return cls(config).eval().requires_grad_(False)
 
     def forward(
         self, states: Tensor, start: int = 0, before: Sequence[KeyValue] = ()
@@ -168,11 +178,6 @@ class Adapter(nn.Module):
             states = block(states, angles, partial(attend, index))
         return self.norm(states)
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: further fields of the config."""
-        own = {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
-        write_part(folder, self.state_dict(), own | dict(about))
-
 
 class AdapterReader(ABC):
     """One text that an adapter reads row by row; the last rows can be forgotten."""
@@ -190,7 +195,7 @@ class AdapterReader(ABC):
 
 
 def reader_of(adapter: Adapter, target: LanguageModel) -> AdapterReader:
-    """A fresh reader of the kind that ``engine.parts.opening`` picked for this adapter, else a plain one."""
+    """A fresh reader of the kind that was picked for this adapter, else a plain one."""
     if adapter.make_reader is not None:
         return adapter.make_reader()
     return ModuleReader(adapter, target)

@@ -8,9 +8,6 @@ Letters in shapes: S windows, T tokens of each, H hidden size, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 from torch import Tensor, nn
 
@@ -94,9 +91,6 @@ class KangarooStudent(Student):
             behind = (1 + held[:, at + 1]) if at + 1 < held.shape[1] else 1
             held[:, at] = right[:, at] * torch.where(goes_on[:, at], behind, 1)
         return held.clamp(max=DRAFTED["length"])
-
-    def save(self, part, folder: Path, about: Mapping):
-        part.save(folder, about)
 
 
 STUDENT = KangarooStudent

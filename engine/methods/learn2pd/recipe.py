@@ -10,8 +10,7 @@ Letters in shapes: S windows, T tokens of each, A blocks of a window, L places o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -154,9 +153,6 @@ class FilterStudent(Student):
             "precision": round(both / max(1, passed), 4),
             "recall": round(both / max(1, right_ones), 4),
         }
-
-    def save(self, part: UnmaskingFilter, folder: Path, about: Mapping) -> None:
-        part.save(folder, about)
 
 
 STUDENT = FilterStudent

@@ -11,8 +11,7 @@ vocabulary.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -71,9 +70,6 @@ class ProbeStudent(Student):
         told = padded[:, 2:].unfold(1, part.places, 1)[:, : length - 1]  # [S, T - 1, K]
         right = (best == told).flatten(0, 1)
         return F.pad(run_lengths(right).view(len(tokens), -1), (1, 0))
-
-    def save(self, part, folder: Path, about: Mapping):
-        part.save(folder, about)
 
 
 def added(sees: Tensor, dtype: torch.dtype) -> Tensor:
