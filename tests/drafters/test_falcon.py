@@ -12,10 +12,9 @@ from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.loops import run_loop
 from engine.methods.falcon.drafter import FalconDrafter
-from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
 from engine.methods.falcon.falcon_context import FalconContext
 from engine.methods.falcon.falcon_training import through
-from engine.methods.falcon.part import KIND
+from engine.methods.falcon.part import KIND, FalconCell, FalconConfig
 from engine.methods.shared.eagle_config import tiny_config as eagle_config
 from engine.methods.shared.eagle_shown import MOST_ROWS
 from engine.parts.digest import FIELD

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from engine.core.transfer import to_device
 from engine.errors import UserError
-from engine.methods.shared.block_context import Column
 from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer, KeyValue, rotary
+from engine.methods.shared.module_columns import ModuleColumns
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart, sizes_of
@@ -143,7 +143,7 @@ class ReadText:
 
     def __init__(self, model: DiffusionLM) -> None:
         self._model = model
-        self._columns: list[tuple[Column, Column]] = []
+        self._columns = ModuleColumns.of(len(model.layers))
         self.length = 0
 
     @torch.no_grad()
@@ -170,27 +170,14 @@ class ReadText:
         rows = model.embed_tokens(torch.cat([tokens, block]))
         fresh = []
         for place, layer in enumerate(model.layers):
-            known = self._known(place)
+            known = self._columns.read(place) if self.length else model.nothing()
             read = layer.input_layernorm(rows[:new])
             fresh.append(layer.self_attn.keys_values(read, cos[:new], sin[:new]))
             rows = layer(rows, cos, sin, known, mask)
-        self._keep(fresh)
+        for place, pair in enumerate(fresh):
+            self._columns.append(place, *pair)
         self.length += new
         return rows[new:]
-
-    def _known(self, layer: int) -> KeyValue:
-        if not self._columns:
-            return self._model.nothing()
-        keys, values = self._columns[layer]
-        return keys.rows, values.rows
-
-    def _keep(self, fresh: list[KeyValue]) -> None:
-        if not self._columns:
-            self._columns = [(Column(keys), Column(values)) for keys, values in fresh]
-            return
-        for (keys, values), (k, v) in zip(self._columns, fresh, strict=True):
-            keys.append(k)
-            values.append(v)
 
 
 def tensor_of(tokens, device) -> Tensor:

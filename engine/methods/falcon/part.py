@@ -1,5 +1,120 @@
-"""The kind of part that is a Falcon cell."""
+"""The Falcon cell: a block of the target's features and the tokens after them give the next block of features.
 
-from engine.methods.falcon.falcon_cell import FalconCell
+Gao et al., "Falcon: Faster and Parallel Inference of Large Language Models through Enhanced Semi-Autoregressive
+Drafting and Custom-Designed Decoding Tree", AAAI 2025. Row i of a text is the pair of feature i and token i + 1, as in
+EAGLE; the row's output stands in for feature i + k, where k is the block's size. Two LSTM layers read the pairs in
+order; then the rows attend with a relaxed causal mask, under which rows of one block see each other, and pass
+an MLP.
+
+Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import UserError
+from engine.methods.shared.eagle_cell import EagleLayer, Pieces
+from engine.methods.shared.eagle_config import EagleConfig, tiny_config
+from engine.model.language_model import LanguageModel
+from engine.parts.kinds import Opener
+from engine.parts.module_part import ModulePart
+
+LSTM_LAYERS = 2
+Memory = tuple[Tensor, Tensor]
+"""The LSTM's memory: h and c, each [2, B, H]."""
+
+
+@dataclass(frozen=True)
+class FalconConfig:
+    """block_size: tokens of a draft pass. layer: the shape of the attention layer, and of the parts that it borrows."""
+
+    block_size: int
+    layer: EagleConfig
+
+    @classmethod
+    def read(cls, raw: dict) -> FalconConfig:
+        """From the JSON object of a config. Raises KeyError, TypeError or ValueError."""
+        size = raw["block_size"]
+        if not isinstance(size, int) or not 2 <= size <= 16:
+            raise ValueError(f"block_size is {size!r}")
+        return cls(size, EagleConfig.read(raw, "eagle"))
+
+    def write(self) -> dict:
+        head = {"architectures": ["FalconDraftModel"], "block_size": self.block_size}
+        return {**self.layer.write(), **head}
+
+    def __str__(self) -> str:
+        return f"{self.block_size} {asdict(self.layer)}"
+
+
+class FalconCell(ModulePart):
+    """Only the weights. Embeddings and head are the target's.
+
+    There is no published layout: here it is ``lstm.*`` and ``layer.*``, with a config like EAGLE's and ``block_size``.
+    """
+
+    key, noun = "falcon", "block drafter (Falcon)"
+
+    def __init__(self, config: FalconConfig) -> None:
+        super().__init__()
+        self.config = config
+        hidden = config.layer.hidden_size
+        self.lstm = nn.LSTM(2 * hidden, hidden, LSTM_LAYERS, batch_first=True)
+        self.layer = EagleLayer(config.layer, Pieces(), 0)
+        frequencies, self._factor = config.layer.inverse_frequencies()
+        self.register_buffer("_frequencies", torch.tensor(frequencies), persistent=False)
+
+    @classmethod
+    def of_files(
+        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
+    ) -> FalconCell:
+        return cls(FalconConfig.read(config))
+
+    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+        width = self.config.layer.hidden_size
+        if width != target.hidden_size:
+            raise UserError(
+                f"This block drafter was trained on another target than {target.name}: it reads states of "
+                f"{width} numbers, and the target's have {target.hidden_size}."
+            )
+
+    def fields(self) -> dict:
+        return self.config.write()
+
+    @classmethod
+    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> FalconCell:
+        cell = cls(FalconConfig(2, tiny_config(target)))
+        for weight in cell.lstm.parameters():
+            weight.data *= 4  # as initialised, an LSTM says nearly the same for every text
+        return cell.eval().requires_grad_(False)
+
+    @property
+    def block_size(self) -> int:
+        return self.config.block_size
+
+    def turn(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin, each places.shape + [D]."""
+        angles = places[..., None].float() * self._frequencies.float()
+        angles = torch.cat([angles, angles], -1)
+        dtype = self.lstm.weight_ih_l0.dtype
+        return (angles.cos() * self._factor).to(dtype), (angles.sin() * self._factor).to(dtype)
+
+    def listen(
+        self, states: Tensor, embedded: Tensor, memory: Memory | None
+    ) -> tuple[Tensor, Memory]:
+        """Pairs [B, R, H] in order, read after what ``memory`` holds -> rows [B, R, H], and the memory
+        after them."""
+        return self.lstm(torch.cat([embedded, states], -1), memory)
+
+    def forward(self, rows: Tensor, turn: tuple[Tensor, Tensor], attend) -> Tensor:
+        """Rows that ``listen`` gave [.., R, H] -> the states [.., R, H] k places later. attend: as in
+        ``engine.methods.shared.eagle_cell``, without the layer's number."""
+        return self.layer(rows, rows, turn, attend)
+
 
 KIND = FalconCell.kind()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from engine.core.options import Option
-from engine.methods.falcon.falcon_cell import FalconCell
 from engine.methods.falcon.falcon_training import accepted, block_loss, new_cell
+from engine.methods.falcon.part import FalconCell
 from engine.training.cell_training import noise_like
 from engine.training.student import Lesson, Student
 

@@ -12,7 +12,7 @@ Letters in shapes: H hidden size, D head size, R rows, T columns read before the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.methods.shared.dflash_model import rotary, rotate
+from engine.methods.shared.module_columns import ModuleColumns, causal
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart, sizes_of
@@ -29,10 +30,9 @@ PUBLISHED_EXIT = 2
 """Number of layers below a published adapter whose config names none: the authors' usual setting."""
 _ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
 
-KeyValue = tuple[Tensor, Tensor]  # k, v: each [..., Hkv, T, D], k rotated already
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(block, queries [B, Hq, R, D], keys and values [B, Hkv, R, D] of the same rows) -> [B, Hq, R, D]; the caller knows the
-rows before them."""
+"""(block, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the caller knows
+the rows before them."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Attention(nn.Module):
         self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
 
     def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
-        """rows [B, R, H] -> [B, R, H]. attend: see ``Attend``, without the index."""
+        """rows [.., R, H] -> [.., R, H]. attend: see ``Attend``, without the index."""
         queries, keys, values = (
             project(rows).unflatten(-1, (-1, self._size)).transpose(-2, -3)
             for project in (self.q_proj, self.k_proj, self.v_proj)
@@ -95,16 +95,6 @@ class _Block(nn.Module):
 
     def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
         return rows + self.self_attn(self.input_layernorm(rows), angles, attend)
-
-
-def _attended(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """The last R columns are the rows' own; each row sees those up to itself."""
-    count, columns = queries.shape[-2], keys.shape[-2]
-    mask = None
-    if count > 1:
-        mask = torch.ones(count, columns, dtype=torch.bool, device=queries.device)
-        mask = mask.tril(columns - count)
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
 
 
 class Adapter(ModulePart):
@@ -151,27 +141,19 @@ class Adapter(ModulePart):
         config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
         return cls(config).eval().requires_grad_(False)
 
-    def forward(
-        self, states: Tensor, start: int = 0, before: Sequence[KeyValue] = ()
-    ) -> tuple[Tensor, list[KeyValue]]:
-        """Hidden states [B, R, H] after the target's first layers, of consecutive rows
-        from position ``start`` on -> states [B, R, H] for the target's head, and k, v of each block.
+    def forward(self, states: Tensor) -> Tensor:
+        """Hidden states [B, R, H] after the target's first layers, of the first rows of texts -> states [B, R, H] for the
+        target's head."""
 
-        before: k, v of the ``start`` rows before them, by block.
-        """
-        places = torch.arange(start, start + states.shape[-2], device=states.device)
-        made = []
+        def attend(block: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            return F.scaled_dot_product_attention(
+                queries, keys, values, is_causal=True, enable_gqa=True
+            )
 
-        def attend(index: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            made.append((keys, values))
-            pairs = zip(before[index], made[-1], strict=True) if before else ()
-            keys, values = [torch.cat(pair, -2) for pair in pairs] or made[-1]
-            return _attended(queries, keys, values)
-
-        return self.through(states, places, attend), made
+        return self.through(states, torch.arange(states.shape[-2], device=states.device), attend)
 
     def through(self, states: Tensor, places: Tensor, attend: Attend) -> Tensor:
-        """Rows [B, R, H] at places [R] of the text -> states [B, R, H] for the target's head."""
+        """Rows [.., R, H] at places [R] of the text -> states [.., R, H] for the target's head."""
         config = self.config
         angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
         for index, block in enumerate(self.layers):
@@ -206,7 +188,7 @@ class ModuleReader(AdapterReader):
 
     def __init__(self, adapter: Adapter, target: LanguageModel) -> None:
         self._adapter, self._target = adapter, target
-        self._columns: list[tuple[Tensor, Tensor]] = []  # k, v by block, [1, Hkv, capacity, D]
+        self._columns = ModuleColumns.of(len(adapter.layers))
 
     def logits(self, states: Tensor) -> Tensor:
         return self._target.head(self.read(states)[-1:])
@@ -214,27 +196,8 @@ class ModuleReader(AdapterReader):
     @torch.no_grad()
     def read(self, states: Tensor) -> Tensor:
         """Append rows [R, H]; returns their states [R, H] for the target's head."""
-        before = [(k[:, :, : self.length], v[:, :, : self.length]) for k, v in self._columns]
-        found, fresh = self._adapter(states[None], self.length, before)
-        self._append(fresh)
-        return found[0]
-
-    def _append(self, fresh: list[KeyValue]) -> None:
-        end = self.length + fresh[0][0].shape[2]
-        if not self._columns or end > self._columns[0][0].shape[2]:
-            self._columns = [
-                tuple(self._larger(each, index, part) for part, each in enumerate(pair))
-                for index, pair in enumerate(fresh)
-            ]
-        for pair, new in zip(self._columns, fresh, strict=True):
-            for buffer, each in zip(pair, new, strict=True):
-                buffer[:, :, self.length : end] = each
-        self.length = end
-
-    def _larger(self, like: Tensor, index: int, part: int) -> Tensor:
-        """New buffers of twice the columns needed now, which hold the rows read so far."""
-        batch, heads, rows, size = like.shape
-        larger = like.new_zeros(batch, heads, 2 * (self.length + rows), size)
-        if self._columns:
-            larger[:, :, : self.length] = self._columns[index][part][:, :, : self.length]
-        return larger
+        start, rows = self.length, len(states)
+        attend = self._columns.attention(start, rows, causal(rows, start, states.device))
+        self.length = start + rows
+        places = torch.arange(start, self.length, device=states.device)
+        return self._adapter.through(states, places, attend)

@@ -167,7 +167,7 @@ class DFlashLayer(nn.Module):
 
 class DFlashModel(nn.Module):
     make_context = None
-    """Makes the contexts of sequences (``engine.methods.shared.block_context``); set by ``engine.parts.opening``."""
+    """Makes the contexts of sequences (``engine.methods.shared.block_context``); set when it is opened."""
 
     def __init__(self, config: DFlashConfig):
         super().__init__()

@@ -141,7 +141,7 @@ class EagleCell(nn.Module):
 
     make_context = None
     """Makes the contexts of texts (``engine.methods.shared.eagle_context``) if there is a faster way than the
-    module's; set by ``engine.parts.opening``."""
+    module's; set when it is opened."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces | None = None) -> None:
         super().__init__()
