@@ -1,6 +1,5 @@
 """Falcon: blocks are drafted as they are trained, and true features replace drafted ones."""
 
-import copy
 import json
 
 import pytest
@@ -19,7 +18,6 @@ from engine.methods.shared.eagle_config import tiny_config as eagle_config
 from engine.methods.shared.eagle_shown import MOST_ROWS
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
-from engine.parts.opening import language_model
 from engine.proof.tiny_parts import on_trial
 from engine.rules import verifier
 from tests.engine.tiny import tiny_model
@@ -135,15 +133,6 @@ def test_files(models, saved):
     assert not [name for name in load_file(saved / "model.safetensors") if "embed" in name]
 
 
-def test_half_precision_leaves_the_angles_as_they_are(models, saved):
-    module = copy.deepcopy(models.target.model).bfloat16()
-    target = language_model(module, None, "half", lean=False)
-    half = KIND.load(str(saved), target, None, "cpu")
-    whole = KIND.load(str(saved), models.target, None, "cpu")
-    assert half.lstm.weight_ih_l0.dtype == torch.bfloat16
-    assert torch.equal(half._frequencies, whole._frequencies)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -161,12 +150,6 @@ def test_a_wrong_one_is_one_sentence(models, saved, changes, words):
     with pytest.raises(UserError, match=words) as told:
         KIND.load(str(saved), models.target, torch.float32, "cpu")
     assert str(told.value).endswith(".") and "\n" not in str(told.value)
-
-
-def test_a_config_nested_too_deeply_is_one_sentence(models, saved):
-    (saved / "config.json").write_text("[" * 100_000)
-    with pytest.raises(UserError, match="no block drafter"):
-        KIND.load(str(saved), models.target, torch.float32, "cpu")
 
 
 def test_one_of_another_target_is_one_sentence(models, saved):

@@ -183,9 +183,3 @@ def test_a_wrong_one_is_refused_in_one_sentence(tmp_path, config, told):
     with pytest.raises(UserError, match=told) as found:
         KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")
     assert "\n" not in str(found.value) and str(found.value).endswith(".")
-
-
-def test_pickled_weights_are_not_opened(tmp_path):
-    (tmp_path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
-    with pytest.raises(UserError, match="pickled"):
-        KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")

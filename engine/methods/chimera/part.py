@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from engine.methods.shared.dflash_model import rotary, rotate
+from engine.methods.shared.attention_layer import Attention, GatedMLP, rotary
 from engine.methods.shared.head_ranks import HeadsPart, usual
 from engine.model.language_model import LanguageModel
 from engine.model.layers import final_norm
@@ -50,49 +50,29 @@ class TrigramEncoder(nn.Module):
         return self.project(rows + F.silu(self.linear(rows)))
 
 
-class _Attention(nn.Module):
-    def __init__(self, config: PreTrainedConfig) -> None:
-        super().__init__()
-        heads, width = config.num_attention_heads, config.hidden_size
-        self.size = getattr(config, "head_dim", None) or width // heads
-        shared = getattr(config, "num_key_value_heads", None) or heads
-        self.q_proj = nn.Linear(width, heads * self.size, bias=False)
-        self.k_proj = nn.Linear(width, shared * self.size, bias=False)
-        self.v_proj = nn.Linear(width, shared * self.size, bias=False)
-        self.o_proj = nn.Linear(heads * self.size, width, bias=False)
-
-
-class _MLP(nn.Module):
-    def __init__(self, config: PreTrainedConfig) -> None:
-        super().__init__()
-        width = config.hidden_size
-        inner = getattr(config, "intermediate_size", None) or 4 * width
-        self.gate_proj = nn.Linear(width, inner, bias=False)
-        self.up_proj = nn.Linear(width, inner, bias=False)
-        self.down_proj = nn.Linear(inner, width, bias=False)
-
-    def forward(self, rows: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(rows)) * self.up_proj(rows))
-
-
 class ContextEncoder(nn.Module):
     """One Llama-style layer, as wide as the target. A row sees columns that were made from states, and itself."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__()
         width, eps = config.hidden_size, getattr(config, "rms_norm_eps", None) or 1e-6
+        heads = config.num_attention_heads
+        inner = getattr(config, "intermediate_size", None) or 4 * width
         rope = getattr(config, "rope_parameters", None) or {}
         self.theta = float(rope.get("rope_theta") or 10000.0)
         self.input_layernorm = nn.RMSNorm(width, eps=eps)
-        self.self_attn = _Attention(config)
+        self.self_attn = Attention(
+            width,
+            heads,
+            getattr(config, "num_key_value_heads", None) or heads,
+            getattr(config, "head_dim", None) or width // heads,
+        )
         self.post_attention_layernorm = nn.RMSNorm(width, eps=eps)
-        self.mlp = _MLP(config)
+        self.mlp = GatedMLP(width, inner)
 
     def columns(self, states: Tensor, places: Tensor) -> Columns:
         """The columns that rows see, made from states [.., R, H] at these places [R] in the text."""
-        normed, attention = self.input_layernorm(states), self.self_attn
-        keys = self._heads(attention.k_proj(normed))
-        return rotate(keys, *self._turn(places, keys)), self._heads(attention.v_proj(normed))
+        return self.self_attn.keys_values(self.input_layernorm(states), *self._turn(places, states))
 
     def forward(
         self,
@@ -107,8 +87,9 @@ class ContextEncoder(nn.Module):
         text: columns [.., Hkv, T, D]. mask: bool [R, T], which of them each row sees; None: all. line: further columns
         [.., Hkv, R, D], one for each row, of the drafted tokens before it.
         """
-        queries = self._heads(self.self_attn.q_proj(self.input_layernorm(rows)))
-        queries = rotate(queries, *self._turn(places, queries)) * self.self_attn.size**-0.5
+        attention = self.self_attn
+        queries = attention.queries(self.input_layernorm(rows), *self._turn(places, rows))
+        queries = queries * attention.head_dim**-0.5
         groups = queries.shape[-3] // text[0].shape[-3]
         keys, values = (each.repeat_interleave(groups, -3) for each in text)
         own = [
@@ -124,15 +105,11 @@ class ContextEncoder(nn.Module):
         found = weights[..., :count] @ values
         for at, (_, value) in enumerate(own, start=count):
             found = found + weights[..., at, None] * value
-        rows = rows + self.self_attn.o_proj(found.transpose(-2, -3).flatten(-2))
+        rows = rows + attention.joined(found)
         return rows + self.mlp(self.post_attention_layernorm(rows))
 
-    def _heads(self, x: Tensor) -> Tensor:
-        """[.., R, heads * D] -> [.., heads, R, D]"""
-        return x.unflatten(-1, (-1, self.self_attn.size)).transpose(-2, -3)
-
     def _turn(self, places: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-        return rotary(places, self.self_attn.size, self.theta, like.dtype)
+        return rotary(places, self.self_attn.head_dim, self.theta, like.dtype)
 
 
 class ChimeraHeads(HeadsPart):

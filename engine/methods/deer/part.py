@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from engine.core.transfer import to_device
 from engine.errors import UserError
-from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer, KeyValue, rotary
+from engine.methods.shared.attention_layer import KeyValue, rotary
+from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer
 from engine.methods.shared.module_columns import ModuleColumns
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.methods.shared.dflash_model import rotary, rotate
+from engine.methods.shared.attention_layer import Attention, rotary
 from engine.methods.shared.module_columns import ModuleColumns, causal
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener
@@ -64,33 +64,15 @@ class AdapterConfig:
         return made
 
 
-class _Attention(nn.Module):
-    def __init__(self, config: AdapterConfig) -> None:
-        super().__init__()
-        self._size = config.head_dim
-        queries, keys = (
-            config.num_attention_heads * config.head_dim,
-            config.num_key_value_heads * config.head_dim,
-        )
-        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
-
-    def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
-        """rows [.., R, H] -> [.., R, H]. attend: see ``Attend``, without the index."""
-        queries, keys, values = (
-            project(rows).unflatten(-1, (-1, self._size)).transpose(-2, -3)
-            for project in (self.q_proj, self.k_proj, self.v_proj)
-        )
-        found = attend(rotate(queries, *angles), rotate(keys, *angles), values)
-        return self.o_proj(found.transpose(-2, -3).flatten(-2))
-
-
 class _Block(nn.Module):
     def __init__(self, config: AdapterConfig) -> None:
         super().__init__()
-        self.self_attn = _Attention(config)
+        self.self_attn = Attention(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.head_dim,
+        )
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:

@@ -22,10 +22,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.methods.shared.attention_layer import Attention, GatedMLP, KeyValue, rotary
 from engine.parts.files import json_object, stored_tensors, write_tensors
 
 MOST_LAYERS = 64
-KeyValue = tuple[Tensor, Tensor]  # k, v: each [Hkv, T, D], normed and rotated already
 
 
 @dataclass
@@ -76,51 +76,15 @@ class DFlashConfig:
         return json.dumps({**head, **fields, "dflash_config": special}, indent=2) + "\n"
 
 
-def rotary(
-    positions: Tensor, head_dim: int, theta: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """cos and sin, each positions.shape + [D]; the halves of a head rotate together, as in Llama."""
-    inverse = theta ** (
-        -torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32) / head_dim
-    )
-    angles = positions.float()[..., None] * inverse
-    angles = torch.cat([angles, angles], dim=-1)
-    return angles.cos().to(dtype), angles.sin().to(dtype)
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """x [..., heads, rows, D]; cos, sin [..., rows, D]."""
-    first, second = x.chunk(2, dim=-1)
-    return x * cos.unsqueeze(-3) + torch.cat([-second, first], dim=-1) * sin.unsqueeze(-3)
-
-
-class DFlashAttention(nn.Module):
+class DFlashAttention(Attention):
     def __init__(self, config: DFlashConfig):
-        super().__init__()
-        self.head_dim = config.head_dim
-        queries, keys = (
-            config.num_attention_heads * self.head_dim,
-            config.num_key_value_heads * self.head_dim,
+        super().__init__(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.head_dim,
+            norm_eps=config.rms_norm_eps,
         )
-        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
-        self.q_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
-        self.k_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
-
-    def _heads(self, x: Tensor) -> Tensor:
-        """[..., rows, heads * D] -> [..., heads, rows, D]"""
-        return x.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
-
-    def queries(self, rows: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """rows [..., R, H] -> [..., Hq, R, D]"""
-        return rotate(self.q_norm(self._heads(self.q_proj(rows))), cos, sin)
-
-    def keys_values(self, rows: Tensor, cos: Tensor, sin: Tensor) -> KeyValue:
-        """rows [..., R, H] -> k, v [..., Hkv, R, D]"""
-        keys = rotate(self.k_norm(self._heads(self.k_proj(rows))), cos, sin)
-        return keys, self._heads(self.v_proj(rows))
 
     def forward(
         self, rows: Tensor, cos: Tensor, sin: Tensor, context: KeyValue, mask: Tensor | None = None
@@ -135,26 +99,14 @@ class DFlashAttention(nn.Module):
         if not batched:
             queries, keys, values = queries[None], keys[None], values[None]
         out = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
-        out = out if batched else out[0]
-        return self.o_proj(out.transpose(-2, -3).flatten(-2))
-
-
-class DFlashMLP(nn.Module):
-    def __init__(self, config: DFlashConfig):
-        super().__init__()
-        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return self.joined(out if batched else out[0])
 
 
 class DFlashLayer(nn.Module):
     def __init__(self, config: DFlashConfig):
         super().__init__()
         self.self_attn = DFlashAttention(config)
-        self.mlp = DFlashMLP(config)
+        self.mlp = GatedMLP(config.hidden_size, config.intermediate_size)
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
