@@ -87,6 +87,13 @@ class ModulePart(nn.Module):
     def open(cls, path: str, target: LanguageModel, dtype: torch.dtype | None, device: str) -> Self:
         """The part in a folder. Nothing of the config's sizes is allocated before the weights are known to have them.
         Raises UserError, one sentence. dtype: not used; the target's is taken where its states are read, else float32."""
+        made = cls.read(path, target)
+        made = in_dtype(made, target.dtype) if cls.reads_states else made
+        return made.to(device).requires_grad_(False)
+
+    @classmethod
+    def read(cls, path: str | Path, target: LanguageModel | None = None) -> Self:
+        """The same in float32 on the CPU, to be trained on or used by several targets."""
         folder = Path(path)
         try:
             stored = read_tensors(folder, cls.noun, cls.files)
@@ -101,16 +108,17 @@ class ModulePart(nn.Module):
                 made.load_state_dict(weights, assign=True)
             made.settle(config, target, folder.name)
         except UNUSABLE as error:
-            raise UserError(cls._refusal(folder.name, target, error)) from None
-        made = in_dtype(made, target.dtype) if cls.reads_states else made
-        return made.to(device).eval().requires_grad_(False)
+            words = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+            words = words.partition("\n")[0].rstrip(".")
+            raise UserError(f"{cls._refusal(folder.name, target)}: {words}.") from None
+        return made.eval()
 
     @classmethod
-    def _refusal(cls, folder: str, target: LanguageModel, error: Exception) -> str:
-        words = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-        if cls.reads_states:
-            return f"{folder} holds no {cls.noun} for {target.name}: {words}."
-        return f"The {cls.noun} in {folder} cannot be opened: {words}."
+    def _refusal(cls, folder: str, target: LanguageModel | None) -> str:
+        """The sentence, without the reason."""
+        if target is not None and cls.reads_states:
+            return f"{folder} holds no {cls.noun} for {target.name}"
+        return f"The {cls.noun} in {folder} cannot be opened"
 
     def tensors(self) -> dict[str, Tensor]:
         """Its weights under their published names."""

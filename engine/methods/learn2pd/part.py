@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import UserError
-from engine.methods.shared.denoiser_part import tiny_denoiser
+from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.language_model import LanguageModel
 from engine.parts.digest import digest_of
 from engine.parts.kinds import Opener
@@ -57,7 +57,7 @@ class UnmaskingFilter(ModulePart):
     @classmethod
     def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> UnmaskingFilter:
         """A filter for the tiny denoiser. It looks at all places: its chances vary with the block."""
-        made = cls(tiny_denoiser(target, opener).config.block_size - 1, 4)
+        made = cls(DFlashModel.tiny(target, opener).config.block_size - 1, 4)
         for weight in made.parameters():
             weight.data.normal_(0, 2)
         return made.eval().requires_grad_(False)

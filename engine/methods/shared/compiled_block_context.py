@@ -52,14 +52,14 @@ class CompiledBlocks:
 
     def __init__(self, drafter: DFlashModel) -> None:
         config = drafter.config
-        described, rows = config.to_json(), 3
+        rows = 3
         reading = [torch.zeros(rows, drafter.fc.in_features), torch.arange(rows)]
-        self.read = Calls(compiled(_Read(drafter), reading, f"read {described}"))
+        self.read = Calls(compiled(_Read(drafter), reading, f"read {config}"))
         self.denoise = CompiledReader(
             _Denoise(drafter),
             (config.num_hidden_layers, config.num_key_value_heads, config.head_dim),
             lambda count: [torch.zeros(count, config.hidden_size), torch.arange(count)],
-            f"denoise {described}",
+            f"denoise {config}",
             sum(weight.numel() for weight in drafter.parameters()),
             capacity=CAPACITY,
         )

@@ -14,16 +14,18 @@ Letters in shapes: H hidden size, n feature layers, T context rows, B block rows
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.errors import UserError
 from engine.methods.shared.attention_layer import Attention, GatedMLP, KeyValue, rotary
-from engine.parts.files import json_object, stored_tensors, write_tensors
+from engine.model.language_model import LanguageModel
+from engine.parts.kinds import Opener
+from engine.parts.module_part import ModulePart
 
 MOST_LAYERS = 64
 
@@ -48,9 +50,8 @@ class DFlashConfig:
     rope_theta: float = 10000.0
 
     @classmethod
-    def from_json(cls, path: Path | str) -> DFlashConfig:
-        """Raises ValueError, KeyError, TypeError or AttributeError for a config of another kind."""
-        raw = json_object(Path(path))
+    def of(cls, raw: Mapping) -> DFlashConfig:
+        """From a config.json. Raises ValueError, KeyError, TypeError or AttributeError for one of another kind."""
         special = raw.get("dflash_config") or {}
         rope = raw.get("rope_parameters") or {}
         found = {
@@ -61,19 +62,6 @@ class DFlashConfig:
         found.setdefault("head_dim", raw["hidden_size"] // raw["num_attention_heads"])
         found["target_layer_ids"] = tuple(found["target_layer_ids"])
         return cls(**{name: found[name] for name in cls.__dataclass_fields__ if name in found})
-
-    def to_json(self) -> str:
-        fields = {
-            n: getattr(self, n)
-            for n in self.__dataclass_fields__
-            if n not in ("target_layer_ids", "mask_token_id")
-        }
-        special = {
-            "target_layer_ids": list(self.target_layer_ids),
-            "mask_token_id": self.mask_token_id,
-        }
-        head = {"architectures": ["DFlashDraftModel"], "model_type": "dflash", "dtype": "float32"}
-        return json.dumps({**head, **fields, "dflash_config": special}, indent=2) + "\n"
 
 
 class DFlashAttention(Attention):
@@ -117,7 +105,8 @@ class DFlashLayer(nn.Module):
         return rows + self.mlp(self.post_attention_layernorm(rows))
 
 
-class DFlashModel(nn.Module):
+class DFlashModel(ModulePart):
+    key, noun = "denoiser", "diffusion drafter"
     make_context = None
     """Makes the contexts of sequences (``engine.methods.shared.block_context``); set when it is opened."""
 
@@ -132,28 +121,58 @@ class DFlashModel(nn.Module):
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     @classmethod
-    def from_pretrained(
-        cls, path: Path | str, dtype: torch.dtype = torch.float32, device: str = "cpu"
+    def of_files(
+        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel | None
     ) -> DFlashModel:
-        """Allocates nothing of the config's sizes before the weights are known to have them. Raises UserError if the
-        weights do not fit into memory, and what ``from_json``, safetensors and torch raise for wrong files."""
-        config = DFlashConfig.from_json(Path(path) / "config.json")
-        if config.num_hidden_layers > MOST_LAYERS:
-            raise ValueError(f"{config.num_hidden_layers} layers are too many")
-        with torch.device("meta"):
-            model = cls(config)
-        model.load_state_dict(stored_tensors(Path(path) / "model.safetensors"), assign=True)
-        return model.to(device=device, dtype=dtype).eval()
+        found = DFlashConfig.of(config)
+        if found.num_hidden_layers > MOST_LAYERS:
+            raise ValueError(f"{found.num_hidden_layers} layers are too many")
+        return cls(found)
 
-    def save_pretrained(self, path: Path | str, dtype: torch.dtype = torch.bfloat16) -> None:
-        """Tensors in `dtype` (half the bytes by default); they load as float32."""
-        folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_tensors(
-            folder / "model.safetensors",
-            {name: tensor.detach().to(dtype) for name, tensor in self.state_dict().items()},
+    def settle(self, config: Mapping, target: LanguageModel | None, folder: str) -> None:
+        own = self.config
+        if target is None:
+            return
+        if own.hidden_size != target.hidden_size or max(own.target_layer_ids) >= target.layers:
+            raise UserError(
+                f"This diffusion drafter was trained on another target than {target.name}: "
+                "its hidden size or layers do not fit."
+            )
+        if not 0 <= own.mask_token_id < target.embeddings:
+            raise UserError(
+                f"This diffusion drafter masks with the token {own.mask_token_id}, which "
+                f"{target.name} does not have."
+            )
+
+    @classmethod
+    def _refusal(cls, folder: str, target: LanguageModel | None) -> str:
+        return f"There is no {cls.noun} to open at {folder}"
+
+    def fields(self) -> dict:
+        head = {"architectures": ["DFlashDraftModel"], "model_type": "dflash", "dtype": "float32"}
+        own = asdict(self.config)
+        special = {
+            "target_layer_ids": list(own.pop("target_layer_ids")),
+            "mask_token_id": own.pop("mask_token_id"),
+        }
+        return {**head, **own, "dflash_config": special}
+
+    @classmethod
+    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> DFlashModel:
+        config = DFlashConfig(
+            vocab_size=target.vocab_size,
+            hidden_size=target.hidden_size,
+            intermediate_size=24,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=8,
+            block_size=4,
+            target_layer_ids=(0, target.layers - 1),
+            mask_token_id=0,
+            num_target_layers=target.layers,
         )
-        (folder / "config.json").write_text(self.config.to_json())
+        return cls(config).eval().requires_grad_(False)
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin at these positions of the text."""
