@@ -17,7 +17,7 @@ Letters in shapes: S texts, R rows, T columns, H hidden size, D head size, V voc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -26,7 +26,6 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from engine.methods.shared.attention_layer import Attention, GatedMLP, rotary
 from engine.methods.shared.head_ranks import HeadsPart, usual
-from engine.model.language_model import LanguageModel
 from engine.model.layers import final_norm
 
 GRAM = 3
@@ -125,9 +124,7 @@ class ChimeraHeads(HeadsPart):
         self.accuracies = usual(heads)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> ChimeraHeads:
+    def of_files(cls, config, tensors, target):
         heads = sum(name.startswith("readouts.") for name in tensors)
         if not 0 < heads <= MOST_HEADS:
             raise ValueError("its weights have other names")
@@ -169,7 +166,7 @@ class ChimeraHeads(HeadsPart):
         """The input of the target's head, from the target's last true state and a drafted state, [.., H] each."""
         return self.readouts[head](torch.cat([true, drafted], -1))
 
-    def fields(self) -> dict:
+    def fields(self):
         return {"architectures": ["ChimeraHeads"], "model_type": "chimera"}
 
 

@@ -15,8 +15,6 @@ Letters in shapes: S texts, R rows, H hidden size, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,7 +23,6 @@ from transformers import Cache, PreTrainedConfig, PreTrainedModel
 from engine.errors import UserError
 from engine.methods.shared.decoder_layer import decoder_like
 from engine.methods.shared.head_ranks import FIELD, HeadsPart, usual
-from engine.model.language_model import LanguageModel
 from engine.model.layers import final_norm
 
 SMALL = 0.01
@@ -82,9 +79,7 @@ class CloverHeads(HeadsPart):
         self.accuracies = usual(heads)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> CloverHeads:
+    def of_files(cls, config, tensors, target):
         numbers = {name.split(".")[2] for name in tensors if name.startswith("augmenting.layers.")}
         if not 0 < len(numbers) <= 64:
             raise ValueError("its weights have other names")
@@ -140,7 +135,7 @@ class CloverHeads(HeadsPart):
             return self.head_norm(self.first(hidden))
         return self.head_norm(self.later(torch.cat([hidden, embedding], -1)))
 
-    def fields(self) -> dict:
+    def fields(self):
         return {
             "architectures": ["CloverHeads"],
             "model_type": "clover",

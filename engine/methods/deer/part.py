@@ -21,8 +21,6 @@ from engine.errors import UserError
 from engine.methods.shared.attention_layer import KeyValue, rotary
 from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer
 from engine.methods.shared.module_columns import ModuleColumns
-from engine.model.language_model import LanguageModel
-from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart, sizes_of
 
 CHUNK = 512  # tokens of a text that are read at a time; bounds the mask
@@ -72,24 +70,22 @@ class DiffusionLM(ModulePart):
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> DiffusionLM:
+    def of_files(cls, config, tensors, target):
         return cls(DiffusionLMConfig.of(config))
 
-    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+    def settle(self, config, target, folder):
         tokens = self.config.vocab_size
         if tokens != target.vocab_size:
             raise UserError(
                 f"The {self.noun} in {folder} has {tokens:,} tokens, {target.name} {target.vocab_size:,}."
             )
 
-    def fields(self) -> dict:
+    def fields(self):
         head = {"architectures": ["DiffusionLM"], "model_type": "draftscope_diffusion_lm"}
         return {**head, **asdict(self.config)}
 
     @classmethod
-    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> DiffusionLM:
+    def tiny(cls, target, opener=None):
         config = DiffusionLMConfig(target.vocab_size, 16, 24, 2, 2, 1, 8, block_size=4)
         return cls(config).eval().requires_grad_(False)
 

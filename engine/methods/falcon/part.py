@@ -11,7 +11,6 @@ Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import torch
@@ -20,8 +19,6 @@ from torch import Tensor, nn
 from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleLayer, Pieces
 from engine.methods.shared.eagle_config import EagleConfig, tiny_config
-from engine.model.language_model import LanguageModel
-from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart
 
 LSTM_LAYERS = 2
@@ -70,12 +67,10 @@ class FalconCell(ModulePart):
         self.register_buffer("_frequencies", torch.tensor(frequencies), persistent=False)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> FalconCell:
+    def of_files(cls, config, tensors, target):
         return cls(FalconConfig.read(config))
 
-    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+    def settle(self, config, target, folder):
         width = self.config.layer.hidden_size
         if width != target.hidden_size:
             raise UserError(
@@ -83,11 +78,11 @@ class FalconCell(ModulePart):
                 f"{width} numbers, and the target's have {target.hidden_size}."
             )
 
-    def fields(self) -> dict:
+    def fields(self):
         return self.config.write()
 
     @classmethod
-    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> FalconCell:
+    def tiny(cls, target, opener=None):
         cell = cls(FalconConfig(2, tiny_config(target)))
         for weight in cell.lstm.parameters():
             weight.data *= 4  # as initialised, an LSTM says nearly the same for every text

@@ -13,15 +13,13 @@ Letters in shapes: K places, A nodes that pseudo states follow, H hidden size, R
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from engine.core.seen import MOST_PROBES, Join, Probes
-from engine.model.language_model import LanguageModel
-from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart
 
 LAYERS = "transfer_layers"
@@ -38,16 +36,14 @@ class TransferMaps(ModulePart):
         self.maps = nn.ModuleList(nn.Linear(width, width) for _ in self.layers)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> TransferMaps:
+    def of_files(cls, config, tensors, target):
         layers = config.get(LAYERS)
         if not isinstance(layers, list) or not all(type(one) is int for one in layers):
             raise ValueError(f"its config has no list of whole numbers as {LAYERS}")
         check_layers(layers, target.layers)
         return cls(layers, target.hidden_size)
 
-    def fields(self) -> dict:
+    def fields(self):
         return {"model_type": "hidden_transfer", LAYERS: list(self.layers)}
 
     @classmethod
@@ -60,7 +56,7 @@ class TransferMaps(ModulePart):
         return made
 
     @classmethod
-    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> TransferMaps:
+    def tiny(cls, target, opener=None):
         """Maps for two places, both from the last layer: the identity, and the identity with noise."""
         made = cls.beginning((target.layers - 1, target.layers - 1), target.hidden_size)
         made.maps[1].weight.data += 0.2 * torch.randn_like(made.maps[1].weight)

@@ -30,7 +30,6 @@ from transformers import Cache, PreTrainedConfig, PreTrainedModel
 from engine.errors import UserError
 from engine.methods.shared.decoder_layer import decoder_like
 from engine.methods.shared.head_ranks import HeadsPart, usual
-from engine.model.language_model import LanguageModel
 from engine.parts.files import WEIGHTS
 
 PREFIX = "prefix_embeding_layer."  # spelled so in the checkpoints
@@ -83,9 +82,7 @@ class HydraHeads(HeadsPart):
         self.accuracies = usual(heads)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> HydraHeads:
+    def of_files(cls, config, tensors, target):
         layout = Layout.of(tensors)
         return cls(
             layout.heads,
@@ -96,13 +93,13 @@ class HydraHeads(HeadsPart):
         )
 
     @classmethod
-    def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    def tensors_of(cls, config, tensors):
         tensors = {name: each for name, each in tensors.items() if name not in _BORROWED}
         layout = Layout.of(tensors)
         promised = layout.promised(config)
         return layout.repeated(tensors, promised) if promised > len(layout.numbers) else tensors
 
-    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+    def settle(self, config, target, folder):
         super().settle(config, target, folder)
         self.offset = config.get(OFFSET) or 0
         if not isinstance(self.offset, int) or not 0 <= self.offset <= target.layers:
@@ -176,7 +173,7 @@ class HydraHeads(HeadsPart):
                 found[f"hydra_mlp.{head}.{start + step * int(layer)}.{leaf}"] = own
         return found
 
-    def fields(self) -> dict:
+    def fields(self):
         return {
             "architectures": ["HydraModel"],
             "model_type": "hydra",

@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from engine.methods.shared.attention_layer import Attention, rotary
 from engine.methods.shared.module_columns import ModuleColumns, causal
 from engine.model.language_model import LanguageModel
-from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart, sizes_of
 
 PUBLISHED_EXIT = 2
@@ -95,9 +94,7 @@ class Adapter(ModulePart):
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> Adapter:
+    def of_files(cls, config, tensors, target):
         found = AdapterConfig.of(config)
         if found.exit_layer >= target.layers:
             raise ValueError(
@@ -106,19 +103,19 @@ class Adapter(ModulePart):
         return cls(found)
 
     @classmethod
-    def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    def tensors_of(cls, config, tensors):
         return {name: each for name, each in tensors.items() if not name.endswith(_ANGLES)}
 
-    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+    def settle(self, config, target, folder):
         width = self.config.hidden_size
         if width != target.hidden_size:
             raise ValueError(f"its hidden size is {width}, the target's {target.hidden_size}")
 
-    def fields(self) -> dict:
+    def fields(self):
         return {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
 
     @classmethod
-    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> Adapter:
+    def tiny(cls, target, opener=None):
         """An adapter behind the first layer. Untrained, it predicts what the early exit predicts."""
         config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
         return cls(config).eval().requires_grad_(False)

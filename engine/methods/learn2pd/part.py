@@ -8,7 +8,6 @@ drafter whose confidences it has learned from. Weights: ``fc1.{weight,bias}`` [H
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -17,9 +16,7 @@ from torch import Tensor, nn
 
 from engine.errors import UserError
 from engine.methods.shared.dflash_model import DFlashModel
-from engine.model.language_model import LanguageModel
 from engine.parts.digest import digest_of
-from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart
 
 DENOISER = "draftscope_denoiser"
@@ -38,24 +35,22 @@ class UnmaskingFilter(ModulePart):
         self.denoiser_digest: str | None = None
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> UnmaskingFilter:
+    def of_files(cls, config, tensors, target):
         first = tensors.get("fc1.weight")
         if first is None or first.ndim != 2:
             raise ValueError("its first layer is missing")
         return cls(first.shape[1], first.shape[0])
 
-    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+    def settle(self, config, target, folder):
         named = config.get(DENOISER)
         self.denoiser_digest = named if isinstance(named, str) else None
 
-    def fields(self) -> dict:
+    def fields(self):
         sizes = {"places": self.places, "hidden_size": self.fc1.out_features}
         return {**sizes, DENOISER: self.denoiser_digest}
 
     @classmethod
-    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> UnmaskingFilter:
+    def tiny(cls, target, opener=None):
         """A filter for the tiny denoiser. It looks at all places: its chances vary with the block."""
         made = cls(DFlashModel.tiny(target, opener).config.block_size - 1, 4)
         for weight in made.parameters():

@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from engine.methods.shared.head_ranks import HeadsPart, usual
-from engine.model.language_model import LanguageModel
 from engine.parts.files import WEIGHTS
 
 PREFIX = "medusa_head."
@@ -47,14 +46,12 @@ class MedusaHeads(HeadsPart):
         self.accuracies = usual(heads)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> MedusaHeads:
+    def of_files(cls, config, tensors, target):
         heads, layers, projections = _count(tensors)
         return cls(heads, layers, target.hidden_size, target.vocab_size if projections else None)
 
     @classmethod
-    def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    def tensors_of(cls, config, tensors):
         return {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
 
     @classmethod
@@ -105,7 +102,7 @@ class MedusaHeads(HeadsPart):
                 found[f"{head}.{len(blocks)}.weight"] = f"lm_head.{head}.weight"
         return found
 
-    def fields(self) -> dict:
+    def fields(self):
         return {
             "architectures": ["MedusaModel"],
             "model_type": "medusa",

@@ -23,8 +23,6 @@ from torch import Tensor, nn
 
 from engine.errors import UserError
 from engine.methods.shared.attention_layer import Attention, GatedMLP, KeyValue, rotary
-from engine.model.language_model import LanguageModel
-from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart
 
 MOST_LAYERS = 64
@@ -121,15 +119,13 @@ class DFlashModel(ModulePart):
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel | None
-    ) -> DFlashModel:
+    def of_files(cls, config, tensors, target):
         found = DFlashConfig.of(config)
         if found.num_hidden_layers > MOST_LAYERS:
             raise ValueError(f"{found.num_hidden_layers} layers are too many")
         return cls(found)
 
-    def settle(self, config: Mapping, target: LanguageModel | None, folder: str) -> None:
+    def settle(self, config, target, folder):
         own = self.config
         if target is None:
             return
@@ -145,10 +141,10 @@ class DFlashModel(ModulePart):
             )
 
     @classmethod
-    def _refusal(cls, folder: str, target: LanguageModel | None) -> str:
+    def _refusal(cls, folder, target):
         return f"There is no {cls.noun} to open at {folder}"
 
-    def fields(self) -> dict:
+    def fields(self):
         head = {"architectures": ["DFlashDraftModel"], "model_type": "dflash", "dtype": "float32"}
         own = asdict(self.config)
         special = {
@@ -158,7 +154,7 @@ class DFlashModel(ModulePart):
         return {**head, **own, "dflash_config": special}
 
     @classmethod
-    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> DFlashModel:
+    def tiny(cls, target, opener=None):
         config = DFlashConfig(
             vocab_size=target.vocab_size,
             hidden_size=target.hidden_size,

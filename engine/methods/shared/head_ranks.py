@@ -43,7 +43,7 @@ class HeadsPart(ModulePart):
 
     accuracies: Accuracies
 
-    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+    def settle(self, config, target, folder):
         self.accuracies = accuracies_of(config, len(self.accuracies), folder)
 
     @classmethod

@@ -11,15 +11,13 @@ Letters in shapes: K places, E members, H hidden size, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from engine.core.seen import MOST_PROBES, Probes
-from engine.model.language_model import LanguageModel
 from engine.parts.files import CONFIG, WEIGHTS
-from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart
 
 TENSOR = "prompt_embeddings"
@@ -39,9 +37,7 @@ class PromptTokens(ModulePart):
         self.prompt_embeddings = nn.Parameter(torch.zeros(places * members, width))
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> PromptTokens:
+    def of_files(cls, config, tensors, target):
         (rows,) = tensors.values()
         shape, width = list(rows.shape), target.hidden_size
         if rows.dim() != 2 or shape[1] != width or not len(rows):
@@ -55,16 +51,16 @@ class PromptTokens(ModulePart):
         return cls(len(rows) // members, members, width)
 
     @classmethod
-    def tensors_of(cls, config: Mapping, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    def tensors_of(cls, config, tensors):
         if set(tensors) != {TENSOR}:
             raise ValueError(f"it must hold the tensor {TENSOR} and no other")
         return tensors
 
-    def fields(self) -> dict:
+    def fields(self):
         return {"peft_type": "PROMPT_TUNING", PLACES: self.places, MEMBERS: self.members}
 
     @classmethod
-    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> PromptTokens:
+    def tiny(cls, target, opener=None):
         """Two places of two vectors each, which are embeddings of tokens, so that they have an effect."""
         made = cls(2, 2, target.hidden_size)
         made.rows.data.copy_(target.embed(torch.arange(4) % target.embeddings))

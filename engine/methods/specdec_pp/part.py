@@ -10,7 +10,6 @@ The layout of the published checkpoints: ``model.{block}.linear.{weight,bias}`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -19,9 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import UserError
-from engine.model.language_model import LanguageModel
 from engine.parts.digest import digest_of
-from engine.parts.kinds import Opener
 from engine.parts.module_part import ModulePart
 
 DRAFT = "draftscope_draft"
@@ -45,23 +42,21 @@ class AcceptanceHead(ModulePart):
         self.draft_digest: str | None = None
 
     @classmethod
-    def of_files(
-        cls, config: Mapping, tensors: Mapping[str, Tensor], target: LanguageModel
-    ) -> AcceptanceHead:
+    def of_files(cls, config, tensors, target):
         blocks = {int(found[1]) for name in tensors if (found := _BLOCK.fullmatch(name))}
         last = tensors.get(f"model.{len(blocks)}.weight")
         if last is None or last.ndim != 2:
             raise ValueError("its last layer is missing")
         return cls(len(blocks), last.shape[1])
 
-    def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
+    def settle(self, config, target, folder):
         self.rejected_weight = float(config.get(WEIGHT, PUBLISHED_WEIGHT))
         if not 0 < self.rejected_weight < 1e6:
             raise ValueError(f"its {WEIGHT} is not a positive number")
         named = config.get(DRAFT)
         self.draft_digest = named if isinstance(named, str) else None
 
-    def fields(self) -> dict:
+    def fields(self):
         sizes = {"hidden_size": self.width, "num_layers": len(self.blocks)}
         return {**sizes, WEIGHT: self.rejected_weight, DRAFT: self.draft_digest}
 
@@ -74,7 +69,7 @@ class AcceptanceHead(ModulePart):
         return head.eval().requires_grad_(False)
 
     @classmethod
-    def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> AcceptanceHead:
+    def tiny(cls, target, opener=None):
         return cls.random(target.hidden_size)
 
     @property
