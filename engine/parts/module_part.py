@@ -93,7 +93,8 @@ class ModulePart(nn.Module):
 
     @classmethod
     def read(cls, path: str | Path, target: LanguageModel | None = None) -> Self:
-        """The same in float32 on the CPU, to be trained on or used by several targets."""
+        """The same in float32 on the CPU, to be trained on. target: None where several targets will use it; each must then be
+        held against it (``settle``)."""
         folder = Path(path)
         try:
             stored = read_tensors(folder, cls.noun, cls.files)
@@ -116,9 +117,9 @@ class ModulePart(nn.Module):
     @classmethod
     def _refusal(cls, folder: str, target: LanguageModel | None) -> str:
         """The sentence, without the reason."""
-        if target is not None and cls.reads_states:
-            return f"{folder} holds no {cls.noun} for {target.name}"
-        return f"The {cls.noun} in {folder} cannot be opened"
+        if not cls.reads_states:
+            return f"The {cls.noun} in {folder} cannot be opened"
+        return f"{folder} holds no {cls.noun}" + (f" for {target.name}" if target else "")
 
     def tensors(self) -> dict[str, Tensor]:
         """Its weights under their published names."""

@@ -12,6 +12,8 @@ Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +21,9 @@ from torch import Tensor, nn
 from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleLayer, Pieces
 from engine.methods.shared.eagle_config import EagleConfig, tiny_config
+from engine.model.language_model import LanguageModel
+from engine.parts.files import in_dtype
+from engine.parts.kinds import PartKind
 from engine.parts.module_part import ModulePart
 
 LSTM_LAYERS = 2
@@ -72,7 +77,7 @@ class FalconCell(ModulePart):
 
     def settle(self, config, target, folder):
         width = self.config.layer.hidden_size
-        if width != target.hidden_size:
+        if target is not None and width != target.hidden_size:
             raise UserError(
                 f"This block drafter was trained on another target than {target.name}: it reads states of "
                 f"{width} numbers, and the target's have {target.hidden_size}."
@@ -112,4 +117,16 @@ class FalconCell(ModulePart):
         return self.layer(rows, rows, turn, attend)
 
 
-KIND = FalconCell.kind()
+@lru_cache(maxsize=4)
+def open_cell(path: str, dtype: torch.dtype, device: str) -> FalconCell:
+    """A cell, opened once per process. Raises UserError."""
+    return in_dtype(FalconCell.read(path), dtype).to(device).requires_grad_(False)
+
+
+def _load(path: str, target: LanguageModel, dtype, device: str) -> FalconCell:
+    cell = open_cell(path, target.dtype, device)  # it computes on the target's states
+    cell.settle({}, target, Path(path).name)
+    return cell
+
+
+KIND = PartKind(FalconCell.key, FalconCell.noun, _load, FalconCell.tiny)
