@@ -43,7 +43,7 @@ FLOORS = {
         "core rules model chat batch fast.cpu fast.gpu fast.kernels parts methods methods.shared sizes trace "
         "continuous training loops run"
     ),
-    "proof": "core rules model parts methods methods.shared training loops",
+    "proof": "core rules model parts methods methods.shared loops",
     "cli": "core rules parts methods methods.shared proof",
 }
 """Room of the engine -> the rooms below it."""

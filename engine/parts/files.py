@@ -117,6 +117,13 @@ def in_dtype(module: nn.Module, dtype: torch.dtype) -> nn.Module:
     return module
 
 
+def part_config(folder: Path, names: Sequence[str] = (CONFIG,)) -> dict:
+    """The first of these configs that exists; {} if there is none. Raises ValueError, whose message ends a sentence, if it
+    is not a JSON object."""
+    file = next((folder / name for name in names if (folder / name).is_file()), None)
+    return {} if file is None else json_object(file)
+
+
 def read_config(folder: Path) -> dict:
     """The config.json; {} if there is none. Raises UserError if it is not a JSON object."""
     if not (folder / CONFIG).is_file():

@@ -24,8 +24,8 @@ Opener = Callable[["nn.Module"], "LanguageModel"]
 @dataclass(frozen=True)
 class PartKind:
     """key: what drafters need. noun: for sentences. load(path, target, dtype, device): opens a part and checks that it belongs
-    to the target; raises UserError, one sentence. dtype: a torch dtype, or None for the checkpoint's. tiny(target, opener): a small random part beside a
-    tiny target, for proofs and tests; None where the method's recipe starts one."""
+    to the target; raises UserError, one sentence. dtype: a torch dtype, or None for the checkpoint's. tiny(target, opener): a
+    small random part beside a tiny target, for proofs and tests; only a kind from outside may have None."""
 
     key: str
     noun: str

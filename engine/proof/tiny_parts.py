@@ -6,12 +6,10 @@ import torch
 
 from engine.core.options import resolve
 from engine.errors import UserError
-from engine.finding import modules
 from engine.methods import Drafter
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener, kind_of
 from engine.parts.loading import Models
-from engine.training.students import student_class
 
 SEED = 2
 """The seed of each part's weights; with it, every drafter guesses right now and then."""
@@ -29,27 +27,13 @@ def tiny_parts(target: LanguageModel, drafters: Iterable[type[Drafter]], opener:
 
 def tiny_part(kind: str, target: LanguageModel, opener: Opener) -> object:
     made = kind_of(kind).tiny
-    if made is not None:
-        return made(target, opener)
-    method = next((key for key, module in modules("part") if module.KIND.key == kind), None)
-    if method is None:
+    if made is None:
         raise UserError(
             f"A proof needs a tiny part of the kind {kind}, and its PartKind has no tiny=."
         )
-    return beginners(method, target)
+    return made(target, opener)
 
 
 def on_trial(cls: type[Drafter], models: Models, **options) -> Drafter:
     """A drafter with the options that show it at work on tiny models."""
     return cls.build(resolve(cls.key, cls.options, {**cls.trial, **options}), models)
-
-
-@torch.no_grad()
-def beginners(key: str, target: LanguageModel, **options) -> torch.nn.Module:
-    """Untrained heads with noise on their weights, so that their predictions differ."""
-    cls = student_class(key)
-    settings = resolve(key, cls.options, {**cls.trial, **options})
-    part = cls(target.model, settings).start()
-    for weight in part.parameters():
-        weight += 0.2 * torch.randn_like(weight)
-    return part.eval().requires_grad_(False)

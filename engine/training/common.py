@@ -61,5 +61,5 @@ def open_model(args, name: str):
     if not (path / "model.safetensors").exists():
         raise UserError(f"no model in {path}: run the recipe that makes it first")
     if name.startswith("diffusion"):
-        return DFlashModel.from_pretrained(path)
+        return DFlashModel.read(path)
     return causal_model(str(path)).eval().requires_grad_(False)

@@ -94,7 +94,7 @@ def _diffusion_start(args, name: str, tok, teacher) -> DFlashModel:
     if args.start:
         if not (args.start / "model.safetensors").exists():
             raise UserError(f"no diffusion drafter in {args.start} (--start)")
-        started = DFlashModel.from_pretrained(args.start).requires_grad_(True)
+        started = DFlashModel.read(args.start).requires_grad_(True)
         started.config = dataclasses.replace(started.config, block_size=BLOCK_SIZES[name])
         return started
     config = diffusion_config(teacher.config, tok.mask_token_id, block_size=BLOCK_SIZES[name])
@@ -150,6 +150,6 @@ def align(args) -> None:
     fit(students, batch, budget, path, **(CONTINUED if args.start else RATES), say=say)
     for name in names:
         if name in BLOCK_SIZES:
-            students[name].save_pretrained(place(args, name))
+            students[name].save(place(args, name), {})
         else:
             export_model(students[name], place(args, name), tok)

@@ -66,9 +66,6 @@ class Student(ABC):
     options: ClassVar[tuple[Option, ...]] = ()
     """The options of its shape and its training: --option NAME=VALUE."""
 
-    trial: ClassVar[Mapping[str, Value]] = {}
-    """Options of an untrained part beside a tiny target, where the part's kind has no tiny one of its own."""
-
     after: ClassVar[str] = ""
     """The recipe whose part this one starts from or is compared with: in a family it runs before this one."""
 

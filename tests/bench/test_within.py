@@ -8,7 +8,7 @@ import pytest
 from engine.bench import contestants
 from engine.bench import within_suite as within
 from engine.bench.suite import Plan
-from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
+from engine.methods.shared.prompt_tokens_part import PromptTokens
 from engine.parts import opening
 from engine.parts.digest import FIELD
 from engine.parts.loading import ModelPaths, load_models
@@ -37,7 +37,7 @@ def test_a_small_bench(paths, tmp_path, monkeypatch):
     monkeypatch.setattr(contestants, "settle_size", usual)
     monkeypatch.setattr(within, "QUICK", Plan(prompts=1, rounds=1, tokens=12))
     target = load_models(paths, {}, "float32", "cpu").target
-    tiny_prompt_tokens(target).save(tmp_path / "ppd", {})
+    PromptTokens.tiny(target).save(tmp_path / "ppd", {})
     cell = eagle_part.tiny_cell(target)
     for name, about in (("eagle", {}), ("gto", {}), ("fspad", {FIELD: "of another target"})):
         eagle_layout.write_cell(cell, tmp_path / name, about)

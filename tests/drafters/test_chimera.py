@@ -10,10 +10,10 @@ from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.loops import run_loop
 from engine.methods.chimera.drafter import ChimeraDrafter
+from engine.methods.medusa.part import MedusaHeads
 from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
-from engine.proof.tiny_parts import beginners
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
 from tests.verifiers.tiny import tiny_models
@@ -100,7 +100,7 @@ def test_what_was_written_is_read_again_and_other_targets_are_refused(models, tm
     for one, other in zip(heads.parameters(), again.parameters(), strict=True):
         assert torch.equal(one.bfloat16().float(), other)
     tensors = heads.state_dict()
-    beginners("medusa", models.target).save(tmp_path / "medusa", {})
+    MedusaHeads.tiny(models.target).save(tmp_path / "medusa", {})
     write_part(tmp_path / "wide", tensors | {"trigram.project.weight": torch.zeros(8, 24)}, {})
     write_part(tmp_path / "more", tensors | {"readouts.9.weight": torch.zeros(16, 32)}, {})
     for folder, told in (

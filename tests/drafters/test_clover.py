@@ -1,6 +1,5 @@
 """Clover: the attention decoder, trees in which each branch passes its state on, and files of other targets."""
 
-import copy
 import json
 
 import pytest
@@ -13,11 +12,10 @@ from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.clover.drafter import CloverDrafter
 from engine.methods.clover.part import USUAL_HEADS, AttentionDecoder
+from engine.methods.medusa.part import MedusaHeads
 from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
-from engine.parts.opening import language_model
-from engine.proof.tiny_parts import beginners
 from engine.training.students import student_class
 from tests.drafters.writing import built, parameters_made, steps_of
 from tests.engine.tiny import tiny_hf_model
@@ -88,19 +86,12 @@ def test_what_was_written_is_read_again_and_other_targets_are_refused(models, tm
     assert len(again) == 3 and len(again.augmenting.layers) == 1
     for one, other in zip(heads.parameters(), again.parameters(), strict=True):
         assert torch.equal(one.bfloat16().float(), other)
-    for one, other in zip(heads.buffers(), again.buffers(), strict=True):
-        assert torch.equal(one, other), "the rotary angles, which are in no file"
-    module = copy.deepcopy(models.target.model).bfloat16()
-    half = load(str(tmp_path), language_model(module, None, "half", lean=False), None, "cpu")
-    assert {weight.dtype for weight in half.parameters()} == {torch.bfloat16}
-    for one, other in zip(heads.buffers(), half.buffers(), strict=True):
-        assert torch.equal(one, other), "in half precision they stay as they are"
     config = json.loads((tmp_path / "config.json").read_text())
     del config[FIELD]
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert len(load(str(tmp_path), models.target, None, "cpu")) == USUAL_HEADS
 
-    beginners("medusa", models.target).save(tmp_path / "medusa", {})
+    MedusaHeads.tiny(models.target).save(tmp_path / "medusa", {})
     for folder, told in (
         ("medusa", "its weights have other names"),
         ("nowhere", "no set of Clover"),

@@ -104,14 +104,6 @@ def test_the_text_of_plain_decoding(temperature):
     assert "place 2" in stack.layers[1].label and "pseudo states stand" in said.note.lower()
 
 
-def test_ours_comes_back(tmp_path):
-    part = noisy_maps([1, 2])
-    part.save(tmp_path, {"epochs": 1})
-    again = KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")
-    assert again.layers == (1, 2)
-    torch.testing.assert_close(again.maps[1].weight, part.maps[1].weight, rtol=0.01, atol=0.01)
-
-
 @pytest.mark.parametrize(
     "layers, config, width, told",
     [

@@ -13,7 +13,7 @@ from engine.errors import UserError
 from engine.loops import run_loop
 from engine.methods.kangaroo.adapter import Adapter, AdapterConfig, ModuleReader, reader_of
 from engine.methods.kangaroo.drafter import KangarooDrafter
-from engine.methods.kangaroo.fast import CompiledReader
+from engine.methods.kangaroo.fast import CompiledAdapterReader
 from engine.methods.kangaroo.part import KIND, pick_adapter_readers
 from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import Models
@@ -96,7 +96,7 @@ def test_reading_in_pieces_is_reading_at_once():
     pieces = torch.cat([first, *(reader.read(states[at : at + 2]) for at in range(3, 9, 2))])
     torch.testing.assert_close(pieces, whole, rtol=1e-4, atol=1e-5)
     with torch.no_grad():
-        torch.testing.assert_close(made(states[None])[0][0], whole, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(made(states[None])[0], whole, rtol=1e-4, atol=1e-5)
 
 
 def test_the_compiled_adapter_gives_the_numbers_of_the_module():
@@ -106,7 +106,7 @@ def test_the_compiled_adapter_gives_the_numbers_of_the_module():
     plain = reader_of(made, target)
     pick_adapter_readers(made, target)
     compiled = reader_of(made, target)
-    assert isinstance(plain, ModuleReader) and isinstance(compiled, CompiledReader)
+    assert isinstance(plain, ModuleReader) and isinstance(compiled, CompiledAdapterReader)
     states = torch.randn(150, 32, generator=torch.Generator().manual_seed(1))
     for start, stop in [(0, 20), (20, 21), (21, 24), (23, 24), (22, 29), (29, 140), (140, 150)]:
         found = []
@@ -183,9 +183,3 @@ def test_a_wrong_one_is_refused_in_one_sentence(tmp_path, config, told):
     with pytest.raises(UserError, match=told) as found:
         KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")
     assert "\n" not in str(found.value) and str(found.value).endswith(".")
-
-
-def test_pickled_weights_are_not_opened(tmp_path):
-    (tmp_path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
-    with pytest.raises(UserError, match="pickled"):
-        KIND.load(str(tmp_path), tiny_model("llama"), None, "cpu")

@@ -11,7 +11,7 @@ from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
 from engine.methods.specdec_pp.drafter import SpecDecPlusPlusDrafter
-from engine.methods.specdec_pp.part import DRAFT, AcceptanceHead, acceptance_head, check_draft
+from engine.methods.specdec_pp.part import DRAFT, AcceptanceHead, check_draft
 from engine.parts.digest import digest_of
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
@@ -56,7 +56,7 @@ def test_it_stops_once_a_refusal_is_likely_and_keeps_the_token(
 
 
 def test_the_head_reads_the_state_behind_each_drafted_token(pair):
-    head = acceptance_head(WIDTH, layers=2)
+    head = AcceptanceHead.random(WIDTH, layers=2)
     steps = steps_of(models(pair, head), "specdec_pp", PROMPT, 12, threshold=1.0, length=4)
     step = steps[0]
     rows = step.tree.exhibits[0].to_dict(str)["rows"]
@@ -76,7 +76,7 @@ def test_the_head_reads_the_state_behind_each_drafted_token(pair):
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, seed=5)])
 def test_what_happened_stands_beside_what_was_predicted(pair, sampling):
-    head, judged, curve = acceptance_head(WIDTH), 0, None
+    head, judged, curve = AcceptanceHead.random(WIDTH), 0, None
     for step in steps_of(models(pair, head), "specdec_pp", PROMPT, 40, sampling, length=5):
         if not len(step.tree):
             continue
@@ -89,7 +89,7 @@ def test_what_happened_stands_beside_what_was_predicted(pair, sampling):
 
 
 def test_a_text_of_one_token_has_no_room_for_a_draft(pair):
-    (step,) = steps_of(models(pair, acceptance_head(WIDTH)), "specdec_pp", PROMPT, 1)
+    (step,) = steps_of(models(pair, AcceptanceHead.random(WIDTH)), "specdec_pp", PROMPT, 1)
     assert len(step.output) == 1 and not step.tree.exhibits
 
 
@@ -113,7 +113,7 @@ def load(path):
 
 
 def test_a_head_is_read_as_it_was_written(tmp_path):
-    head = acceptance_head(WIDTH, layers=2)
+    head = AcceptanceHead.random(WIDTH, layers=2)
     head.rejected_weight = 3.0
     path = saved(tmp_path / "head", head, **{DRAFT: "0123"})
     names = load_file(tmp_path / "head" / "model.safetensors")
@@ -126,7 +126,7 @@ def test_a_head_is_read_as_it_was_written(tmp_path):
 
 @pytest.mark.parametrize("layers", [0, 1, 3])
 def test_its_chance_is_that_of_its_log_odds(layers):
-    head = acceptance_head(WIDTH, layers=layers).eval()
+    head = AcceptanceHead.random(WIDTH, layers=layers).eval()
     for state in torch.randn(20, WIDTH) * 4:
         assert head.chance(state) == pytest.approx(float(head(state).sigmoid()), abs=1e-6)
 
@@ -134,7 +134,7 @@ def test_its_chance_is_that_of_its_log_odds(layers):
 def test_a_head_of_another_draft_is_refused(tmp_path):
     save_file({"w": torch.zeros(1)}, tmp_path / "model.safetensors")
     own = digest_of(tmp_path)
-    head = acceptance_head(WIDTH)
+    head = AcceptanceHead.random(WIDTH)
     check_draft(head, WIDTH, "draft", str(tmp_path))
     head.draft_digest = own
     check_draft(head, WIDTH, "draft", str(tmp_path))
@@ -147,7 +147,7 @@ def test_a_head_of_another_draft_is_refused(tmp_path):
 def test_the_drafter_checks_its_draft(pair):
     with pytest.raises(UserError, match="another draft"):
         settings = {"length": 2, "threshold": 0.5}
-        SpecDecPlusPlusDrafter.build(settings, models(pair, acceptance_head(WIDTH + 1)))
+        SpecDecPlusPlusDrafter.build(settings, models(pair, AcceptanceHead.random(WIDTH + 1)))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_the_drafter_checks_its_draft(pair):
 )
 def test_a_broken_head_is_told_in_one_sentence(tmp_path, change, told):
     path = tmp_path / "head"
-    saved(path, acceptance_head(WIDTH))
+    saved(path, AcceptanceHead.random(WIDTH))
     tensors = change(load_file(path / "model.safetensors"))
     save_file(tensors, path / "model.safetensors")
     with pytest.raises(UserError, match=told) as error:
@@ -174,7 +174,7 @@ def test_no_head_and_a_weight_that_is_none(tmp_path):
     with pytest.raises(UserError, match="no acceptance head to open"):
         load(str(tmp_path))
     path = tmp_path / "head"
-    saved(path, acceptance_head(WIDTH))
+    saved(path, AcceptanceHead.random(WIDTH))
     config = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps(config | {"rejected_weight": "much"}))
     with pytest.raises(UserError, match="cannot be opened"):

@@ -10,8 +10,8 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafter
-from engine.methods.hidden_transfer.part import tiny_transfer_maps
-from engine.methods.shared.prompt_tokens_part import tiny_prompt_tokens
+from engine.methods.hidden_transfer.part import TransferMaps
+from engine.methods.shared.prompt_tokens_part import PromptTokens
 from engine.model.by_length import ByLengthModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
@@ -22,7 +22,7 @@ from tests.sweep.tiny_configs import config_of
 NAMES = ("phi3, longrope", "phimoe, longrope", "llama, longrope", "llama, dynamic")
 EDGE = 20  # the length at which all of them change
 NEW = 12
-PROBES = {"ppd": tiny_prompt_tokens, "hidden_transfer": tiny_transfer_maps}
+PROBES = {"ppd": PromptTokens.tiny, "hidden_transfer": TransferMaps.tiny}
 
 
 @pytest.fixture(scope="module", params=NAMES)

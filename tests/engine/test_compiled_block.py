@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from engine.methods.shared import compiled_block_context as block_context
+from engine.fast.cpu import compiled_reader
 from engine.methods.shared.block_context import ModuleContext, context_of
 from engine.methods.shared.compiled_block_context import CompiledContext, compiled_contexts
 from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
@@ -76,7 +76,7 @@ def test_where_they_cannot_be_compiled_the_module_reads(monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("no such operation\nand more")
 
-    monkeypatch.setattr(block_context, "compiled", broken)
+    monkeypatch.setattr(compiled_reader, "compiled", broken)
     context = compiled_context(drafter())
     assert isinstance(context, ModuleContext)
     assert [record.message for record in caplog.records] == [

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from engine.core.sampling import Sampling
+from engine.fast.cpu import ahead, compiled_reader
 from engine.fast.cpu.ahead import BLOCKS
 from engine.fast.cpu.compiled_model import CompiledModel
-from engine.methods.shared import compiled_cell_context as eagle_context
-from engine.methods.shared import compiled_cell_levels as eagle_ahead
 from engine.methods.shared.compiled_cell_context import CompiledContext, compiled_contexts
+from engine.methods.shared.compiled_cell_levels import MOST_PAIRS
 from engine.methods.shared.eagle_context import ModuleContext, Read, context_of
 from engine.methods.shared.eagle_layout import read_cell
 from engine.methods.shared.eagle_reader import EagleReader
@@ -56,7 +56,7 @@ SEEN = [torch.eye(3, dtype=torch.bool), torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1,
 def test_everything_is_the_same(cell, target, caplog):
     """Prompts and steps of several lengths, one of them beyond the first capacity, each with a tree below it. The
     first lengths use the graphs for the usual numbers of rows."""
-    caplog.set_level("INFO", "engine.fast.cpu.fixed")
+    caplog.set_level("INFO", "engine.fast.cpu.store")
     module, fast = contexts(cell, target)
     for rows in (4, 7, 30, 1, 600, 2):
         pairs = torch.randn(2, rows, H)
@@ -74,7 +74,7 @@ def test_where_it_cannot_be_compiled_the_module_reads(cell, target, monkeypatch,
     def broken(*_):
         raise RuntimeError("no such operation\nand more")
 
-    monkeypatch.setattr(eagle_context, "compiled", broken)
+    monkeypatch.setattr(compiled_reader, "compiled", broken)
     cell.make_context = compiled_contexts(cell)
     assert isinstance(context_of(cell, target), ModuleContext)
     assert [record.message for record in caplog.records] == [
@@ -93,10 +93,10 @@ def agree(one, other):
 def test_levels_read_in_one_call_are_those_read_one_by_one(cell, target, count, caplog):
     """After as many pairs as a call takes, after fewer and after more; below drafted rows, too; beyond the first
     capacity; and other rows can follow once those that nobody asked for are forgotten."""
-    caplog.set_level("INFO", "engine.methods.shared.compiled_cell_levels")
+    caplog.set_level("INFO", "engine.fast.cpu.store")
     both = contexts(cell, target)
     assert both[1].blocks == BLOCKS and both[0].blocks == ()
-    for rows in (eagle_ahead.MOST_PAIRS, 1, 3, 150, eagle_ahead.MOST_PAIRS + 1, 2):
+    for rows in (MOST_PAIRS, 1, 3, 150, MOST_PAIRS + 1, 2):
         pairs, one = torch.randn(2, rows, H), torch.randn(2, 1, H)
         agree(*(context.read_ahead(*pairs, count) for context in both))
         agree(*(context.grow_ahead(one[0, 0], one[1], count - 1, 2) for context in both))
@@ -111,7 +111,7 @@ def test_levels_read_in_one_call_are_those_read_one_by_one(cell, target, count, 
 @torch.no_grad()
 def test_without_a_graph_the_levels_are_read_one_by_one(cell, target, monkeypatch):
     both = contexts(cell, target)
-    monkeypatch.setattr(eagle_ahead, "compiled", lambda *_: 1 / 0)
+    monkeypatch.setattr(ahead, "compiled", lambda *_: 1 / 0)
     pairs = torch.randn(2, 11, H)
     agree(*(context.read_ahead(*pairs, 4) for context in both))
 

@@ -102,10 +102,10 @@ def test_a_graph_that_computes_other_numbers_is_not_used(monkeypatch, caplog):
         return wrong_numbers(graph, example) if sizes else compiled(graph, example, described)
 
     monkeypatch.setattr(passes, "compiled", wrong)
-    with caplog.at_level("INFO", "engine.fast.cpu.fixed"):
+    with caplog.at_level("INFO", "engine.fast.cpu.store"):
         torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said == "A graph for 5 rows computes other numbers and is not used."
+    assert said == "There is no graph for 5 rows: it gives other numbers"
 
 
 def test_a_graph_that_cannot_be_made_is_done_without(monkeypatch, caplog):
@@ -117,7 +117,7 @@ def test_a_graph_that_cannot_be_made_is_done_without(monkeypatch, caplog):
         return compiled(graph, example, described)
 
     monkeypatch.setattr(passes, "compiled", broken)
-    with caplog.at_level("INFO", "engine.fast.cpu.fixed"):
+    with caplog.at_level("INFO", "engine.fast.cpu.store"):
         torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == "There is no graph for 5 rows: no such size"

@@ -11,8 +11,7 @@ from engine.fast.cpu import ahead
 from engine.fast.cpu.columns import FIRST
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.methods.shared.draft_model import DraftReader
-from engine.methods.shared.read_ahead import RowsAhead
-from engine.methods.shared.reading_ahead import ReadAhead
+from engine.methods.shared.read_ahead import ReadAhead, RowsAhead
 from engine.model.language_model import LanguageModel
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
@@ -166,7 +165,7 @@ def test_a_graph_with_other_numbers_is_not_used(monkeypatch):
     monkeypatch.setattr(ahead, "close", lambda *pair: False)
     session, plain = model.session(32), LanguageModel(model.model, None, "plain").session(32)
     assert close(session.read_ahead([3], 4).logits, plain.read_ahead([3], 4).logits)
-    assert model.ahead.graph(4, (), FIRST) is None
+    assert model.ahead.graph(4, FIRST) is None
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.methods.adablock.semantic_blocks import SemanticBlocks
-from engine.methods.ccd.coherent import Coherent
-from engine.methods.learn2pd.learned_filter import LearnedFilter
+from engine.methods.adablock.drafter import SemanticBlocks
+from engine.methods.ccd.drafter import Coherent
+from engine.methods.learn2pd.drafter import LearnedFilter
 from engine.methods.learn2pd.part import UnmaskingFilter
-from engine.methods.localleap.local_leap import LocalLeap
-from engine.methods.shared.unmasking_order import AllAtOnce, Canvas, Confident, fill_in
+from engine.methods.localleap.drafter import LocalLeap
+from engine.methods.shared.unmasking_order import Canvas, Confident, Unmasking, fill_in
 
 
 def rows(confidences, tokens=None):
@@ -32,6 +32,13 @@ def opened(places: int) -> UnmaskingFilter:
         made.fc2.weight *= 100
         made.fc2.bias.fill_(-50)
     return made
+
+
+class AllAtOnce(Unmasking):
+    """One pass fills everything."""
+
+    def choose(self, probabilities, canvas):
+        return dict.fromkeys(canvas.open, "only pass")
 
 
 POLICIES = {

@@ -62,7 +62,7 @@ def test_context_can_be_appended_to(model):
 
 @torch.inference_mode()
 def test_files(model, tmp_path):
-    model.save_pretrained(tmp_path)
+    model.save(tmp_path, {})
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["model_type"] == "dflash" and config["block_size"] == 5
     assert config["dflash_config"] == {"target_layer_ids": [0, 2], "mask_token_id": 1}
@@ -76,20 +76,19 @@ def test_files(model, tmp_path):
         "layers.0.input_layernorm.weight",
         "layers.1.post_attention_layernorm.weight",
     } <= set(tensors)
-    again = DFlashModel.from_pretrained(tmp_path)
+    again = DFlashModel.read(tmp_path)
     assert again.config == CONFIG and again.fc.weight.dtype == torch.float32
 
 
-def test_published_config(tmp_path):
+def test_published_config():
     """Fields as in published checkpoints: rope parameters in a dictionary, and fields that we do not know."""
     raw = {
-        **json.loads(CONFIG.to_json()),
+        **DFlashModel(CONFIG).fields(),
         "rope_parameters": {"rope_theta": 1e6},
         "attention_bias": False,
     }
     del raw["rope_theta"]
-    (tmp_path / "config.json").write_text(json.dumps(raw))
-    assert DFlashConfig.from_json(tmp_path / "config.json").rope_theta == 1e6
+    assert DFlashConfig.of(raw).rope_theta == 1e6
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_published_config(tmp_path):
 )
 def test_a_wrong_config_is_one_sentence(tmp_path, changes):
     """A tiny file cannot make the engine build layers of the sizes that its config names."""
-    DFlashModel(CONFIG).save_pretrained(tmp_path)
+    DFlashModel(CONFIG).save(tmp_path, {})
     config = json.loads((tmp_path / "config.json").read_text()) | changes
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match="There is no diffusion drafter to open at") as told:

@@ -57,12 +57,12 @@ def test_drafters_of_all_kinds_learn_from_its_own_text(folders, monkeypatch):
     students = "draft,diffusion,diffusion-16"
     assert main(["align", "--tokens", "2000", "--students", students, *places]) == 0
     for name, block in (("diffusion", 8), ("parts/diffusion-16", 16)):
-        made = DFlashModel.from_pretrained(path / "models" / name)
+        made = DFlashModel.read(path / "models" / name)
         assert made.config.block_size == block
         assert tuple(made.config.target_layer_ids) == spread_layers(5) == (1, 2, 3)
     started = ["--start", str(path / "models" / "diffusion"), "--tokens", "100", *places]
     assert main(["align", "--students", "diffusion-16", *started]) == 0
-    longer = DFlashModel.from_pretrained(path / "models" / "parts" / "diffusion-16")
+    longer = DFlashModel.read(path / "models" / "parts" / "diffusion-16")
     assert longer.config.block_size == 16  # whatever the size of the one that it goes on from
     assert main(["align", "--students", "soufflé", *places]) == 2
 

@@ -7,7 +7,7 @@ import torch
 
 from engine.core.options import resolve
 from engine.errors import UserError
-from engine.methods.learn2pd.learned_filter import LearnedFilter
+from engine.methods.learn2pd.drafter import LearnedFilter
 from engine.methods.learn2pd.part import check_denoiser
 from engine.methods.learn2pd.recipe import FilterStudent, Pass
 from engine.methods.shared.dflash_model import DFlashModel

@@ -5,8 +5,6 @@ import copy
 import torch
 
 from engine.methods import own_drafters
-from engine.methods.shared.datastore_part import tiny_datastore
-from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
@@ -30,32 +28,15 @@ def tiny_models(
             weight += 0.2 * torch.randn_like(weight)
         for model in (module, draft):
             model.lm_head.weight *= 0.5
-    diffusion = DFlashModel(
-        DFlashConfig(
-            vocab_size=vocabulary,
-            hidden_size=16,
-            intermediate_size=24,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            head_dim=8,
-            block_size=4,
-            target_layer_ids=(0, 1),
-            mask_token_id=0,
-            num_target_layers=2,
-        )
-    )
     opened = language_model(module, None, "tiny target", lean=False)
     small = language_model(draft, None, "tiny draft", lean=False)
-    found = tiny_parts(
+    several = tiny_parts(
         opened,
         own_drafters().values(),
         lambda made: language_model(made, None, "tiny part", lean=False),
     )
     own = {
         "draft": small,
-        "diffusion": diffusion.eval().requires_grad_(False),
         "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
-        "datastore": tiny_datastore(vocabulary),
     }
-    return Models(opened, {**found.parts, **own})
+    return Models(opened, {**several.parts, **own})

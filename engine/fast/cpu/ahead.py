@@ -7,6 +7,7 @@ much. So one graph holds several passes, with an argmax between each pass and th
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,10 +24,8 @@ from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import Columns
 from engine.fast.cpu.graph import PassedColumns
 from engine.fast.cpu.passes import CompiledPasses, chain_mask, close, spread
-from engine.fast.cpu.store import compiled, in_one_line
+from engine.fast.cpu.store import compiled, tried
 from engine.model.session import UNREAD
-
-log = logging.getLogger(__name__)
 
 BLOCKS = (2, 4, 7)
 """Numbers of rows that one call can read."""
@@ -88,74 +87,100 @@ class Written(PassedColumns):
 
 @dataclass(frozen=True)
 class AheadPass:
-    """A graph for this many rows."""
+    """A graph that reads up to ``most`` rows, and then ``count`` - 1 rows that follow."""
 
     graph: Calls
     count: int
+    most: int
     features: bool
 
     @property
     def nbytes(self) -> int:
         return self.graph.nbytes
 
-    def __call__(self, tokens: list[int], start: int, columns: Columns) -> ReadChain:
-        """Read one or two tokens after the first ``start`` columns, and ``count`` - 1 rows that follow; all are added
-        to the columns. Returns ``count`` rows, of which the first is the last of the tokens."""
-        spare, rows = UNREAD - len(tokens), len(tokens) + self.count - 1
-        given = np.array([tokens[0]] * spare + tokens, np.int64)
-        positions = np.array([start] * spare + list(range(start, start + len(tokens))), np.int64)
-        bias = ahead_bias(start, spare, UNREAD, columns.capacity, self.count)
+    def __call__(self, columns: Columns, rows: Sequence[np.ndarray], place: int) -> ReadChain:
+        """Read rows, each argument [R, ...], after the columns in use, the first one at this place of the text, and the
+        rows that follow; all are added to the columns. Returns ``count`` rows, of which the first is the last one given."""
+        given = len(rows[0])
+        spare = self.most - given
+        if spare:
+            rows = [np.concatenate([each[:1].repeat(spare, 0), each]) for each in rows]
+        places = np.arange(place - spare, place + given).clip(0)  # of spare rows, any will do
+        bias = ahead_bias(columns.length, spare, self.most, columns.capacity, self.count)
 
-        def take(logits, likeliest, fresh, *states):
-            columns.append(fresh[:, :, spare:], rows)
+        def take(logits, likeliest, fresh, *states) -> ReadChain:
+            columns.append(fresh[:, :, spare:], given + self.count - 1)
             features = torch.from_numpy(states[0].copy()) if states else None
             return ReadChain(torch.from_numpy(logits.copy()), likeliest.tolist(), features)
 
         outputs = range(4 if self.features else 3)
-        return self.graph([given, positions, bias], outputs, take, columns.given)
+        return self.graph([*rows, places, bias], outputs, take, columns.given)
 
 
-class AheadPasses:
-    """The graphs of one module. blocks: the numbers of rows for which there may be graphs; none if the module is large,
-    or attends through windows."""
+class AheadPasses(ABC):
+    """The graphs of one module, made on first use. blocks: the numbers of rows for which there may be graphs."""
+
+    blocks: Sequence[int] = ()
+
+    def __init__(self) -> None:
+        self._made: Family[AheadPass] = Family()
+
+    def graph(
+        self, count: int, capacity: int, features: tuple[int, ...] = (), ahead: bool = False
+    ) -> AheadPass | None:
+        """The graph for this number of rows, buffers of this capacity and these features; None if it cannot be made, gives
+        other numbers than plain passes, or has no room. ahead: no pass wants it yet."""
+        if count not in self.blocks:
+            return None
+
+        def make() -> AheadPass | None:
+            what = f"{count} rows ahead"
+            return tried(lambda: self._compiled(count, capacity, features), what, logging.INFO)
+
+        return self._made.of((count, capacity, features), make, ahead)
+
+    @abstractmethod
+    def _compiled(self, count: int, capacity: int, features: tuple[int, ...]) -> AheadPass:
+        """Raises whatever OpenVINO raises, and ArithmeticError for other numbers."""
+
+
+def ahead_pass(
+    graph: nn.Module,
+    rows: Sequence[Tensor],
+    columns: Sequence[Tensor],
+    count: int,
+    described: str,
+    features: bool,
+) -> AheadPass:
+    """graph: returns logits, the likeliest tokens, keys and values, and features if so. rows: as many as it reads at most, and
+    their positions. columns: k and v of each layer, [1, Hkv, C, D]."""
+    most = len(rows[0])
+    bias = torch.zeros(most, columns[0].shape[2] + most + count - 1)
+    given = [*rows, bias, *columns]
+    sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
+    return AheadPass(Calls(compiled(graph, given, described, sizes)), count, most, features)
+
+
+class ModelAhead(AheadPasses):
+    """Those of a language model; none if the module is large, or attends through windows."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
+        super().__init__()
         self._module, self._passes = module, passes
         self.blocks = BLOCKS if passes.sizes and passes.windows == [None] else ()
-        self._made: Family[AheadPass] = Family()
 
     def prepare(self, features: tuple[int, ...], coming: Expected) -> None:
         """Make the graphs that return these features, for this text."""
         for count in self.blocks:
             for capacity in self._passes.capacities(coming, count):
-                self.graph(count, features, capacity, ahead=True)
+                self.graph(count, capacity, features, ahead=True)
 
-    def graph(
-        self, count: int, features: tuple[int, ...], capacity: int, ahead: bool = False
-    ) -> AheadPass | None:
-        """The graph for this number of rows, these features and buffers of this capacity, made on first use; None if it
-        cannot be made, gives other numbers than plain passes, or has no room. ahead: no pass wants it yet."""
-        if count not in self.blocks:
-            return None
-        key = count, features, capacity
-        return self._made.of(key, lambda: self._tried(*key), ahead)
-
-    def _tried(self, count: int, *how: object) -> AheadPass | None:
-        try:
-            return self._compiled(count, *how)
-        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
-            log.info("There is no graph for %d rows ahead: %s", count, in_one_line(error))
-            return None
-
-    def _compiled(self, count: int, features: tuple[int, ...], capacity: int) -> AheadPass:
-        graph = AheadGraph(self._module, count, features)
-        first = torch.arange(UNREAD)
+    def _compiled(self, count: int, capacity: int, features: tuple[int, ...]) -> AheadPass:
+        graph, first = AheadGraph(self._module, count, features), torch.arange(UNREAD)
         columns, _ = spread(self._passes.example, UNREAD, capacity)
-        given = [first, first, torch.zeros(UNREAD, capacity + UNREAD + count - 1), *columns]
-        sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
         described = self._passes.described(f"ahead {count} {features}")
         with self._passes.tracing():
-            made = AheadPass(Calls(compiled(graph, given, described, sizes)), count, bool(features))
+            made = ahead_pass(graph, [first, first], columns, count, described, bool(features))
         self._compare(made, features, capacity)
         return made
 
@@ -164,7 +189,7 @@ class AheadPasses:
         for tokens in ([3], [1, 2]):
             before = self._passes.columns(capacity)
             before.reserve(capacity)
-            found = made(tokens, 0, before)
+            found = made(before, [np.array(tokens, np.int64)], 0)
             rows = tokens + found.tokens[:-1]
             columns, graphs = self._passes.columns(capacity), self._passes.graphs_with(features)
             expected = self._passes(

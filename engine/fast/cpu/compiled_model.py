@@ -13,7 +13,7 @@ from engine.core.expected import UNKNOWN, Expected
 from engine.core.seen import Begun, Draft, ReadChain, Seen
 from engine.core.threads import ALL, torch_threads
 from engine.errors import UserError
-from engine.fast.cpu.ahead import AheadPasses
+from engine.fast.cpu.ahead import ModelAhead
 from engine.fast.cpu.budget import Family
 from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import Columns
@@ -48,7 +48,7 @@ class CompiledModel(LanguageModel):
         super().__init__(model, tokenizer, name)
         self.passes = CompiledPasses(model)
         self.stretches = CompiledStretches(model, self.passes)
-        self.ahead = AheadPasses(model, self.passes)
+        self.ahead = ModelAhead(model, self.passes)
         self._heads: Family[Calls] = Family()
 
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
@@ -186,10 +186,11 @@ class CompiledSession(Session):
         """Read tokens after everything that was read, and the rows that follow; None if there is no graph for that."""
         start = self.length + self.rows
         self._cache.reserve(start + len(tokens) + count - 1)
-        graph = self.model.ahead.graph(count, self.features, self._cache.capacity)
+        graph = self.model.ahead.graph(count, self._cache.capacity, self.features)
         if graph is None:
             return None
-        return graph(list(self.model.readable(tokens)), start, self._cache)
+        read = np.array(self.model.readable(tokens), np.int64)
+        return graph(self._cache, [read], start)
 
     def _forward(
         self, given: Tensor, mask: RowMask, features: tuple[int, ...], last: int | None

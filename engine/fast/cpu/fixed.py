@@ -16,9 +16,7 @@ from torch import Tensor
 
 from engine.fast.cpu.budget import Family
 from engine.fast.cpu.calls import Calls
-from engine.fast.cpu.store import in_one_line
-
-log = logging.getLogger(__name__)
+from engine.fast.cpu.store import tried
 
 SIZES = (1, 5, 9, 13, 17)
 """Rows of the usual passes: the root, alone or with 4 to 16 nodes."""
@@ -74,22 +72,16 @@ class Graphs:
 
     def _made(self, rows: int) -> Calls | None:
         """The graph for so many rows; None if it cannot be made or gives other numbers."""
-        try:
-            fixed = self._make(rows)
-            if self._agrees(fixed, rows):
-                return fixed
-            log.info("A graph for %d rows computes other numbers and is not used.", rows)
-        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
-            log.info("There is no graph for %d rows: %s", rows, in_one_line(error))
-        return None
+        return tried(lambda: self._checked(self._make(rows), rows), f"{rows} rows", logging.INFO)
 
-    def _agrees(self, fixed: Calls, rows: int) -> bool:
+    def _checked(self, fixed: Calls, rows: int) -> Calls:
+        """Raises ArithmeticError if the graph gives other numbers than the one for all sizes."""
         given = self._example(rows)
         found, expected = (graph(given, (0, 1), _copied) for graph in (fixed, self.general))
-        return all(
-            np.allclose(one, other, rtol=1e-3, atol=1e-3 * other.std())
-            for one, other in zip(found, expected, strict=True)
-        )
+        for one, other in zip(found, expected, strict=True):
+            if not np.allclose(one, other, rtol=1e-3, atol=1e-3 * other.std()):
+                raise ArithmeticError("it gives other numbers")
+        return fixed
 
 
 def any_columns(arguments: Callable[[Size], Sequence[Tensor]], rows: int) -> dict[int, list[int]]:

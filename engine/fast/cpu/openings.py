@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 
 from engine.fast.cpu.budget import Family
 from engine.fast.cpu.calls import Calls
-from engine.fast.cpu.store import in_one_line
-
-log = logging.getLogger(__name__)
+from engine.fast.cpu.store import tried
 
 SIZES = (16, 24, 32, 40, 48, 64, 80, 96, 128)
 """Rows of a first pass; a longer prompt is read by the graph for any number of rows."""
@@ -35,12 +33,10 @@ class Openings:
         size = next((size for size in self._sizes if rows <= size), None)
         if size is None:
             return None
-        graph = self._made.of(size, lambda: self._tried(size), ahead)
-        return None if graph is None else (size, graph)
 
-    def _tried(self, size: int) -> Calls | None:
-        try:
-            return self._make(size)
-        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
-            log.info("There is no graph for a first pass of %d rows: %s", size, in_one_line(error))
-            return None
+        def make() -> Calls | None:
+            what = f"a first pass of {size} rows"
+            return tried(lambda: self._make(size), what, logging.INFO)
+
+        graph = self._made.of(size, make, ahead)
+        return None if graph is None else (size, graph)

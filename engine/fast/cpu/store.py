@@ -227,11 +227,20 @@ def in_one_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def tried(make: Callable[[], T], what: str) -> T | None:
+def tried(make: Callable[[], T], what: str, level: int = logging.WARNING) -> T | None:
     """What ``make`` returns; None, with a line in the log, if it raises: a pass that wants a graph goes on without.
     what: the part of the model, for the log."""
+    return _or_none(make, f"There is no graph for {what}", level)
+
+
+def through_module(make: Callable[[], T], what: str) -> T | None:
+    """The same for a model or part that goes on through its own module."""
+    return _or_none(make, f"{what} runs through its own module", logging.WARNING)
+
+
+def _or_none(make: Callable[[], T], words: str, level: int) -> T | None:
     try:
         return make()
     except Exception as error:  # noqa: BLE001 - of OpenVINO, of a traced module: no common kind
-        log.warning("There is no graph for %s: %s", what, in_one_line(error))
+        log.log(level, "%s: %s", words, in_one_line(error))
         return None

@@ -1,12 +1,73 @@
 """A word is filled in once several passes, each with other words around it, have named it.
 
 Coherent Contextual Decoding (Chen et al., "Beyond Confidence: Adaptive and Coherent Decoding for Diffusion Language
-Models", 2025), in its adaptive form, serves here as the unmasking policy of a block-diffusion drafter.
+Models", 2025) as the unmasking policy of a block-diffusion drafter. The distribution of a place is averaged over the last
+passes, each of which saw other words around it: a guess that only one context supports loses. A bounded history holds
+only the surest places of each pass. In the adaptive form, used here, a pass fills every place that was among the surest
+in all remembered passes and had the same likeliest token each time; if there is no such place, the pass fills the place
+of least entropy.
 """
 
+from collections import deque
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
 from engine.core.options import Option
-from engine.methods.ccd.coherent import Coherent
 from engine.methods.shared.unmasking import LENGTH, UnmaskingDrafter
+from engine.methods.shared.unmasking_order import Canvas, Unmasking
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The record of a pass: the distribution of each of its surest places."""
+
+    laws: dict[int, Tensor]
+
+    def token(self, place: int) -> int | None:
+        law = self.laws.get(place)
+        return None if law is None else int(law.argmax())
+
+
+@dataclass
+class Coherent(Unmasking):
+    """depth: passes that must agree, the present one included; at least 2. candidates: surest places of a pass."""
+
+    depth: int
+    candidates: int
+    _history: deque[Seen] = field(default_factory=deque)
+
+    def weigh(self, probabilities: Tensor, canvas: Canvas) -> Tensor:
+        """The mean over the present pass and those remembered passes that hold the place."""
+        self._now = Seen(
+            {place: probabilities[place] for place in self._surest(probabilities, canvas)}
+        )
+        averaged = probabilities.clone()
+        for place in canvas.open:
+            laws = [seen.laws[place] for seen in self._history if place in seen.laws]
+            averaged[place] = torch.stack([probabilities[place], *laws]).mean(0)
+        return averaged
+
+    def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
+        passes = [*self._history, self._now]
+        chosen = {}
+        if len(passes) >= self.depth:
+            for place in self._now.laws:
+                tokens = {seen.token(place) for seen in passes}
+                if tokens == {int(probabilities[place].argmax())}:
+                    chosen[place] = f"the same in {self.depth} passes"
+        if not chosen:
+            chosen = {self._surest(probabilities, canvas)[0]: "least entropy"}
+        self._history.append(self._now)
+        while len(self._history) >= self.depth:
+            self._history.popleft()
+        return chosen
+
+    def _surest(self, probabilities: Tensor, canvas: Canvas) -> list[int]:
+        """The open places of least entropy, the surest first."""
+        spread = torch.special.entr(probabilities).sum(-1).tolist()
+        return sorted(canvas.open, key=lambda place: spread[place])[: self.candidates]
 
 
 class CoherentDrafter(UnmaskingDrafter):

@@ -19,7 +19,7 @@ from torch import Tensor
 from engine.core.exhibits import Curve, Series, Table, Token
 from engine.methods.chimera.part import GRAM, Columns
 from engine.methods.shared.heads import HeadsDrafter
-from engine.model.cache import CAPACITY, KVCache
+from engine.methods.shared.module_columns import ModuleColumns
 
 MOST_TRIGRAMS = 4096  # trigrams whose rows are remembered
 Path = tuple[int, ...]
@@ -42,7 +42,7 @@ class ChimeraDrafter(HeadsDrafter):
     note = "Each row shows the choices of a readout after the tokens that were kept before its position."
 
     def begin(self, start):
-        self._cache = KVCache.empty(1, CAPACITY)
+        self._columns = ModuleColumns.of(1)
         self._rows: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()  # of the latest trigrams
         self._encoded = 0  # trigrams of this text so far
         super().begin(start)
@@ -51,10 +51,8 @@ class ChimeraDrafter(HeadsDrafter):
     def _keep(self, features):
         if len(features):
             places = torch.arange(self._read, self._read + len(features), device=features.device)
-            keys, values = self.heads.encoder.columns(features, places)
-            self._cache.reserve(self._read + len(features))
-            keys, values = self._cache.layers[0].update(keys[None], values[None])
-            self._text: Columns = keys[0], values[0]
+            fresh = self.heads.encoder.columns(features, places)
+            self._text: Columns = self._columns.append(0, *fresh)
         super()._keep(features)
         self._drafted: dict[Path, _Drafted] = {}
 

@@ -17,23 +17,21 @@ Letters in shapes: S texts, R rows, T columns, H hidden size, D head size, V voc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from engine.errors import UserError
-from engine.methods.shared.dflash_model import rotary, rotate
-from engine.methods.shared.head_ranks import Accuracies, accuracies_of, usual
-from engine.model.language_model import LanguageModel
-from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.methods.shared.attention_layer import Attention, GatedMLP, rotary
+from engine.methods.shared.head_ranks import HeadsPart, usual
+from engine.model.layers import final_norm
 
-NOUN = "set of Chimera heads"
 GRAM = 3
+SMALL = 0.01
+TRACE = 0.1
+"""Size of a trigram's row relative to a feature: a row of equal size would drown the target's state."""
 MOST_HEADS = 64
 Columns = tuple[Tensor, Tensor]
 """k and v, each [.., Hkv, T, D]."""
@@ -51,49 +49,29 @@ class TrigramEncoder(nn.Module):
         return self.project(rows + F.silu(self.linear(rows)))
 
 
-class _Attention(nn.Module):
-    def __init__(self, config: PreTrainedConfig) -> None:
-        super().__init__()
-        heads, width = config.num_attention_heads, config.hidden_size
-        self.size = getattr(config, "head_dim", None) or width // heads
-        shared = getattr(config, "num_key_value_heads", None) or heads
-        self.q_proj = nn.Linear(width, heads * self.size, bias=False)
-        self.k_proj = nn.Linear(width, shared * self.size, bias=False)
-        self.v_proj = nn.Linear(width, shared * self.size, bias=False)
-        self.o_proj = nn.Linear(heads * self.size, width, bias=False)
-
-
-class _MLP(nn.Module):
-    def __init__(self, config: PreTrainedConfig) -> None:
-        super().__init__()
-        width = config.hidden_size
-        inner = getattr(config, "intermediate_size", None) or 4 * width
-        self.gate_proj = nn.Linear(width, inner, bias=False)
-        self.up_proj = nn.Linear(width, inner, bias=False)
-        self.down_proj = nn.Linear(inner, width, bias=False)
-
-    def forward(self, rows: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(rows)) * self.up_proj(rows))
-
-
 class ContextEncoder(nn.Module):
     """One Llama-style layer, as wide as the target. A row sees columns that were made from states, and itself."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__()
         width, eps = config.hidden_size, getattr(config, "rms_norm_eps", None) or 1e-6
+        heads = config.num_attention_heads
+        inner = getattr(config, "intermediate_size", None) or 4 * width
         rope = getattr(config, "rope_parameters", None) or {}
         self.theta = float(rope.get("rope_theta") or 10000.0)
         self.input_layernorm = nn.RMSNorm(width, eps=eps)
-        self.self_attn = _Attention(config)
+        self.self_attn = Attention(
+            width,
+            heads,
+            getattr(config, "num_key_value_heads", None) or heads,
+            getattr(config, "head_dim", None) or width // heads,
+        )
         self.post_attention_layernorm = nn.RMSNorm(width, eps=eps)
-        self.mlp = _MLP(config)
+        self.mlp = GatedMLP(width, inner)
 
     def columns(self, states: Tensor, places: Tensor) -> Columns:
         """The columns that rows see, made from states [.., R, H] at these places [R] in the text."""
-        normed, attention = self.input_layernorm(states), self.self_attn
-        keys = self._heads(attention.k_proj(normed))
-        return rotate(keys, *self._turn(places, keys)), self._heads(attention.v_proj(normed))
+        return self.self_attn.keys_values(self.input_layernorm(states), *self._turn(places, states))
 
     def forward(
         self,
@@ -108,8 +86,9 @@ class ContextEncoder(nn.Module):
         text: columns [.., Hkv, T, D]. mask: bool [R, T], which of them each row sees; None: all. line: further columns
         [.., Hkv, R, D], one for each row, of the drafted tokens before it.
         """
-        queries = self._heads(self.self_attn.q_proj(self.input_layernorm(rows)))
-        queries = rotate(queries, *self._turn(places, queries)) * self.self_attn.size**-0.5
+        attention = self.self_attn
+        queries = attention.queries(self.input_layernorm(rows), *self._turn(places, rows))
+        queries = queries * attention.head_dim**-0.5
         groups = queries.shape[-3] // text[0].shape[-3]
         keys, values = (each.repeat_interleave(groups, -3) for each in text)
         own = [
@@ -125,19 +104,15 @@ class ContextEncoder(nn.Module):
         found = weights[..., :count] @ values
         for at, (_, value) in enumerate(own, start=count):
             found = found + weights[..., at, None] * value
-        rows = rows + self.self_attn.o_proj(found.transpose(-2, -3).flatten(-2))
+        rows = rows + attention.joined(found)
         return rows + self.mlp(self.post_attention_layernorm(rows))
 
-    def _heads(self, x: Tensor) -> Tensor:
-        """[.., R, heads * D] -> [.., heads, R, D]"""
-        return x.unflatten(-1, (-1, self.self_attn.size)).transpose(-2, -3)
-
     def _turn(self, places: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-        return rotary(places, self.self_attn.size, self.theta, like.dtype)
+        return rotary(places, self.self_attn.head_dim, self.theta, like.dtype)
 
 
-class ChimeraHeads(nn.Module):
-    """accuracies: by head and rank, see ``head_ranks``."""
+class ChimeraHeads(HeadsPart):
+    key, noun = "chimera_heads", "set of Chimera heads"
 
     def __init__(self, config: PreTrainedConfig, heads: int) -> None:
         """config: the target's, for the sizes."""
@@ -146,7 +121,43 @@ class ChimeraHeads(nn.Module):
         self.trigram = TrigramEncoder(width)
         self.encoder = ContextEncoder(config)
         self.readouts = nn.ModuleList(nn.Linear(2 * width, width, bias=False) for _ in range(heads))
-        self.accuracies: Accuracies = usual(heads)
+        self.accuracies = usual(heads)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        heads = sum(name.startswith("readouts.") for name in tensors)
+        if not 0 < heads <= MOST_HEADS:
+            raise ValueError("its weights have other names")
+        return cls(target.model.config.get_text_config(decoder=True), heads)
+
+    @classmethod
+    @torch.no_grad()
+    def beginning(cls, target: PreTrainedModel, heads: int = 2) -> ChimeraHeads:
+        """The full-context encoder attends as the target's last layer does and adds nothing, a trigram's row is a trace of
+        its last token's embedding, and a readout is the mean of the true and the drafted state."""
+        made = cls(target.config.get_text_config(decoder=True), heads)
+        final = getattr(final_norm(target), "weight", torch.ones(1))
+        feature, embedding = (
+            each.float().square().mean().sqrt()
+            for each in (final, target.get_input_embeddings().weight)
+        )
+        made.trigram.linear.weight.zero_()
+        made.trigram.linear.bias.zero_()
+        project = made.trigram.project.weight
+        width = len(project)
+        project.normal_(std=SMALL / width**0.5)
+        project[:, -width:] += torch.eye(width) * TRACE * feature / embedding
+        layers = getattr(target.base_model, "layers", None)
+        theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
+        for name, mine in made.encoder.named_parameters():
+            found = theirs.get(name)
+            if found is not None and found.shape == mine.shape:
+                mine.copy_(found)
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                mine.zero_()
+        for readout in made.readouts:
+            readout.weight.copy_(torch.eye(width).repeat(1, 2) / 2)
+        return made
 
     def __len__(self) -> int:
         return len(self.readouts)
@@ -155,25 +166,8 @@ class ChimeraHeads(nn.Module):
         """The input of the target's head, from the target's last true state and a drafted state, [.., H] each."""
         return self.readouts[head](torch.cat([true, drafted], -1))
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        config = {"architectures": ["ChimeraHeads"], "model_type": "chimera"}
-        write_part(folder, self.state_dict(), config | dict(about))
+    def fields(self):
+        return {"architectures": ["ChimeraHeads"], "model_type": "chimera"}
 
 
-def _load(path: str, target: LanguageModel, dtype, device: str) -> ChimeraHeads:
-    folder = Path(path)
-    config, tensors = read_config(folder), read_tensors(folder, NOUN)
-    heads = sum(name.startswith("readouts.") for name in tensors)
-    try:
-        if not 0 < heads <= MOST_HEADS:
-            raise ValueError("its weights have other names")
-        with torch.device("meta"):
-            made = ChimeraHeads(target.model.config.get_text_config(decoder=True), heads)
-        load_published(made, {name: name for name in made.state_dict()}, tensors)
-    except ValueError as error:
-        raise UserError(f"{folder.name} holds no {NOUN} for {target.name}: {error}.") from None
-    made.accuracies = accuracies_of(config, heads, folder.name)
-    return made.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
-
-
-KIND = PartKind("chimera_heads", NOUN, _load)
+KIND = ChimeraHeads.kind()

@@ -2,8 +2,6 @@
 distributions.
 
 The training unrolls as many steps as there are readouts: later steps see a token as the state that was drafted for it.
-At the start the full-context encoder attends as the target's last layer does and adds nothing, a trigram's row is a
-trace of its last token's embedding, and a readout is the mean of the true and the drafted state.
 
 Letters in shapes: S windows, T tokens of each, H hidden size, K readouts.
 """
@@ -16,13 +14,8 @@ from torch import Tensor
 
 from engine.core.options import Option
 from engine.methods.chimera.part import GRAM, ChimeraHeads
-from engine.model.layers import final_norm
 from engine.training.student import Lesson
 from engine.training.students.head_students import DECAY, HeadsStudent
-
-SMALL = 0.01
-TRACE = 0.1
-"""Size of a trigram's row relative to a feature: a row of equal size would drown the target's state."""
 
 
 class ChimeraStudent(HeadsStudent):
@@ -30,31 +23,8 @@ class ChimeraStudent(HeadsStudent):
     summary = "an encoder of trigrams and one of the target's states, with a readout per token"
     options = (Option("heads", "int", 4, "Readouts: tokens it learns to draft.", 1, 16),)
 
-    @torch.no_grad()
     def start(self) -> ChimeraHeads:
-        made = ChimeraHeads(self.config, self.settings["heads"])
-        width = self.config.hidden_size
-        final = getattr(final_norm(self.target), "weight", torch.ones(1))
-        feature, embedding = (
-            each.float().square().mean().sqrt()
-            for each in (final, self.target.get_input_embeddings().weight)
-        )
-        made.trigram.linear.weight.zero_()
-        made.trigram.linear.bias.zero_()
-        project = made.trigram.project.weight
-        project.normal_(std=SMALL / width**0.5)
-        project[:, -width:] += torch.eye(width) * TRACE * feature / embedding
-        layers = getattr(self.target.base_model, "layers", None)
-        theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
-        for name, mine in made.encoder.named_parameters():
-            found = theirs.get(name)
-            if found is not None and found.shape == mine.shape:
-                mine.copy_(found)
-            if name.endswith(("o_proj.weight", "down_proj.weight")):
-                mine.zero_()
-        for readout in made.readouts:
-            readout.weight.copy_(torch.eye(width).repeat(1, 2) / 2)
-        return made
+        return ChimeraHeads.beginning(self.target, **self.settings)
 
     def states(self, part: ChimeraHeads, lesson: Lesson) -> Tensor:
         """[S, T, (1 + K) * H]: row i holds the true state, and those drafted for the tokens i + 1, i + 2 ..."""

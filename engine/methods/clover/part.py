@@ -15,22 +15,17 @@ Letters in shapes: S texts, R rows, H hidden size, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import Cache, PreTrainedConfig
+from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
 from engine.errors import UserError
-from engine.methods.shared.decoder_layer import decoder_like, filled_like
-from engine.methods.shared.head_ranks import FIELD, Accuracies, accuracies_of, usual
-from engine.model.language_model import LanguageModel
-from engine.parts.files import in_dtype, load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.methods.shared.decoder_layer import decoder_like
+from engine.methods.shared.head_ranks import FIELD, HeadsPart, usual
+from engine.model.layers import final_norm
 
-NOUN = "set of Clover heads"
+SMALL = 0.01
 USUAL_HEADS = 5  # as in the paper's code; the cell itself fixes no number
 
 
@@ -52,9 +47,19 @@ class AttentionDecoder(nn.Module):
         agreement = F.cosine_similarity(q, k, dim=-1, eps=self.eps)
         return x + (v * agreement[..., None]).flatten(-2)
 
+    def begin(self) -> None:
+        """Small values, and nearly the same queries and keys for the same rows."""
+        for linear in (self.q, self.k, self.v):
+            linear.weight.uniform_(0, SMALL)
+            linear.bias.zero_()
+        for linear in (self.q, self.k):
+            linear.weight += torch.eye(len(linear.weight))
 
-class CloverHeads(nn.Module):
-    """accuracies: by head and rank, see ``head_ranks``; the number of heads is the number of tokens drafted."""
+
+class CloverHeads(HeadsPart):
+    """The number of heads is the number of tokens drafted."""
+
+    key, noun = "clover_heads", "set of Clover heads"
 
     def __init__(self, config: PreTrainedConfig, layers: int, heads: int = USUAL_HEADS) -> None:
         """config: the target's. layers: of the augmenting block. Raises ValueError if the target's width is not a
@@ -71,7 +76,40 @@ class CloverHeads(nn.Module):
         self.decoder = AttentionDecoder(width, count, eps)
         self.later = nn.Linear(2 * width, width)
         self.head_norm = nn.RMSNorm(width, eps=eps)
-        self.accuracies: Accuracies = usual(heads)
+        self.accuracies = usual(heads)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        numbers = {name.split(".")[2] for name in tensors if name.startswith("augmenting.layers.")}
+        if not 0 < len(numbers) <= 64:
+            raise ValueError("its weights have other names")
+        rows = config.get(FIELD)
+        heads = len(rows) if isinstance(rows, list) and rows else USUAL_HEADS
+        return cls(target.model.config.get_text_config(decoder=True), len(numbers), heads)
+
+    @classmethod
+    @torch.no_grad()
+    def beginning(cls, target: PreTrainedModel, heads: int = 2, layers: int = 1) -> CloverHeads:
+        """The cell repeats the target's state: the augmenting block adds nothing, the attention decoders add almost
+        nothing. Raises UserError for a target that it does not fit."""
+        config = target.config.get_text_config(decoder=True)
+        try:
+            made = cls(config, layers, heads)
+        except ValueError as error:
+            raise UserError(f"Clover does not fit this target: {error}.") from None
+        width = config.hidden_size
+        for name, weight in made.augmenting.named_parameters():
+            if "o_proj" in name or "down_proj" in name:
+                weight.zero_()  # what attention and MLP add to the rows
+        for decoder in (made.extract, made.decoder):
+            decoder.begin()
+        for linear in (made.first, made.later):
+            linear.weight.uniform_(0, SMALL)
+            linear.weight[:, :width] += torch.eye(width)
+            linear.bias.zero_()
+        final = getattr(final_norm(target), "weight", torch.ones(1))
+        made.head_norm.weight.fill_(final.square().mean().sqrt())
+        return made
 
     def __len__(self) -> int:
         return len(self.accuracies)
@@ -97,39 +135,16 @@ class CloverHeads(nn.Module):
             return self.head_norm(self.first(hidden))
         return self.head_norm(self.later(torch.cat([hidden, embedding], -1)))
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        config = {
+    def fields(self):
+        return {
             "architectures": ["CloverHeads"],
             "model_type": "clover",
             "num_layers": len(self.augmenting.layers),
         }
-        write_part(folder, self.state_dict(), config | dict(about))
 
 
 def _eps(config: PreTrainedConfig) -> float:
     return getattr(config, "rms_norm_eps", None) or 1e-6
 
 
-def _load(path: str, target: LanguageModel, dtype, device: str) -> CloverHeads:
-    folder = Path(path)
-    config, tensors = read_config(folder), read_tensors(folder, NOUN)
-    numbers = {name.split(".")[2] for name in tensors if name.startswith("augmenting.layers.")}
-    rows = config.get(FIELD)
-    heads = len(rows) if isinstance(rows, list) and rows else USUAL_HEADS
-    try:
-        if not 0 < len(numbers) <= 64:
-            raise ValueError("its weights have other names")
-        own = target.model.config.get_text_config(decoder=True)
-        with torch.device("meta"):
-            made = CloverHeads(own, len(numbers), heads)
-        load_published(made, {name: name for name in made.state_dict()}, tensors)
-        made.augmenting = filled_like(made.augmenting, own, len(numbers))
-    except ValueError as error:
-        raise UserError(
-            f"{folder.name} holds no Clover heads for {target.name}: {error}."
-        ) from None
-    made.accuracies = accuracies_of(config, heads, folder.name)
-    return in_dtype(made, target.dtype).to(device).eval().requires_grad_(False)
-
-
-KIND = PartKind("clover_heads", NOUN, _load)
+KIND = CloverHeads.kind()

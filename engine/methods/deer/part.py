@@ -11,21 +11,18 @@ Letters in shapes: H hidden size, S texts, T rows of text, A blocks, B masks of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
 
 from engine.core.transfer import to_device
 from engine.errors import UserError
-from engine.methods.shared.block_context import Column
-from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer, KeyValue, rotary
-from engine.model.language_model import LanguageModel
-from engine.parts.files import load_published, needed_config, read_tensors, write_part
-from engine.parts.kinds import Opener, PartKind
+from engine.methods.shared.attention_layer import KeyValue, rotary
+from engine.methods.shared.dflash_model import MOST_LAYERS, DFlashLayer
+from engine.methods.shared.module_columns import ModuleColumns
+from engine.parts.module_part import ModulePart, sizes_of
 
-NOUN = "diffusion language model"
 CHUNK = 512  # tokens of a text that are read at a time; bounds the mask
 
 
@@ -52,16 +49,9 @@ class DiffusionLMConfig:
         return self.vocab_size + 1
 
     @classmethod
-    def from_json(cls, raw: Mapping) -> DiffusionLMConfig:
-        """Raises ValueError, whose message ends a sentence."""
-        found = {}
-        for entry in fields(cls):
-            value = raw.get(entry.name, entry.default)
-            kind = int if entry.type == "int" else (int, float)
-            if not isinstance(value, kind) or isinstance(value, bool) or not 0 < value < 1 << 31:
-                raise ValueError(f"its {entry.name} is not a positive number")
-            found[entry.name] = value
-        made = cls(**found)
+    def of(cls, raw: Mapping) -> DiffusionLMConfig:
+        """From a config.json. Raises ValueError, whose message ends a sentence."""
+        made = sizes_of(cls, raw)
         if made.num_hidden_layers > MOST_LAYERS:
             raise ValueError(f"{made.num_hidden_layers} layers are too many")
         if made.num_attention_heads % made.num_key_value_heads or made.head_dim % 2:
@@ -69,13 +59,35 @@ class DiffusionLMConfig:
         return made
 
 
-class DiffusionLM(nn.Module):
+class DiffusionLM(ModulePart):
+    key, noun, reads_states = "diffusion_lm", "diffusion language model", False
+
     def __init__(self, config: DiffusionLMConfig) -> None:
         super().__init__()
         self.config = config
         self.embed_tokens = nn.Embedding(config.vocab_size + 2, config.hidden_size)
         self.layers = nn.ModuleList(DFlashLayer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        return cls(DiffusionLMConfig.of(config))
+
+    def settle(self, config, target, folder):
+        tokens = self.config.vocab_size
+        if tokens != target.vocab_size:
+            raise UserError(
+                f"The {self.noun} in {folder} has {tokens:,} tokens, {target.name} {target.vocab_size:,}."
+            )
+
+    def fields(self):
+        head = {"architectures": ["DiffusionLM"], "model_type": "draftscope_diffusion_lm"}
+        return {**head, **asdict(self.config)}
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        config = DiffusionLMConfig(target.vocab_size, 16, 24, 2, 2, 1, 8, block_size=4)
+        return cls(config).eval().requires_grad_(False)
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin at these positions of the text."""
@@ -122,18 +134,13 @@ class DiffusionLM(nn.Module):
         empty = weight.new_empty(*batch, config.num_key_value_heads, 0, config.head_dim)
         return empty, empty
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: further fields of the config."""
-        head = {"architectures": ["DiffusionLM"], "model_type": "draftscope_diffusion_lm"}
-        write_part(folder, self.state_dict(), {**head, **asdict(self.config), **about})
-
 
 class ReadText:
     """One text as keys and values. length: number of its tokens read so far."""
 
     def __init__(self, model: DiffusionLM) -> None:
         self._model = model
-        self._columns: list[tuple[Column, Column]] = []
+        self._columns = ModuleColumns.of(len(model.layers))
         self.length = 0
 
     @torch.no_grad()
@@ -160,27 +167,14 @@ class ReadText:
         rows = model.embed_tokens(torch.cat([tokens, block]))
         fresh = []
         for place, layer in enumerate(model.layers):
-            known = self._known(place)
+            known = self._columns.read(place) if self.length else model.nothing()
             read = layer.input_layernorm(rows[:new])
             fresh.append(layer.self_attn.keys_values(read, cos[:new], sin[:new]))
             rows = layer(rows, cos, sin, known, mask)
-        self._keep(fresh)
+        for place, pair in enumerate(fresh):
+            self._columns.append(place, *pair)
         self.length += new
         return rows[new:]
-
-    def _known(self, layer: int) -> KeyValue:
-        if not self._columns:
-            return self._model.nothing()
-        keys, values = self._columns[layer]
-        return keys.rows, values.rows
-
-    def _keep(self, fresh: list[KeyValue]) -> None:
-        if not self._columns:
-            self._columns = [(Column(keys), Column(values)) for keys, values in fresh]
-            return
-        for (keys, values), (k, v) in zip(self._columns, fresh, strict=True):
-            keys.append(k)
-            values.append(v)
 
 
 def tensor_of(tokens, device) -> Tensor:
@@ -188,26 +182,4 @@ def tensor_of(tokens, device) -> Tensor:
     return to_device(torch.tensor(list(tokens), dtype=torch.int64), device)
 
 
-def _load(path: str, target: LanguageModel, dtype, device: str) -> DiffusionLM:
-    folder = Path(path)
-    tensors = read_tensors(folder, NOUN)
-    try:
-        config = DiffusionLMConfig.from_json(needed_config(folder))
-        with torch.device("meta"):
-            model = DiffusionLM(config)
-        load_published(model, {name: name for name in model.state_dict()}, tensors)
-    except ValueError as error:
-        raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
-    if config.vocab_size != target.vocab_size:
-        raise UserError(
-            f"The {NOUN} in {folder.name} has {config.vocab_size:,} tokens, {target.name} {target.vocab_size:,}."
-        )
-    return model.to(device).eval().requires_grad_(False)
-
-
-def tiny_diffusion_lm(target: LanguageModel, opener: Opener | None = None) -> DiffusionLM:
-    config = DiffusionLMConfig(target.vocab_size, 16, 24, 2, 2, 1, 8, block_size=4)
-    return DiffusionLM(config).eval().requires_grad_(False)
-
-
-KIND = PartKind("diffusion_lm", NOUN, _load, tiny_diffusion_lm)
+KIND = DiffusionLM.kind()

@@ -1,6 +1,6 @@
 """Several tokens per draft pass: a cell predicts the next block of features from the last block.
 
-Falcon (Gao et al., 2025) drafts features semi-autoregressively; see ``engine.methods.falcon.falcon_cell``. The tokens of one
+Falcon (Gao et al., 2025) drafts features semi-autoregressively; see ``engine.methods.falcon.part``. The tokens of one
 block are independent of each other given the text before it, so a block is a tree of top choices. The most confident
 whole paths through it are read next, all in one pass, and each gives a block of its own.
 

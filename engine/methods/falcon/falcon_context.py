@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from engine.methods.falcon.falcon_cell import FalconCell, Memory
-from engine.model.cache import CAPACITY, KVCache
+from engine.methods.falcon.part import FalconCell, Memory
+from engine.methods.shared.module_columns import ModuleColumns
 
 MOST_ROWS = 512  # of one pass over a prompt
 
@@ -21,7 +20,7 @@ class FalconContext:
 
     def __init__(self, cell: FalconCell) -> None:
         self._cell, self.length = cell, 0
-        self._cache = KVCache.empty(1, CAPACITY)
+        self._columns = ModuleColumns.of(1)
         self._memory: Memory | None = None
         self._tail: Tensor | None = None  # rows of the last block, to be run again
 
@@ -74,13 +73,9 @@ class FalconContext:
         self, rows: Tensor, places: Tensor, begin: int, fresh: int, mask: Tensor | None
     ) -> Tensor:
         """The last ``fresh`` rows get columns from ``begin`` on. mask: None if all rows see all columns."""
-        self._cache.reserve(begin + fresh)
-        self._cache.length = begin
+        attend = self._columns.attention(begin, fresh, mask)
 
-        def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            every = self._cache.layers[0].update(keys[None, :, -fresh:], values[None, :, -fresh:])
-            return F.scaled_dot_product_attention(
-                queries[None], *every, attn_mask=mask, enable_gqa=True
-            )[0]
+        def attend_fresh(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            return attend(0, queries, keys[:, -fresh:], values[:, -fresh:])
 
-        return self._cell(rows, self._cell.turn(places), attend)
+        return self._cell(rows, self._cell.turn(places), attend_fresh)

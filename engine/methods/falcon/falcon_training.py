@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
+from engine.methods.falcon.part import FalconCell, FalconConfig
 from engine.training.cell_training import (
     FEATURES,
     TOKENS,

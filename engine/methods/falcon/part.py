@@ -1,77 +1,132 @@
-"""Falcon's cells in files.
+"""The Falcon cell: a block of the target's features and the tokens after them give the next block of features.
 
-There is no published layout: ``lstm.*`` and ``layer.*`` in model.safetensors, and a config.json like EAGLE's with
-``block_size`` added. Embeddings and head are the target's and not stored.
+Gao et al., "Falcon: Faster and Parallel Inference of Large Language Models through Enhanced Semi-Autoregressive
+Drafting and Custom-Designed Decoding Tree", AAAI 2025. Row i of a text is the pair of feature i and token i + 1, as in
+EAGLE; the row's output stands in for feature i + k, where k is the block's size. Two LSTM layers read the pairs in
+order; then the rows attend with a relaxed causal mask, under which rows of one block see each other, and pass
+an MLP.
+
+Letters in shapes: H hidden size, R rows, B blocks, k rows of a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from torch import Tensor, nn
 
 from engine.errors import UserError
-from engine.methods.falcon.falcon_cell import FalconCell, FalconConfig
-from engine.methods.shared.eagle_config import tiny_config
+from engine.methods.shared.eagle_cell import EagleLayer, Pieces
+from engine.methods.shared.eagle_config import EagleConfig, tiny_config
 from engine.model.language_model import LanguageModel
-from engine.parts.files import in_dtype, json_object, stored_tensors, write_part
-from engine.parts.kinds import Opener, PartKind
-from engine.parts.opening import refuse_pickled
+from engine.parts.files import in_dtype
+from engine.parts.kinds import PartKind
+from engine.parts.module_part import ModulePart
+
+LSTM_LAYERS = 2
+Memory = tuple[Tensor, Tensor]
+"""The LSTM's memory: h and c, each [2, B, H]."""
 
 
-def write_cell(cell: FalconCell, folder: str | Path, about: Mapping[str, object]) -> None:
-    """about: more fields of config.json, the digest of its target among them."""
-    write_part(Path(folder), cell.state_dict(), cell.config.write() | dict(about))
+@dataclass(frozen=True)
+class FalconConfig:
+    """block_size: tokens of a draft pass. layer: the shape of the attention layer, and of the parts that it borrows."""
+
+    block_size: int
+    layer: EagleConfig
+
+    @classmethod
+    def read(cls, raw: dict) -> FalconConfig:
+        """From the JSON object of a config. Raises KeyError, TypeError or ValueError."""
+        size = raw["block_size"]
+        if not isinstance(size, int) or not 2 <= size <= 16:
+            raise ValueError(f"block_size is {size!r}")
+        return cls(size, EagleConfig.read(raw, "eagle"))
+
+    def write(self) -> dict:
+        head = {"architectures": ["FalconDraftModel"], "block_size": self.block_size}
+        return {**self.layer.write(), **head}
+
+    def __str__(self) -> str:
+        return f"{self.block_size} {asdict(self.layer)}"
 
 
-UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
-"""The errors raised for a configuration that no cell can have."""
+class FalconCell(ModulePart):
+    """Only the weights. Embeddings and head are the target's.
+
+    There is no published layout: here it is ``lstm.*`` and ``layer.*``, with a config like EAGLE's and ``block_size``.
+    """
+
+    key, noun = "falcon", "block drafter (Falcon)"
+
+    def __init__(self, config: FalconConfig) -> None:
+        super().__init__()
+        self.config = config
+        hidden = config.layer.hidden_size
+        self.lstm = nn.LSTM(2 * hidden, hidden, LSTM_LAYERS, batch_first=True)
+        self.layer = EagleLayer(config.layer, Pieces(), 0)
+        frequencies, self._factor = config.layer.inverse_frequencies()
+        self.register_buffer("_frequencies", torch.tensor(frequencies), persistent=False)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        return cls(FalconConfig.read(config))
+
+    def settle(self, config, target, folder):
+        width = self.config.layer.hidden_size
+        if target is not None and width != target.hidden_size:
+            raise UserError(
+                f"This block drafter was trained on another target than {target.name}: it reads states of "
+                f"{width} numbers, and the target's have {target.hidden_size}."
+            )
+
+    def fields(self):
+        return self.config.write()
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        cell = cls(FalconConfig(2, tiny_config(target)))
+        for weight in cell.lstm.parameters():
+            weight.data *= 4  # as initialised, an LSTM says nearly the same for every text
+        return cell.eval().requires_grad_(False)
+
+    @property
+    def block_size(self) -> int:
+        return self.config.block_size
+
+    def turn(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin, each places.shape + [D]."""
+        angles = places[..., None].float() * self._frequencies.float()
+        angles = torch.cat([angles, angles], -1)
+        dtype = self.lstm.weight_ih_l0.dtype
+        return (angles.cos() * self._factor).to(dtype), (angles.sin() * self._factor).to(dtype)
+
+    def listen(
+        self, states: Tensor, embedded: Tensor, memory: Memory | None
+    ) -> tuple[Tensor, Memory]:
+        """Pairs [B, R, H] in order, read after what ``memory`` holds -> rows [B, R, H], and the memory
+        after them."""
+        return self.lstm(torch.cat([embedded, states], -1), memory)
+
+    def forward(self, rows: Tensor, turn: tuple[Tensor, Tensor], attend) -> Tensor:
+        """Rows that ``listen`` gave [.., R, H] -> the states [.., R, H] k places later. attend: as in
+        ``engine.methods.shared.eagle_cell``, without the layer's number."""
+        return self.layer(rows, rows, turn, attend)
 
 
 @lru_cache(maxsize=4)
 def open_cell(path: str, dtype: torch.dtype, device: str) -> FalconCell:
-    """A cell, opened once per process. Raises UserError, one sentence, if there is none."""
-    folder = Path(path)
-    refuse_pickled(path)
-    try:
-        config = FalconConfig.read(json_object(folder / "config.json"))
-        tensors = stored_tensors(folder / "model.safetensors")
-    except (*UNUSABLE, OSError, SafetensorError) as error:
-        raise UserError(f"There is no block drafter (Falcon) to open at {folder.name}.") from error
-    try:
-        with torch.device("meta"):
-            wanted = FalconCell(config).state_dict()
-    except UNUSABLE as error:
-        raise UserError(f"The configuration of {folder.name} cannot be used: {error}.") from error
-    for name in sorted(wanted.keys() | tensors.keys()):
-        if name not in wanted or name not in tensors or wanted[name].shape != tensors[name].shape:
-            raise UserError(
-                f"The weights of {folder.name} are not those that its configuration promises: {name}."
-            )
-    cell = in_dtype(FalconCell(config), dtype)
-    cell.load_state_dict(tensors)
-    return cell.to(device).eval().requires_grad_(False)
+    """A cell, opened once per process. Raises UserError."""
+    return in_dtype(FalconCell.read(path), dtype).to(device).requires_grad_(False)
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> FalconCell:
     cell = open_cell(path, target.dtype, device)  # it computes on the target's states
-    size = cell.config.layer.hidden_size
-    if size != target.hidden_size:
-        raise UserError(
-            f"This block drafter was trained on another target than {target.name}: it reads states of "
-            f"{size} numbers, and the target's have {target.hidden_size}."
-        )
+    cell.settle({}, target, Path(path).name)
     return cell
 
 
-def tiny_cell(target: LanguageModel, opener: Opener | None = None) -> FalconCell:
-    cell = FalconCell(FalconConfig(2, tiny_config(target)))
-    for weight in cell.lstm.parameters():
-        weight.data *= 4  # as initialised, an LSTM says nearly the same for every text
-    return cell.eval().requires_grad_(False)
-
-
-KIND = PartKind("falcon", "block drafter (Falcon)", _load, tiny_cell)
+KIND = PartKind(FalconCell.key, FalconCell.noun, _load, FalconCell.tiny)

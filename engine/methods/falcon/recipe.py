@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from torch import Tensor
 
 from engine.core.options import Option
-from engine.methods.falcon.falcon_cell import FalconCell
 from engine.methods.falcon.falcon_training import accepted, block_loss, new_cell
-from engine.methods.falcon.part import write_cell
+from engine.methods.falcon.part import FalconCell
 from engine.training.cell_training import noise_like
 from engine.training.student import Lesson, Student
 
@@ -39,9 +35,6 @@ class FalconStudent(Student):
     def accepted(self, part: FalconCell, lesson: Lesson) -> Tensor:
         """For one greedy block; the drafter's tree holds more."""
         return accepted(part, lesson.features, lesson.tokens, *self._shared)
-
-    def save(self, part: FalconCell, folder: Path, about: Mapping) -> None:
-        write_cell(part, folder, about)
 
 
 STUDENT = FalconStudent

@@ -13,30 +13,54 @@ Letters in shapes: K places, A nodes that pseudo states follow, H hidden size, R
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from engine.core.seen import MOST_PROBES, Join, Probes
-from engine.errors import UserError
-from engine.model.language_model import LanguageModel
-from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import Opener, PartKind
+from engine.parts.module_part import ModulePart
 
-NOUN = "set of transfer maps"
 LAYERS = "transfer_layers"
 
 
-class TransferMaps(nn.Module):
+class TransferMaps(ModulePart):
     """layers: the layer of each place, none below the one before it."""
+
+    key, noun = "transfer_maps", "set of transfer maps"
 
     def __init__(self, layers: Sequence[int], width: int) -> None:
         super().__init__()
         self.layers = tuple(layers)
         self.maps = nn.ModuleList(nn.Linear(width, width) for _ in self.layers)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        layers = config.get(LAYERS)
+        if not isinstance(layers, list) or not all(type(one) is int for one in layers):
+            raise ValueError(f"its config has no list of whole numbers as {LAYERS}")
+        check_layers(layers, target.layers)
+        return cls(layers, target.hidden_size)
+
+    def fields(self):
+        return {"model_type": "hidden_transfer", LAYERS: list(self.layers)}
+
+    @classmethod
+    def beginning(cls, layers: Sequence[int], width: int) -> TransferMaps:
+        """Each pseudo state starts as the state from which it is made."""
+        made = cls(layers, width)
+        for each in made.maps:
+            nn.init.eye_(each.weight)
+            nn.init.zeros_(each.bias)
+        return made
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        """Maps for two places, both from the last layer: the identity, and the identity with noise."""
+        made = cls.beginning((target.layers - 1, target.layers - 1), target.hidden_size)
+        made.maps[1].weight.data += 0.2 * torch.randn_like(made.maps[1].weight)
+        return made.eval().requires_grad_(False)
 
     @property
     def places(self) -> int:
@@ -69,11 +93,6 @@ class TransferMaps(nn.Module):
         """The target's logits at the rows, [K, V], are those of the places."""
         return rows
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: further fields of the config."""
-        own = {"model_type": "hidden_transfer", LAYERS: list(self.layers)}
-        write_part(folder, self.state_dict(), own | dict(about))
-
 
 def check_layers(layers: Sequence[int], of_target: int) -> None:
     """Raises ValueError, whose message ends a sentence, if places cannot join at these layers."""
@@ -88,30 +107,4 @@ def check_layers(layers: Sequence[int], of_target: int) -> None:
         )
 
 
-def _load(path: str, target: LanguageModel, dtype, device: str) -> TransferMaps:
-    folder = Path(path)
-    config, tensors = read_config(folder), read_tensors(folder, NOUN)
-    try:
-        layers = config.get(LAYERS)
-        if not isinstance(layers, list) or not all(type(one) is int for one in layers):
-            raise ValueError(f"its config has no list of whole numbers as {LAYERS}")
-        check_layers(layers, target.layers)
-        with torch.device("meta"):
-            made = TransferMaps(layers, target.hidden_size)
-        load_published(made, {name: name for name in made.state_dict()}, tensors)
-    except ValueError as error:
-        raise UserError(f"{folder.name} holds no {NOUN} for {target.name}: {error}.") from None
-    return made.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
-
-
-def tiny_transfer_maps(target: LanguageModel, opener: Opener | None = None) -> TransferMaps:
-    """Maps for two places, both from the last layer: the identity, and the identity with noise."""
-    made = TransferMaps((target.layers - 1, target.layers - 1), target.hidden_size)
-    for place, each in enumerate(made.maps):
-        torch.nn.init.eye_(each.weight)
-        each.weight.data += 0.2 * place * torch.randn_like(each.weight)
-        torch.nn.init.zeros_(each.bias)
-    return made.requires_grad_(False)
-
-
-KIND = PartKind("transfer_maps", NOUN, _load, tiny_transfer_maps)
+KIND = TransferMaps.kind()

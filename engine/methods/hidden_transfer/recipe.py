@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.core.options import Option
 from engine.errors import UserError
@@ -34,7 +34,6 @@ class TransferStudent(ProbeStudent):
     )
 
     def start(self) -> TransferMaps:
-        """Each pseudo state starts as the state from which it is made."""
         count = self.config.num_hidden_layers
         first, apart = self.settings["layer"] or count // 2, self.settings["apart"]
         layers = [first + apart * place for place in range(self.settings["places"])]
@@ -42,11 +41,7 @@ class TransferStudent(ProbeStudent):
             check_layers(layers, count)
         except ValueError as error:
             raise UserError(f"Such a set of transfer maps does not fit: {error}.") from None
-        made = TransferMaps(layers, self.config.hidden_size)
-        for each in made.maps:
-            nn.init.eye_(each.weight)
-            nn.init.zeros_(each.bias)
-        return made
+        return TransferMaps.beginning(layers, self.config.hidden_size)
 
     def logits(self, part: TransferMaps, tokens: Tensor, asked: Sequence[int]) -> Tensor:
         with torch.no_grad():

@@ -20,29 +20,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import Cache, PreTrainedConfig
+from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
 from engine.errors import UserError
-from engine.methods.shared.decoder_layer import decoder_like, filled_like
-from engine.methods.shared.head_ranks import Accuracies, accuracies_of, usual
-from engine.model.language_model import LanguageModel
-from engine.parts.files import (
-    WEIGHTS,
-    in_dtype,
-    load_published,
-    read_config,
-    read_tensors,
-    write_part,
-)
-from engine.parts.kinds import PartKind
+from engine.methods.shared.decoder_layer import decoder_like
+from engine.methods.shared.head_ranks import HeadsPart, usual
+from engine.parts.files import WEIGHTS
 
-FILES = ("hydra_lm_head.safetensors", WEIGHTS)
-NOUN = "set of Hydra heads"
 PREFIX = "prefix_embeding_layer."  # spelled so in the checkpoints
 OFFSET, LAYERS = "hidden_state_offset", "hydra_num_layers"
 MOST = 64  # heads, or blocks of a head
@@ -65,10 +54,11 @@ class Block(nn.Module):
         return self.res_connection(x) + F.silu(self.linear(x))
 
 
-class HydraHeads(nn.Module):
-    """accuracies: by head and rank, see ``head_ranks``. offset: how many layers before the last the states come
-    from."""
+class HydraHeads(HeadsPart):
+    """offset: how many layers before the last the states come from."""
 
+    key, noun = "hydra_heads", "set of Hydra heads"
+    files = ("hydra_lm_head.safetensors", WEIGHTS)
     offset = 0
 
     def __init__(
@@ -89,7 +79,62 @@ class HydraHeads(nn.Module):
         own = 0 if vocabulary is None else heads
         self.lm_head = nn.ModuleList(nn.Linear(width, vocabulary) for _ in range(own))
         self.prefix = None if prefix is None else decoder_like(prefix, 1)
-        self.accuracies: Accuracies = usual(heads)
+        self.accuracies = usual(heads)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        layout = Layout.of(tensors)
+        return cls(
+            layout.heads,
+            max(layout.promised(config), len(layout.numbers)),
+            target.hidden_size,
+            target.vocab_size if layout.projections else None,
+            target.model.config.get_text_config(decoder=True) if layout.prefix else None,
+        )
+
+    @classmethod
+    def tensors_of(cls, config, tensors):
+        tensors = {name: each for name, each in tensors.items() if name not in _BORROWED}
+        layout = Layout.of(tensors)
+        promised = layout.promised(config)
+        return layout.repeated(tensors, promised) if promised > len(layout.numbers) else tensors
+
+    def settle(self, config, target, folder):
+        super().settle(config, target, folder)
+        self.offset = config.get(OFFSET) or 0
+        if not isinstance(self.offset, int) or not 0 <= self.offset <= target.layers:
+            raise UserError(
+                f"The configuration of {folder} asks for layers that {target.name} lacks."
+            )
+
+    @classmethod
+    def tiny(cls, target, opener=None, layers=2, prefix=True, **options):
+        """Several blocks behind a layer of attention, as in Hydra++."""
+        return super().tiny(target, opener, layers=layers, prefix=prefix, **options)
+
+    @classmethod
+    @torch.no_grad()
+    def beginning(
+        cls,
+        target: PreTrainedModel,
+        heads: int = 2,
+        layers: int = 1,
+        shared: bool = False,
+        prefix: bool = False,
+    ) -> HydraHeads:
+        """Medusa's, with zero weights for the embeddings. prefix: whether a layer of attention reads the states first."""
+        head = target.get_output_embeddings().weight
+        width = head.shape[1]
+        config = target.config.get_text_config(decoder=True) if prefix else None
+        made = cls(heads, layers, width, None if shared else len(head), config)
+        for weight in made.blocks.parameters():
+            weight.zero_()
+        for blocks in made.blocks:
+            blocks[0].res_connection.weight[:, :width] = torch.eye(width)
+        for projection in made.lm_head:
+            projection.weight.copy_(head)
+            projection.bias.zero_()
+        return made
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -133,9 +178,8 @@ class HydraHeads(nn.Module):
                 found[f"hydra_mlp.{head}.{start + step * int(layer)}.{leaf}"] = own
         return found
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config besides those of published checkpoints."""
-        config = {
+    def fields(self):
+        return {
             "architectures": ["HydraModel"],
             "model_type": "hydra",
             "hydra_num_heads": len(self),
@@ -144,9 +188,6 @@ class HydraHeads(nn.Module):
             "grounded_heads": True,
             OFFSET: self.offset,
         }
-        weights = self.state_dict()
-        tensors = {name: weights[own] for name, own in self.names().items()}
-        write_part(folder, tensors, config | dict(about))
 
 
 def _numbering(prefix: bool) -> tuple[int, int]:
@@ -154,80 +195,52 @@ def _numbering(prefix: bool) -> tuple[int, int]:
     return (1, 2) if prefix else (0, 1)
 
 
-def from_published(
-    tensors: Mapping[str, Tensor],
-    width: int,
-    vocabulary: int,
-    config: PreTrainedConfig,
-    layers: object = None,
-) -> HydraHeads:
-    """Heads from tensors under the published names, for a target of this width, vocabulary and config.
+class Layout(NamedTuple):
+    """What the published names say. numbers: of the blocks of a head. projections: whether the heads have their own."""
 
-    layers: the blocks of a head that the heads' own config promises; None: those in the file.
+    heads: int
+    numbers: list[int]
+    projections: bool
+    prefix: bool
 
-    Raises ValueError, whose message ends a sentence, if they are not Hydra's or do not fit.
-    """
-    tensors = {name: each for name, each in tensors.items() if name not in _BORROWED}
-    blocks = {name: found for name in tensors if (found := _BLOCK.fullmatch(name))}
-    projections = {name: found for name in tensors if (found := _PROJECTION.fullmatch(name))}
-    if not blocks:
-        raise ValueError("its weights have other names")
-    heads = 1 + max(int(found[1]) for found in (*blocks.values(), *projections.values()))
-    numbers = sorted({int(found[2]) for found in blocks.values()})
-    promised = layers if isinstance(layers, int) else 0
-    if max(heads, len(numbers), promised) > MOST:
-        raise ValueError("it has too many heads or layers")
-    prefix = config if any(name.startswith(PREFIX) for name in tensors) else None
-    if promised > len(numbers):
-        tensors = _repeated(tensors, numbers, promised, prefix is not None)
-    count = max(promised, len(numbers))
-    with torch.device("meta"):
-        made = HydraHeads(heads, count, width, vocabulary if projections else None, prefix)
-    load_published(made, made.names(), tensors)
-    if prefix is not None:
-        made.prefix = filled_like(made.prefix, prefix, 1)
-    return made
+    @classmethod
+    def of(cls, names: Mapping[str, Tensor]) -> Layout:
+        """Raises ValueError, whose message ends a sentence, if they are not Hydra's."""
+        blocks = [found for name in names if (found := _BLOCK.fullmatch(name))]
+        projections = [found for name in names if (found := _PROJECTION.fullmatch(name))]
+        if not blocks:
+            raise ValueError("its weights have other names")
+        heads = 1 + max(int(found[1]) for found in (*blocks, *projections))
+        numbers = sorted({int(found[2]) for found in blocks})
+        prefix = any(name.startswith(PREFIX) for name in names)
+        return cls(heads, numbers, bool(projections), prefix)
 
+    def promised(self, config: Mapping) -> int:
+        """The blocks of a head that the config promises; 0 if it says nothing. Raises ValueError for too many."""
+        promised = config.get(LAYERS)
+        promised = promised if isinstance(promised, int) else 0
+        if max(self.heads, len(self.numbers), promised) > MOST:
+            raise ValueError("it has too many heads or layers")
+        return promised
 
-def _repeated(
-    tensors: Mapping[str, Tensor], numbers: list[int], promised: int, prefix: bool
-) -> dict[str, Tensor]:
-    """The tensors with a copy of the block behind the first one at each place where it runs. numbers: of the blocks in
-    the file. Raises ValueError if more than one block stands behind the first, or none."""
-    if len(numbers) != 2:
-        raise ValueError(
-            f"its heads have {len(numbers)} blocks, where its configuration promises {promised}"
-        )
-    found = dict(tensors)
-    start, step = _numbering(prefix)
-    for name, tensor in tensors.items():
-        block = _BLOCK.fullmatch(name)
-        if block is not None and int(block[2]) == numbers[1]:
-            for layer in range(1, promised):
-                number = start + step * layer
-                found.setdefault(
-                    f"hydra_mlp.{block[1]}.{number}.{block[3]}.{block[4]}", tensor.clone()
-                )
-    return found
+    def repeated(self, tensors: Mapping[str, Tensor], promised: int) -> dict[str, Tensor]:
+        """The tensors with a copy of the block behind the first one at each place where it runs. Raises ValueError if
+        more than one block stands behind the first, or none."""
+        if len(self.numbers) != 2:
+            raise ValueError(
+                f"its heads have {len(self.numbers)} blocks, where its configuration promises {promised}"
+            )
+        found = dict(tensors)
+        start, step = _numbering(self.prefix)
+        for name, tensor in tensors.items():
+            block = _BLOCK.fullmatch(name)
+            if block is not None and int(block[2]) == self.numbers[1]:
+                for layer in range(1, promised):
+                    number = start + step * layer
+                    found.setdefault(
+                        f"hydra_mlp.{block[1]}.{number}.{block[3]}.{block[4]}", tensor.clone()
+                    )
+        return found
 
 
-def _load(path: str, target: LanguageModel, dtype, device: str) -> HydraHeads:
-    folder = Path(path)
-    config, tensors = read_config(folder), read_tensors(folder, NOUN, FILES)
-    own = target.model.config.get_text_config(decoder=True)
-    try:
-        heads = from_published(
-            tensors, target.hidden_size, target.vocab_size, own, config.get(LAYERS)
-        )
-    except ValueError as error:
-        raise UserError(f"{folder.name} holds no Hydra heads for {target.name}: {error}.") from None
-    heads.accuracies = accuracies_of(config, len(heads), folder.name)
-    heads.offset = config.get(OFFSET) or 0
-    if not isinstance(heads.offset, int) or not 0 <= heads.offset <= target.layers:
-        raise UserError(
-            f"The configuration of {folder.name} asks for layers that {target.name} lacks."
-        )
-    return in_dtype(heads, target.dtype).to(device).eval().requires_grad_(False)
-
-
-KIND = PartKind("hydra_heads", NOUN, _load)
+KIND = HydraHeads.kind()

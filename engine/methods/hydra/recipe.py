@@ -6,7 +6,6 @@ distribution in place of the written token. prefix=true and layers=4 also belong
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from engine.core.options import Option
@@ -25,27 +24,10 @@ class HydraStudent(HeadsStudent):
         Option("prefix", "bool", False, "Whether a layer of attention reads the states first."),
         Option("teacher", "bool", True, "Whether the target's distributions are learned."),
     )
-    trial = {"heads": 2, "layers": 2, "prefix": True}
 
-    @torch.no_grad()
     def start(self) -> HydraHeads:
-        head = self.target.get_output_embeddings().weight
-        width = head.shape[1]
-        made = HydraHeads(
-            self.settings["heads"],
-            self.settings["layers"],
-            width,
-            None if self.settings["shared"] else len(head),
-            self.config if self.settings["prefix"] else None,
-        )
-        for weight in made.blocks.parameters():
-            weight.zero_()
-        for blocks in made.blocks:
-            blocks[0].res_connection.weight[:, :width] = torch.eye(width)
-        for projection in made.lm_head:
-            projection.weight.copy_(head)
-            projection.bias.zero_()
-        return made
+        shape = {name: value for name, value in self.settings.items() if name != "teacher"}
+        return HydraHeads.beginning(self.target, **shape)
 
     def states(self, part: HydraHeads, lesson: Lesson) -> Tensor:
         return part.states(lesson.features)

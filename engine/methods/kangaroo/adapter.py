@@ -12,28 +12,26 @@ Letters in shapes: H hidden size, D head size, R rows, T columns read before the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.methods.shared.dflash_model import rotary, rotate
+from engine.methods.shared.attention_layer import Attention, rotary
+from engine.methods.shared.module_columns import ModuleColumns, causal
 from engine.model.language_model import LanguageModel
-from engine.parts.files import write_part
+from engine.parts.module_part import ModulePart, sizes_of
 
 PUBLISHED_EXIT = 2
 """Number of layers below a published adapter whose config names none: the authors' usual setting."""
-MOST, WIDEST = 4096, 1 << 17
-"""Limits on the number of blocks, heads and the like, and on the width of a state; a config beyond them is nonsense."""
+_ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
 
-KeyValue = tuple[Tensor, Tensor]  # k, v: each [..., Hkv, T, D], k rotated already
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(block, queries [B, Hq, R, D], keys and values [B, Hkv, R, D] of the same rows) -> [B, Hq, R, D]; the caller knows the
-rows before them."""
+"""(block, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the caller knows
+the rows before them."""
 
 
 @dataclass(frozen=True)
@@ -59,80 +57,34 @@ class AdapterConfig:
         if isinstance(heads, int) and isinstance(width, int) and heads > 0:
             found["num_key_value_heads"] = found.get("num_key_value_heads") or heads
             found["head_dim"] = found.get("head_dim") or width // heads
-        for field in fields(cls):
-            value = found.get(field.name)
-            if value is None and field.name in _REQUIRED:
-                raise ValueError(f"its config has no {field.name}")
-            whole = field.type == "int"
-            fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-            if value is not None and not (fits and 0 < value <= _most(field.name, whole)):
-                raise ValueError(f"{value!r} is not a valid {field.name}")
-        known = {field.name: found[field.name] for field in fields(cls) if found.get(field.name)}
-        made = cls(**known)
+        made = sizes_of(cls, found)
         if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:
             raise ValueError("its heads cannot be rotated or shared")
         return made
 
 
-_REQUIRED = ("hidden_size", "num_attention_heads")
-
-
-def _most(name: str, whole: bool) -> float:
-    """The largest value of a field."""
-    if name == "hidden_size":
-        return WIDEST
-    return MOST if whole else 1e12
-
-
-class _Attention(nn.Module):
-    def __init__(self, config: AdapterConfig) -> None:
-        super().__init__()
-        self._size = config.head_dim
-        queries, keys = (
-            config.num_attention_heads * config.head_dim,
-            config.num_key_value_heads * config.head_dim,
-        )
-        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
-
-    def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
-        """rows [B, R, H] -> [B, R, H]. attend: see ``Attend``, without the index."""
-        queries, keys, values = (
-            project(rows).unflatten(-1, (-1, self._size)).transpose(-2, -3)
-            for project in (self.q_proj, self.k_proj, self.v_proj)
-        )
-        found = attend(rotate(queries, *angles), rotate(keys, *angles), values)
-        return self.o_proj(found.transpose(-2, -3).flatten(-2))
-
-
 class _Block(nn.Module):
     def __init__(self, config: AdapterConfig) -> None:
         super().__init__()
-        self.self_attn = _Attention(config)
+        self.self_attn = Attention(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.head_dim,
+        )
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
         return rows + self.self_attn(self.input_layernorm(rows), angles, attend)
 
 
-def _attended(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """The last R columns are the rows' own; each row sees those up to itself."""
-    count, columns = queries.shape[-2], keys.shape[-2]
-    mask = None
-    if count > 1:
-        mask = torch.ones(count, columns, dtype=torch.bool, device=queries.device)
-        mask = mask.tril(columns - count)
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
-
-
-class Adapter(nn.Module):
+class Adapter(ModulePart):
     """Its weights have the names of the published checkpoints.
 
-    make_reader: makes a text's reader; None: a plain one. ``engine.parts.opening`` picks it.
+    make_reader: makes a text's reader; None: a plain one. ``engine.methods.kangaroo.part`` picks it.
     """
 
+    key, noun = "adapter", "Kangaroo adapter"
     make_reader: Callable[[], AdapterReader] | None = None
 
     def __init__(self, config: AdapterConfig) -> None:
@@ -141,37 +93,51 @@ class Adapter(nn.Module):
         self.layers = nn.ModuleList(_Block(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
-    def forward(
-        self, states: Tensor, start: int = 0, before: Sequence[KeyValue] = ()
-    ) -> tuple[Tensor, list[KeyValue]]:
-        """Hidden states [B, R, H] after the target's first layers, of consecutive rows
-        from position ``start`` on -> states [B, R, H] for the target's head, and k, v of each block.
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        found = AdapterConfig.of(config)
+        if found.exit_layer >= target.layers:
+            raise ValueError(
+                f"it stands behind {found.exit_layer} layers of the target's {target.layers}"
+            )
+        return cls(found)
 
-        before: k, v of the ``start`` rows before them, by block.
-        """
-        places = torch.arange(start, start + states.shape[-2], device=states.device)
-        made = []
+    @classmethod
+    def tensors_of(cls, config, tensors):
+        return {name: each for name, each in tensors.items() if not name.endswith(_ANGLES)}
 
-        def attend(index: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            made.append((keys, values))
-            pairs = zip(before[index], made[-1], strict=True) if before else ()
-            keys, values = [torch.cat(pair, -2) for pair in pairs] or made[-1]
-            return _attended(queries, keys, values)
+    def settle(self, config, target, folder):
+        width = self.config.hidden_size
+        if width != target.hidden_size:
+            raise ValueError(f"its hidden size is {width}, the target's {target.hidden_size}")
 
-        return self.through(states, places, attend), made
+    def fields(self):
+        return {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        """An adapter behind the first layer. Untrained, it predicts what the early exit predicts."""
+        config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
+        return cls(config).eval().requires_grad_(False)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Hidden states [B, R, H] after the target's first layers, of the first rows of texts -> states [B, R, H] for the
+        target's head."""
+
+        def attend(block: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            return F.scaled_dot_product_attention(
+                queries, keys, values, is_causal=True, enable_gqa=True
+            )
+
+        return self.through(states, torch.arange(states.shape[-2], device=states.device), attend)
 
     def through(self, states: Tensor, places: Tensor, attend: Attend) -> Tensor:
-        """Rows [B, R, H] at places [R] of the text -> states [B, R, H] for the target's head."""
+        """Rows [.., R, H] at places [R] of the text -> states [.., R, H] for the target's head."""
         config = self.config
         angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
         for index, block in enumerate(self.layers):
             states = block(states, angles, partial(attend, index))
         return self.norm(states)
-
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: further fields of the config."""
-        own = {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
-        write_part(folder, self.state_dict(), own | dict(about))
 
 
 class AdapterReader(ABC):
@@ -190,7 +156,7 @@ class AdapterReader(ABC):
 
 
 def reader_of(adapter: Adapter, target: LanguageModel) -> AdapterReader:
-    """A fresh reader of the kind that ``engine.parts.opening`` picked for this adapter, else a plain one."""
+    """A fresh reader of the kind that was picked for this adapter, else a plain one."""
     if adapter.make_reader is not None:
         return adapter.make_reader()
     return ModuleReader(adapter, target)
@@ -201,7 +167,7 @@ class ModuleReader(AdapterReader):
 
     def __init__(self, adapter: Adapter, target: LanguageModel) -> None:
         self._adapter, self._target = adapter, target
-        self._columns: list[tuple[Tensor, Tensor]] = []  # k, v by block, [1, Hkv, capacity, D]
+        self._columns = ModuleColumns.of(len(adapter.layers))
 
     def logits(self, states: Tensor) -> Tensor:
         return self._target.head(self.read(states)[-1:])
@@ -209,27 +175,8 @@ class ModuleReader(AdapterReader):
     @torch.no_grad()
     def read(self, states: Tensor) -> Tensor:
         """Append rows [R, H]; returns their states [R, H] for the target's head."""
-        before = [(k[:, :, : self.length], v[:, :, : self.length]) for k, v in self._columns]
-        found, fresh = self._adapter(states[None], self.length, before)
-        self._append(fresh)
-        return found[0]
-
-    def _append(self, fresh: list[KeyValue]) -> None:
-        end = self.length + fresh[0][0].shape[2]
-        if not self._columns or end > self._columns[0][0].shape[2]:
-            self._columns = [
-                tuple(self._larger(each, index, part) for part, each in enumerate(pair))
-                for index, pair in enumerate(fresh)
-            ]
-        for pair, new in zip(self._columns, fresh, strict=True):
-            for buffer, each in zip(pair, new, strict=True):
-                buffer[:, :, self.length : end] = each
-        self.length = end
-
-    def _larger(self, like: Tensor, index: int, part: int) -> Tensor:
-        """New buffers of twice the columns needed now, which hold the rows read so far."""
-        batch, heads, rows, size = like.shape
-        larger = like.new_zeros(batch, heads, 2 * (self.length + rows), size)
-        if self._columns:
-            larger[:, :, : self.length] = self._columns[index][part][:, :, : self.length]
-        return larger
+        start, rows = self.length, len(states)
+        attend = self._columns.attention(start, rows, causal(rows, start, states.device))
+        self.length = start + rows
+        places = torch.arange(start, self.length, device=states.device)
+        return self._adapter.through(states, places, attend)

@@ -6,7 +6,6 @@ D head size, V vocabulary, N attention blocks.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import numpy as np
@@ -14,16 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from engine.fast.cpu.arrays import chain_bias, padded
-from engine.fast.cpu.calls import Calls
-from engine.fast.cpu.columns import FIRST, Buffers, Columns
 from engine.fast.cpu.compiled_model import CompiledModel
-from engine.fast.cpu.fixed import Graphs, Size, any_columns, fixed_sizes
-from engine.fast.cpu.graph import attended_after
-from engine.fast.cpu.row_shape import RowShape, change_in_rows
-from engine.fast.cpu.store import compiled, in_one_line
+from engine.fast.cpu.compiled_reader import Attention, CompiledReader
+from engine.fast.cpu.store import through_module
 from engine.methods.kangaroo.adapter import Adapter, AdapterReader
-
-log = logging.getLogger(__name__)
 
 SIZES = (1, 4)
 """Rows of the usual passes: a drafted token, and the rows that were kept without being read."""
@@ -32,10 +25,7 @@ MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
 
 class _Pass(nn.Module):
     """Rows [R, H] at places [R] -> logits [1, V] after the row ``looked`` [1], and the rows' own k and v
-    [2 N, Hkv, R, D].
-
-    bias: [R, C + R], added to the scores. columns: k and v of each block, [1, Hkv, C, D].
-    """
+    [2 N, Hkv, R, D]. bias, columns: see ``Attention``."""
 
     def __init__(self, adapter: Adapter, head: nn.Module) -> None:
         super().__init__()
@@ -44,68 +34,47 @@ class _Pass(nn.Module):
     def forward(
         self, rows: Tensor, places: Tensor, looked: Tensor, bias: Tensor, *columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        fresh: list[Tensor] = []
-
-        def attend(block: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            fresh.extend((keys, values))
-            before = columns[2 * block : 2 * block + 2]
-            return attended_after(before, queries, keys, values, bias)
-
-        found = self._adapter.through(rows[None], places, attend)[0]
-        return self._head(found[looked]), torch.cat(fresh)
+        attention = Attention(bias, columns)
+        found = self._adapter.through(rows[None], places, attention)[0]
+        return self._head(found[looked]), attention.fresh
 
 
-class CompiledAdapter:
-    """The pass of one adapter, for any number of rows and, if the adapter is small, for each usual number."""
+def compiled_adapter(adapter: Adapter, target: CompiledModel) -> CompiledReader:
+    """The pass of one adapter. Raises whatever OpenVINO raises, and ArithmeticError for other numbers than the module's."""
+    config, head = adapter.config, target.model.get_output_embeddings()
+    graph = _Pass(adapter, head)
 
-    def __init__(self, adapter: Adapter, target: CompiledModel) -> None:
-        config = adapter.config
-        self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
-        self._width = config.hidden_size
-        head = target.model.get_output_embeddings()
-        graph = _Pass(adapter, head)
-        numbers = sum(weight.numel() for weight in graph.parameters())
-        self._buffers = Buffers()
-        self._change = change_in_rows(config.num_hidden_layers, numbers)
-        self._sizes = fixed_sizes(numbers, SIZES)
+    def rows(count: int) -> list[Tensor]:
+        states = torch.linspace(-1, 1, count * config.hidden_size).view(count, -1)
+        return [states, torch.arange(count), torch.tensor([count - 1])]
 
-        def make(rows: int | None) -> Calls:
-            fixed = None if rows is None else any_columns(self._given, rows)
-            return Calls(compiled(graph, self._given(Size(3, 3)), f"adapter {config}", fixed))
-
-        def example(rows: int) -> list[np.ndarray]:
-            return [each.numpy() for each in self._given(Size(rows, FIRST))]
-
-        self.graphs = Graphs(make(None), make, self._sizes, example)
-        self._compare(adapter, head)
-
-    def _given(self, size: Size) -> list[Tensor]:
-        """Arguments of a pass of this size; no two of its rows are alike."""
-        blocks, heads, head = self._shape
-        rows = torch.linspace(-1, 1, size.rows * self._width).view(size.rows, -1)
-        columns = [torch.zeros(1, heads, size.columns, head)] * (2 * blocks)
-        bias = torch.zeros(size.rows, size.columns + size.rows)
-        return [rows, torch.arange(size.rows), torch.tensor([size.rows - 1]), bias, *columns]
-
-    def columns(self) -> Columns:
-        return Columns(self._buffers, *self._shape, FIRST, RowShape(self._change, self._sizes))
-
-    @torch.no_grad()
-    def _compare(self, adapter: Adapter, head: nn.Module) -> None:
-        """Raises ArithmeticError unless a text read in two pieces gives the module's own numbers."""
-        rows = self._given(Size(5, 1))[0]
-        reader = CompiledReader(self)
-        expected = head(adapter(rows[None])[0][0, -1:])
-        reader.logits(rows[:3])
-        allowed = 1e-3 * float(expected.std())
-        if not torch.allclose(reader.logits(rows[3:]), expected, rtol=1e-3, atol=allowed):
-            raise ArithmeticError("the compiled adapter gives other numbers")
+    made = CompiledReader(
+        graph,
+        (config.num_hidden_layers, config.num_key_value_heads, config.head_dim),
+        rows,
+        f"adapter {config}",
+        sum(weight.numel() for weight in graph.parameters()),
+        SIZES,
+    )
+    _compare(made, adapter, head, rows(5)[0])
+    return made
 
 
-class CompiledReader(AdapterReader):
+@torch.no_grad()
+def _compare(made: CompiledReader, adapter: Adapter, head: nn.Module, rows: Tensor) -> None:
+    """Raises ArithmeticError unless a text of five rows [5, H] read in two pieces gives the module's own numbers."""
+    reader = CompiledAdapterReader(made)
+    expected = head(adapter(rows[None])[0, -1:])
+    reader.logits(rows[:3])
+    allowed = 1e-3 * float(expected.std())
+    if not torch.allclose(reader.logits(rows[3:]), expected, rtol=1e-3, atol=allowed):
+        raise ArithmeticError("the compiled adapter gives other numbers")
+
+
+class CompiledAdapterReader(AdapterReader):
     """See ``AdapterReader``."""
 
-    def __init__(self, made: CompiledAdapter) -> None:
+    def __init__(self, made: CompiledReader) -> None:
         self._made, self._columns = made, made.columns()
 
     def logits(self, states: Tensor) -> Tensor:
@@ -125,9 +94,8 @@ class CompiledReader(AdapterReader):
             columns.append(fresh, rows)
             return torch.from_numpy(logits.copy())
 
-        graph = self._made.graphs.of(shape)
         given = [padded(states, shape), places, np.array([rows - 1]), added]
-        found = graph(given, [0, 1], take, columns.given)
+        found = self._made(columns, given, [0, 1], take)
         self.length = start + rows
         return found
 
@@ -135,9 +103,5 @@ class CompiledReader(AdapterReader):
 def compiled_readers(adapter: Adapter, target: CompiledModel) -> Callable[[], AdapterReader] | None:
     """Returns a maker of readers over compiled passes; None, with a line in the log, if the pass cannot be compiled or
     gives other numbers."""
-    try:
-        made = CompiledAdapter(adapter, target)
-    except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
-        log.warning("The adapter runs through its own module: %s", in_one_line(error))
-        return None
-    return lambda: CompiledReader(made)
+    made = through_module(lambda: compiled_adapter(adapter, target), "The adapter")
+    return None if made is None else lambda: CompiledAdapterReader(made)

@@ -67,7 +67,7 @@ class KangarooStudent(Student):
 
     def logits(self, part: nn.Module, lesson: Lesson) -> Tensor:
         """[S, T, V], the draft's logits for token t + 1 in row t"""
-        return self.target.get_output_embeddings()(part(lesson.features)[0])
+        return self.target.get_output_embeddings()(part(lesson.features))
 
     def loss(self, part, lesson):
         keep = lesson.counted[:, 1:].float().flatten()

@@ -1,13 +1,37 @@
 """A small trained filter says which tokens of a block are already right; nothing is filled behind an end of text.
 
-Learn2PD with end-of-text prediction (Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models
-via Learnable Parallel Decoding", 2025) as the unmasking policy of a block-diffusion drafter.
+Bao et al., "Learning to Parallel: Accelerating Diffusion Large Language Models via Learnable Parallel Decoding" (2025),
+Learn2PD with end-of-text prediction, as the unmasking policy of a block-diffusion drafter. A network of two layers sees
+the confidences of the whole block and predicts for each place whether its present token is already the final one. It
+imitates the oracle that fills exactly the right places. End-of-text prediction belongs to the canvas (``Canvas.ends``):
+nothing after an end of text is denoised.
 """
 
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
 from engine.core.options import Option
-from engine.methods.learn2pd.learned_filter import LearnedFilter
-from engine.methods.learn2pd.part import check_denoiser
+from engine.methods.learn2pd.part import UnmaskingFilter, check_denoiser, reading
 from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter
+from engine.methods.shared.unmasking_order import Canvas, Unmasking, open_confidence, surest
+
+
+@dataclass
+class LearnedFilter(Unmasking):
+    """threshold: for the chance that a place is right."""
+
+    part: UnmaskingFilter
+    threshold: float
+
+    def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
+        filled = torch.tensor([place in canvas.filled for place in range(canvas.length)])
+        values = probabilities.max(-1).values.cpu()
+        chance = self.part.chance(reading(values, filled)).tolist()
+        right = [place for place in canvas.open if chance[place] >= self.threshold]
+        chosen = {place: f"filter {chance[place]:.2f}" for place in right}
+        return chosen or surest(open_confidence(probabilities, canvas))
 
 
 class LearnedParallelDrafter(UnmaskingDrafter):

@@ -8,7 +8,6 @@ drafter whose confidences it has learned from. Weights: ``fc1.{weight,bias}`` [H
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -16,25 +15,47 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import UserError
-from engine.methods.shared.denoiser_part import tiny_denoiser
-from engine.model.language_model import LanguageModel
+from engine.methods.shared.dflash_model import DFlashModel
 from engine.parts.digest import digest_of
-from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import Opener, PartKind
+from engine.parts.module_part import ModulePart
 
-NOUN = "unmasking filter"
 DENOISER = "draftscope_denoiser"
 """The entry of the config that holds the digest of the diffusion drafter whose confidences the filter reads."""
 
 
-class UnmaskingFilter(nn.Module):
+class UnmaskingFilter(ModulePart):
     """places: L, those of a block after its root. denoiser_digest: None if the config names none."""
+
+    key, noun, reads_states = "unmasking_filter", "unmasking filter", False
 
     def __init__(self, places: int, hidden: int) -> None:
         super().__init__()
         self.fc1 = nn.Linear(places, hidden)
         self.fc2 = nn.Linear(hidden, places)
         self.denoiser_digest: str | None = None
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        first = tensors.get("fc1.weight")
+        if first is None or first.ndim != 2:
+            raise ValueError("its first layer is missing")
+        return cls(first.shape[1], first.shape[0])
+
+    def settle(self, config, target, folder):
+        named = config.get(DENOISER)
+        self.denoiser_digest = named if isinstance(named, str) else None
+
+    def fields(self):
+        sizes = {"places": self.places, "hidden_size": self.fc1.out_features}
+        return {**sizes, DENOISER: self.denoiser_digest}
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        """A filter for the tiny denoiser. It looks at all places: its chances vary with the block."""
+        made = cls(DFlashModel.tiny(target, opener).config.block_size - 1, 4)
+        for weight in made.parameters():
+            weight.data.normal_(0, 2)
+        return made.eval().requires_grad_(False)
 
     @property
     def places(self) -> int:
@@ -51,11 +72,6 @@ class UnmaskingFilter(nn.Module):
         whole = F.pad(confidences.to(self.fc1.weight), (0, self.places - length))
         return self(whole)[:length].sigmoid()
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: further fields of the config."""
-        own = {"places": self.places, "hidden_size": self.fc1.out_features}
-        write_part(folder, self.state_dict(), {**own, DENOISER: self.denoiser_digest, **about})
-
 
 def reading(values: Tensor, filled: Tensor) -> Tensor:
     """The filter's input: the probabilities [..., L] of the likeliest tokens, 1 where a place is filled."""
@@ -70,33 +86,4 @@ def check_denoiser(part: UnmaskingFilter, places: int, folder: str | None) -> No
         raise UserError("The unmasking filter was trained for another diffusion drafter.")
 
 
-def _load(path: str, target, dtype, device: str) -> UnmaskingFilter:
-    folder = Path(path)
-    tensors = read_tensors(folder, NOUN)
-    try:
-        first = tensors.get("fc1.weight")
-        if first is None or first.ndim != 2:
-            raise ValueError("its first layer is missing")
-        with torch.device("meta"):
-            part = UnmaskingFilter(first.shape[1], first.shape[0])
-        load_published(part, {name: name for name in part.state_dict()}, tensors)
-    except (ValueError, TypeError) as error:
-        raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
-    named = read_config(folder).get(DENOISER)
-    part.denoiser_digest = named if isinstance(named, str) else None
-    return part.to(device).eval().requires_grad_(False)
-
-
-def tiny_filter(places: int) -> UnmaskingFilter:
-    """A filter that looks at all places: its chances vary with the block."""
-    made = UnmaskingFilter(places, 4)
-    for weight in made.parameters():
-        weight.data.normal_(0, 2)
-    return made.eval().requires_grad_(False)
-
-
-def _tiny(target: LanguageModel, opener: Opener) -> UnmaskingFilter:
-    return tiny_filter(tiny_denoiser(target, opener).config.block_size - 1)
-
-
-KIND = PartKind("unmasking_filter", NOUN, _load, _tiny)
+KIND = UnmaskingFilter.kind()

@@ -1,12 +1,37 @@
 """Confident tokens are anchors, and places near an anchor are filled at a lower confidence.
 
 LocalLeap (Kong et al., "Accelerating Diffusion LLM Inference via Local Determinism Propagation", 2025) as the unmasking
-policy of a block-diffusion drafter.
+policy of a block-diffusion drafter. A place at which the denoiser is very sure is an anchor; places near it are reliable
+at a lower confidence, and less so with distance, so the lower threshold applies only within a radius.
 """
 
+from dataclasses import dataclass
+
+from torch import Tensor
+
 from engine.core.options import Option
-from engine.methods.localleap.local_leap import LocalLeap
 from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
+from engine.methods.shared.unmasking_order import Canvas, Unmasking, open_confidence, surest
+
+
+@dataclass
+class LocalLeap(Unmasking):
+    """threshold: confidence of an anchor. relaxed: confidence that is enough up to ``radius`` places from an anchor."""
+
+    threshold: float
+    relaxed: float
+    radius: int
+
+    def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
+        sure = open_confidence(probabilities, canvas)
+        anchors = [place for place in sure if sure[place] >= self.threshold]
+        chosen = dict.fromkeys(anchors, "anchor")
+        for place in sure:
+            anchor = min(anchors, key=lambda one: abs(one - place), default=None)
+            near = anchor is not None and abs(anchor - place) <= self.radius
+            if near and sure[place] >= self.relaxed:
+                chosen.setdefault(place, f"near the anchor {anchor + 1}")
+        return chosen or surest(sure)
 
 
 class LocalLeapDrafter(UnmaskingDrafter):

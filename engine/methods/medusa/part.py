@@ -15,27 +15,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
-from engine.errors import UserError
-from engine.methods.shared.head_ranks import Accuracies, accuracies_of, usual
-from engine.model.language_model import LanguageModel
-from engine.parts.files import WEIGHTS, load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import PartKind
+from engine.methods.shared.head_ranks import HeadsPart, usual
+from engine.parts.files import WEIGHTS
 
-FILES = ("medusa_lm_head.safetensors", WEIGHTS)
 PREFIX = "medusa_head."
-NOUN = "set of Medusa heads"
 _BLOCK = re.compile(r"(\d{1,3})\.(\d{1,3})\.linear\.(weight|bias)")
 _PROJECTION = re.compile(r"(\d{1,3})\.(\d{1,3})\.weight")
 
 
-class MedusaHeads(nn.Module):
-    """accuracies: by head and rank, see ``head_ranks``."""
+class MedusaHeads(HeadsPart):
+    key, noun = "medusa_heads", "set of Medusa heads"
+    files = ("medusa_lm_head.safetensors", WEIGHTS)
 
     def __init__(self, heads: int, layers: int, width: int, vocabulary: int | None) -> None:
         """vocabulary: of the heads' own projections; None: they share the target's head."""
@@ -47,7 +43,30 @@ class MedusaHeads(nn.Module):
             nn.Linear(width, vocabulary, bias=False)
             for _ in range(0 if vocabulary is None else heads)
         )
-        self.accuracies: Accuracies = usual(heads)
+        self.accuracies = usual(heads)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        heads, layers, projections = _count(tensors)
+        return cls(heads, layers, target.hidden_size, target.vocab_size if projections else None)
+
+    @classmethod
+    def tensors_of(cls, config, tensors):
+        return {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
+
+    @classmethod
+    @torch.no_grad()
+    def beginning(
+        cls, target: PreTrainedModel, heads: int = 2, layers: int = 1, shared: bool = False
+    ) -> MedusaHeads:
+        """Blocks that are the identity; projections that are the target's head. shared: that head itself gives the logits."""
+        head = target.get_output_embeddings().weight
+        made = cls(heads, layers, head.shape[1], None if shared else len(head))
+        for weight in made.blocks.parameters():
+            weight.zero_()
+        for projection in made.lm_head:
+            projection.weight.copy_(head)
+        return made
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -83,30 +102,13 @@ class MedusaHeads(nn.Module):
                 found[f"{head}.{len(blocks)}.weight"] = f"lm_head.{head}.weight"
         return found
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: fields of the config besides those of published checkpoints."""
-        config = {
+    def fields(self):
+        return {
             "architectures": ["MedusaModel"],
             "model_type": "medusa",
             "medusa_num_heads": len(self),
             "medusa_num_layers": len(self.blocks[0]),
         }
-        weights = self.state_dict()
-        tensors = {name: weights[own] for name, own in self.names().items()}
-        write_part(folder, tensors, config | dict(about))
-
-
-def from_published(tensors: Mapping[str, Tensor], width: int, vocabulary: int) -> MedusaHeads:
-    """Heads from tensors under the published names, for a target of this width and vocabulary.
-
-    Raises ValueError, whose message ends a sentence, if they are not Medusa's or do not fit.
-    """
-    tensors = {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
-    heads, layers, projections = _count(tensors)
-    with torch.device("meta"):
-        made = MedusaHeads(heads, layers, width, vocabulary if projections else None)
-    load_published(made, made.names(), tensors)
-    return made
 
 
 def _count(names: Mapping[str, Tensor]) -> tuple[int, int, bool]:
@@ -122,17 +124,4 @@ def _count(names: Mapping[str, Tensor]) -> tuple[int, int, bool]:
     return heads, layers, bool(projections)
 
 
-def _load(path: str, target: LanguageModel, dtype, device: str) -> MedusaHeads:
-    folder = Path(path)
-    config, tensors = read_config(folder), read_tensors(folder, NOUN, FILES)
-    try:
-        heads = from_published(tensors, target.hidden_size, target.vocab_size)
-    except ValueError as error:
-        raise UserError(
-            f"{folder.name} holds no Medusa heads for {target.name}: {error}."
-        ) from None
-    heads.accuracies = accuracies_of(config, len(heads), folder.name)
-    return heads.to(device=device, dtype=target.dtype).eval().requires_grad_(False)
-
-
-KIND = PartKind("medusa_heads", NOUN, _load)
+KIND = MedusaHeads.kind()

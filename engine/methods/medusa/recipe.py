@@ -6,7 +6,6 @@ projections that begin as the target's head, or that head itself, shared and fro
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from engine.core.options import Option
@@ -24,16 +23,8 @@ class MedusaStudent(HeadsStudent):
         Option("shared", "bool", False, "Whether the target's own head gives all logits."),
     )
 
-    @torch.no_grad()
     def start(self) -> MedusaHeads:
-        head = self.target.get_output_embeddings().weight
-        own = None if self.settings["shared"] else len(head)
-        made = MedusaHeads(self.settings["heads"], self.settings["layers"], head.shape[1], own)
-        for weight in made.blocks.parameters():
-            weight.zero_()
-        for projection in made.lm_head:
-            projection.weight.copy_(head)
-        return made
+        return MedusaHeads.beginning(self.target, **self.settings)
 
     def logits(self, part: MedusaHeads, head: int, states: Tensor, lesson: Lesson) -> Tensor:
         own = self.target.get_output_embeddings() if part.shares_head else part.lm_head[head]

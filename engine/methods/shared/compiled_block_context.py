@@ -4,22 +4,17 @@ Letters in shapes: T context rows, B block rows, C columns of the buffers, H hid
 feature layers, N layers.
 """
 
-import logging
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from engine.fast.cpu.arrays import all_seen, padded
 from engine.fast.cpu.calls import Calls
-from engine.fast.cpu.columns import Buffers, Columns
-from engine.fast.cpu.row_shape import RowShape, change_in_rows
-from engine.fast.cpu.store import compiled, in_one_line
+from engine.fast.cpu.compiled_reader import CompiledReader
+from engine.fast.cpu.store import compiled, through_module
 from engine.methods.shared.block_context import BlockContext, ModuleContext
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.cache import CAPACITY
-
-log = logging.getLogger(__name__)
 
 
 class _Read(nn.Module):
@@ -35,10 +30,8 @@ class _Read(nn.Module):
 
 
 class _Denoise(nn.Module):
-    """Block rows [B, H] at positions [B] over a context -> hidden [B, H] after the final norm.
-
-    bias: [B, C + B], added to the scores. columns: k and v of each layer, [1, Hkv, C, D].
-    """
+    """Block rows [B, H] at positions [B] over a context -> hidden [B, H] after the final norm. bias, columns: see
+    ``Attention``."""
 
     def __init__(self, drafter: DFlashModel) -> None:
         super().__init__()
@@ -59,27 +52,17 @@ class CompiledBlocks:
 
     def __init__(self, drafter: DFlashModel) -> None:
         config = drafter.config
-        self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
-        numbers = sum(weight.numel() for weight in drafter.parameters())
-        self._buffers = Buffers()
-        self._change = change_in_rows(config.num_hidden_layers, numbers)
-        described, rows = config.to_json(), 3
-        features = torch.zeros(rows, drafter.fc.in_features)
-        reading = [features, torch.arange(rows)]
-        self.read = Calls(compiled(_Read(drafter), reading, f"read {described}"))
-        layers, heads, size = self._shape
-        block = (
-            torch.zeros(rows, config.hidden_size),
-            torch.arange(rows),
-            torch.zeros(rows, 2 * rows),
+        rows = 3
+        reading = [torch.zeros(rows, drafter.fc.in_features), torch.arange(rows)]
+        self.read = Calls(compiled(_Read(drafter), reading, f"read {config}"))
+        self.denoise = CompiledReader(
+            _Denoise(drafter),
+            (config.num_hidden_layers, config.num_key_value_heads, config.head_dim),
+            lambda count: [torch.zeros(count, config.hidden_size), torch.arange(count)],
+            f"denoise {config}",
+            sum(weight.numel() for weight in drafter.parameters()),
+            capacity=CAPACITY,
         )
-        given = [*block, *[torch.zeros(1, heads, rows, size)] * (2 * layers)]
-        graph = _Denoise(drafter)
-        self.denoise = Calls(compiled(graph, given, f"denoise {described}"))
-
-    def columns(self) -> Columns:
-        layers, heads, size = self._shape
-        return Columns(self._buffers, layers, heads, size, CAPACITY, RowShape(self._change))
 
 
 class CompiledContext(BlockContext):
@@ -87,7 +70,7 @@ class CompiledContext(BlockContext):
 
     def __init__(self, passes: CompiledBlocks) -> None:
         self._passes = passes
-        self._columns = passes.columns()
+        self._columns = passes.denoise.columns()
 
     def read(self, features: Tensor) -> None:
         if not len(features):
@@ -102,7 +85,7 @@ class CompiledContext(BlockContext):
         rows, columns = len(embeddings), self._columns
         added = all_seen(rows, columns.length, columns.capacity)
         given = [embeddings.numpy(), self._places(rows), added]
-        return self._passes.denoise(given, [0], _copied, columns.given)
+        return self._passes.denoise(columns, given, [0], _copied)
 
     def _places(self, count: int) -> np.ndarray:
         return np.arange(self._columns.length, self._columns.length + count)
@@ -115,9 +98,5 @@ def _copied(hidden: np.ndarray) -> Tensor:
 def compiled_contexts(drafter: DFlashModel):
     """Returns a maker of contexts over one pair of compiled passes; over the module, with a line in the log,
     if the passes cannot be compiled."""
-    try:
-        passes = CompiledBlocks(drafter)
-    except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
-        log.warning("The diffusion drafter runs through its own module: %s", in_one_line(error))
-        return ModuleContext
-    return lambda drafter: CompiledContext(passes)
+    passes = through_module(lambda: CompiledBlocks(drafter), "The diffusion drafter")
+    return ModuleContext if passes is None else lambda drafter: CompiledContext(passes)

@@ -4,7 +4,6 @@ Letters in shapes: R rows, P rows of the pass (the spare ones come last), C colu
 size, D head size, N layers.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from weakref import WeakKeyDictionary
 
@@ -14,19 +13,15 @@ from torch import Tensor, nn
 
 from engine.core.expected import Expected
 from engine.core.seen import ReadChain
+from engine.fast.cpu.ahead import AheadPass
 from engine.fast.cpu.arrays import HIDDEN, padded
-from engine.fast.cpu.calls import Calls
-from engine.fast.cpu.columns import FIRST, Buffers, Columns, capacities
-from engine.fast.cpu.fixed import Graphs, Size, any_columns, fixed_sizes
-from engine.fast.cpu.graph import attended_after
-from engine.fast.cpu.row_shape import RowShape, change_in_rows
-from engine.fast.cpu.store import compiled, in_one_line
-from engine.methods.shared.compiled_cell_levels import MOST_PAIRS, AheadPass, AheadPasses
+from engine.fast.cpu.columns import capacities
+from engine.fast.cpu.compiled_reader import Attention, CompiledReader
+from engine.fast.cpu.store import through_module
+from engine.methods.shared.compiled_cell_levels import MOST_PAIRS, CellAhead
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.eagle_context import MOST_ROWS, EagleContext, ModuleContext, Read
 from engine.model.language_model import LanguageModel
-
-log = logging.getLogger(__name__)
 
 SIZES = (1, 4, 8)
 """Rows of the usual passes: a step's true pairs, and a level of the tree."""
@@ -34,10 +29,7 @@ SIZES = (1, 4, 8)
 
 class _Pass(nn.Module):
     """Pairs of states and embeddings [R, H] at positions [R] -> states [R, H], the rows' own k and v [2 N, Hkv, R, D],
-    and logits [K, v] after the rows ``looked`` [K].
-
-    bias: [R, C + R], added to the scores. columns: k and v of each layer, [1, Hkv, C, D].
-    """
+    and logits [K, v] after the rows ``looked`` [K]. bias, columns: see ``Attention``."""
 
     def __init__(self, cell: EagleCell, head: nn.Module) -> None:
         super().__init__()
@@ -52,62 +44,41 @@ class _Pass(nn.Module):
         bias: Tensor,
         *columns: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        fresh: list[Tensor] = []
-
-        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            fresh.extend((keys, values))
-            before = columns[2 * layer : 2 * layer + 2]
-            rows = (each[None] for each in (queries, keys, values))
-            return attended_after(before, *rows, bias)[0]
-
-        found = self._cell(states, embedded, self._cell.turn(positions), attend)
-        return found, torch.stack(fresh), self._cell.logits(found[looked], self._head)
+        attention = Attention(bias, columns)
+        turn = self._cell.turn(positions)
+        found = self._cell(states, embedded, turn, attention.without_batch)
+        return found, attention.fresh, self._cell.logits(found[looked], self._head)
 
 
-class CompiledCell:
-    """The pass of one cell and of the target's head, compiled for any number of rows and, if the cell is small, for each
-    usual number."""
+def compiled_cell(cell: EagleCell, target: LanguageModel) -> CompiledReader:
+    """The pass of one cell and of the target's head. Raises whatever OpenVINO raises, and TypeError for a cell that is not
+    in fp32."""
+    config = cell.config
+    if cell.fc.weight.dtype != torch.float32:
+        raise TypeError("its weights are not fp32")
 
-    def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
-        config = cell.config
-        self._shape = config.num_hidden_layers, config.num_key_value_heads, config.head_dim
-        numbers = sum(weight.numel() for weight in cell.layers.parameters())
-        self._buffers = Buffers()
-        self._change = change_in_rows(config.num_hidden_layers, numbers)
-        self.sizes = fixed_sizes(numbers, SIZES)
-        graph = _Pass(cell, target.model.get_output_embeddings())
-        width, described = config.hidden_size, f"eagle {config} {cell.pieces}"
+    def rows(count: int) -> list[Tensor]:
+        pairs = torch.linspace(-1, 1, 2 * count * config.hidden_size).view(2, count, -1)
+        return [*pairs, torch.arange(count), torch.arange(count)]
 
-        def make(rows: int | None) -> Calls:
-            fixed = None
-            if rows is not None:
-                fixed = any_columns(lambda size: self._arguments(size, width), rows)
-            return Calls(compiled(graph, self._arguments(Size(3, 3), width), described, fixed))
-
-        def example(rows: int) -> list[np.ndarray]:
-            return [argument.numpy() for argument in self._arguments(Size(rows, FIRST), width)]
-
-        self.graphs = Graphs(make(None), make, self.sizes, example)
-        self.ahead = AheadPasses(cell, target, self.sizes)
-
-    def _arguments(self, size: Size, width: int) -> list[Tensor]:
-        """Arguments of a pass of this size; no two of its rows are alike."""
-        layers, heads, head = self._shape
-        pairs = torch.linspace(-1, 1, 2 * size.rows * width).view(2, size.rows, width)
-        columns = [torch.zeros(1, heads, size.columns, head)] * (2 * layers)
-        bias = torch.zeros(size.rows, size.columns + size.rows)
-        return [*pairs, torch.arange(size.rows), torch.arange(size.rows), bias, *columns]
-
-    def columns(self) -> Columns:
-        return Columns(self._buffers, *self._shape, FIRST, RowShape(self._change, self.sizes))
+    return CompiledReader(
+        _Pass(cell, target.model.get_output_embeddings()),
+        (config.num_hidden_layers, config.num_key_value_heads, config.head_dim),
+        rows,
+        f"eagle {config} {cell.pieces}",
+        sum(weight.numel() for weight in cell.layers.parameters()),
+        SIZES,
+    )
 
 
 class CompiledContext(EagleContext):
     """See ``EagleContext``. Drafted rows are in the columns after the committed ones."""
 
-    def __init__(self, cell: EagleCell, target: LanguageModel, made: CompiledCell) -> None:
+    def __init__(
+        self, cell: EagleCell, target: LanguageModel, made: CompiledReader, ahead: CellAhead
+    ) -> None:
         super().__init__(cell, target)
-        self._made, self._ahead = made, made.ahead
+        self._made, self._ahead = made, ahead
         self._columns = made.columns()
 
     @property
@@ -146,7 +117,7 @@ class CompiledContext(EagleContext):
         graph = self._graph(count)
         if graph is None:
             return super().read_ahead(*pairs, count)
-        found = graph(self._columns, pairs, self.length)
+        found = graph(self._columns, _arrays(*pairs), self.length)
         self.length += len(pairs[0])
         return found
 
@@ -154,7 +125,7 @@ class CompiledContext(EagleContext):
         graph = self._graph(count)
         if graph is None:
             return super().grow_ahead(state, embedded, depth, count)
-        return graph(self._columns, (state[None], embedded), self.length + depth)
+        return graph(self._columns, _arrays(state[None], embedded), self.length + depth)
 
     def forget(self, drafted: int) -> None:
         self._columns.length = self.length + drafted
@@ -188,31 +159,25 @@ class CompiledContext(EagleContext):
             logits = logits[first:rows] if len(looked) == shape else logits
             return Read(*(torch.from_numpy(each.copy()) for each in (found[first:rows], logits)))
 
-        given = [padded(one, shape) for one in (states.numpy(), embedded.numpy(), places)]
-        graph = self._made.graphs.of(shape)
-        return graph([*given, looked, added], range(3), take, columns.given)
+        given = [padded(each, shape) for each in (*_arrays(states, embedded), places)]
+        return self._made(columns, [*given, looked, added], range(3), take)
+
+
+def _arrays(*rows: Tensor) -> list[np.ndarray]:
+    return [each.numpy() for each in rows]
 
 
 def compiled_contexts(cell: EagleCell) -> Callable[[EagleCell, LanguageModel], EagleContext]:
     """Returns a maker of contexts over compiled passes; over the module, with a line in the log, where the passes cannot
     be compiled. The passes are compiled once for each target, whose head they hold."""
-    made: WeakKeyDictionary[LanguageModel, CompiledCell | None] = WeakKeyDictionary()
+    known: WeakKeyDictionary[LanguageModel, tuple[CompiledReader, CellAhead] | None]
+    known = WeakKeyDictionary()
 
     def context(cell: EagleCell, target: LanguageModel) -> EagleContext:
-        if target not in made:
-            made[target] = _compiled(cell, target)
-        if made[target] is None:
-            return ModuleContext(cell, target)
-        return CompiledContext(cell, target, made[target])
+        if target not in known:
+            made = through_module(lambda: compiled_cell(cell, target), "The feature drafter")
+            known[target] = made and (made, CellAhead(cell, target, made.sizes))
+        passes = known[target]
+        return CompiledContext(cell, target, *passes) if passes else ModuleContext(cell, target)
 
     return context
-
-
-def _compiled(cell: EagleCell, target: LanguageModel) -> CompiledCell | None:
-    try:
-        if cell.fc.weight.dtype != torch.float32:
-            raise TypeError("its weights are not fp32")
-        return CompiledCell(cell, target)
-    except Exception as error:  # noqa: BLE001 - no OpenVINO, or whatever it raises
-        log.warning("The feature drafter runs through its own module: %s", in_one_line(error))
-        return None

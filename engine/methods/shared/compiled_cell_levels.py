@@ -9,27 +9,16 @@ N layers, v the cell's own vocabulary.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.seen import ReadChain
-from engine.fast.cpu.ahead import BLOCKS
-from engine.fast.cpu.arrays import ahead_bias
-from engine.fast.cpu.budget import Family
-from engine.fast.cpu.calls import Calls
-from engine.fast.cpu.columns import Columns
+from engine.fast.cpu.ahead import BLOCKS, AheadPass, AheadPasses, ahead_pass
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.graph import attended
-from engine.fast.cpu.store import compiled, in_one_line
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.model.language_model import LanguageModel
-
-log = logging.getLogger(__name__)
 
 MOST_PAIRS = 8
 """Pairs that a call can read before it drafts. More rows cost nearly nothing, so all calls have this number."""
@@ -50,8 +39,8 @@ class AheadGraph(nn.Module):
         """states, embedded [G, H]; positions [G]; bias [G, C + G + count - 1], of which level i reads the last row, and
         the columns up to its own; columns: k and v of each layer, [1, Hkv, C, D].
 
-        Returns logits [count, v] after the last pair and after each row that follows it, k and v
-        [2 N, Hkv, G + count - 1, D] of all rows, the likeliest token [count] after each, and the states [count, H].
+        Returns logits [count, v] after the last pair and after each row that follows it, the likeliest token [count] after
+        each, k and v [2 N, Hkv, G + count - 1, D] of all rows, and the states [count, H].
         """
         known, before = list(columns), columns[0].shape[2]
         logits, likeliest, found = [], [], []
@@ -64,7 +53,7 @@ class AheadGraph(nn.Module):
             embedded = self._cell.embed(likeliest[-1], self._embeddings)
             positions, bias = positions[-1:] + 1, bias[-1:]
         fresh = torch.cat([each[:, :, before:] for each in known])
-        return torch.cat(logits), fresh, torch.cat(likeliest), torch.cat(found)
+        return torch.cat(logits), torch.cat(likeliest), fresh, torch.cat(found)
 
     def _read(self, states, embedded, positions, bias, known: list[Tensor]) -> Tensor:
         """Read rows after the columns, and add theirs."""
@@ -77,67 +66,23 @@ class AheadGraph(nn.Module):
         return self._cell(states, embedded, self._cell.turn(positions), attend)
 
 
-@dataclass(frozen=True)
-class AheadPass:
-    """A graph for this many levels."""
-
-    graph: Calls
-    count: int
-
-    @property
-    def nbytes(self) -> int:
-        return self.graph.nbytes
-
-    def __call__(self, columns: Columns, pairs: tuple[Tensor, Tensor], place: int) -> ReadChain:
-        """Read up to MOST_PAIRS pairs [R, H] after the columns in use, the first one at this place of the text, and the
-        rows that follow; all are added to the columns. Returns ``count`` rows, of which the first is that of the last
-        pair."""
-        rows = len(pairs[0])
-        spare = MOST_PAIRS - rows
-        arrays = [one.numpy() for one in pairs]
-        given = [np.concatenate([one[:1].repeat(spare, 0), one]) for one in arrays]
-        places = np.arange(place - spare, place + rows)
-        bias = ahead_bias(columns.length, spare, MOST_PAIRS, columns.capacity, self.count)
-
-        def take(logits, fresh, likeliest, states) -> ReadChain:
-            columns.append(fresh[:, :, spare:], rows + self.count - 1)
-            found = [torch.from_numpy(each.copy()) for each in (logits, states)]
-            return ReadChain(found[0], likeliest.tolist(), found[1])
-
-        return self.graph([*given, places, bias], range(4), take, columns.given)
-
-
-class AheadPasses:
-    """The graphs of one cell beside one target. blocks: the numbers of levels for which there may be graphs; none if the
-    cell has no graphs of fixed sizes, or drafts tokens that cannot be read."""
+class CellAhead(AheadPasses):
+    """The graphs of one cell beside one target; none if the cell has no graphs of fixed sizes, or drafts tokens that cannot
+    be read."""
 
     def __init__(self, cell: EagleCell, target: LanguageModel, sizes: Sequence[int]) -> None:
+        super().__init__()
         self._cell, self._target = cell, target.model
         fits = bool(sizes) and isinstance(target, CompiledModel) and _reads_its_drafts(cell, target)
         self.blocks = BLOCKS if fits else ()
-        self._made: Family[AheadPass] = Family()
 
-    def graph(self, count: int, capacity: int, ahead: bool = False) -> AheadPass | None:
-        """The graph for this number of levels and buffers of this capacity, made on first use; None if it cannot be
-        made, or has no room. ahead: no pass wants it yet."""
-        return self._made.of((count, capacity), lambda: self._tried(count, capacity), ahead)
-
-    def _tried(self, count: int, capacity: int) -> AheadPass | None:
-        try:
-            return AheadPass(self._compiled(count, capacity), count)
-        except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
-            log.info("There is no graph for %d levels: %s", count, in_one_line(error))
-            return None
-
-    def _compiled(self, count: int, capacity: int) -> Calls:
-        cell, rows, config = self._cell, MOST_PAIRS, self._cell.config
+    def _compiled(self, count: int, capacity: int, features: tuple[int, ...]) -> AheadPass:
+        cell, config = self._cell, self._cell.config
         columns = torch.zeros(1, config.num_key_value_heads, capacity, config.head_dim)
-        pairs = torch.linspace(-1, 1, 2 * rows * config.hidden_size).view(2, rows, -1)
-        bias = torch.zeros(rows, capacity + rows + count - 1)
-        given = [*pairs, torch.arange(rows), bias, *[columns] * (2 * config.num_hidden_layers)]
-        sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
+        pairs = torch.linspace(-1, 1, 2 * MOST_PAIRS * config.hidden_size).view(2, MOST_PAIRS, -1)
+        rows, every = [*pairs, torch.arange(MOST_PAIRS)], [columns] * (2 * config.num_hidden_layers)
         graph, described = AheadGraph(cell, self._target, count), f"eagle {config} {cell.pieces}"
-        return Calls(compiled(graph, given, f"{described} {count} levels", sizes))
+        return ahead_pass(graph, rows, every, count, f"{described} {count} levels ahead", True)
 
 
 def _reads_its_drafts(cell: EagleCell, target: LanguageModel) -> bool:

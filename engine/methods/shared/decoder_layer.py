@@ -18,11 +18,3 @@ def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
     made = AutoModel.from_config(config)
     made.set_input_embeddings(nn.Identity())
     return made
-
-
-def filled_like(decoder: nn.Module, config: PreTrainedConfig, layers: int) -> nn.Module:
-    """A decoder that was made on the device meta and then given weights, now with its rotary angles: they are not
-    weights, so nothing had filled them."""
-    made = decoder_like(config, layers)
-    made.load_state_dict(decoder.state_dict(), assign=True)
-    return made

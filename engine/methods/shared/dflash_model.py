@@ -14,18 +14,18 @@ Letters in shapes: H hidden size, n feature layers, T context rows, B block rows
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.parts.files import json_object, stored_tensors, write_tensors
+from engine.errors import UserError
+from engine.methods.shared.attention_layer import Attention, GatedMLP, KeyValue, rotary
+from engine.parts.module_part import ModulePart
 
 MOST_LAYERS = 64
-KeyValue = tuple[Tensor, Tensor]  # k, v: each [Hkv, T, D], normed and rotated already
 
 
 @dataclass
@@ -48,9 +48,8 @@ class DFlashConfig:
     rope_theta: float = 10000.0
 
     @classmethod
-    def from_json(cls, path: Path | str) -> DFlashConfig:
-        """Raises ValueError, KeyError, TypeError or AttributeError for a config of another kind."""
-        raw = json_object(Path(path))
+    def of(cls, raw: Mapping) -> DFlashConfig:
+        """From a config.json. Raises ValueError, KeyError, TypeError or AttributeError for one of another kind."""
         special = raw.get("dflash_config") or {}
         rope = raw.get("rope_parameters") or {}
         found = {
@@ -62,65 +61,16 @@ class DFlashConfig:
         found["target_layer_ids"] = tuple(found["target_layer_ids"])
         return cls(**{name: found[name] for name in cls.__dataclass_fields__ if name in found})
 
-    def to_json(self) -> str:
-        fields = {
-            n: getattr(self, n)
-            for n in self.__dataclass_fields__
-            if n not in ("target_layer_ids", "mask_token_id")
-        }
-        special = {
-            "target_layer_ids": list(self.target_layer_ids),
-            "mask_token_id": self.mask_token_id,
-        }
-        head = {"architectures": ["DFlashDraftModel"], "model_type": "dflash", "dtype": "float32"}
-        return json.dumps({**head, **fields, "dflash_config": special}, indent=2) + "\n"
 
-
-def rotary(
-    positions: Tensor, head_dim: int, theta: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """cos and sin, each positions.shape + [D]; the halves of a head rotate together, as in Llama."""
-    inverse = theta ** (
-        -torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32) / head_dim
-    )
-    angles = positions.float()[..., None] * inverse
-    angles = torch.cat([angles, angles], dim=-1)
-    return angles.cos().to(dtype), angles.sin().to(dtype)
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """x [..., heads, rows, D]; cos, sin [..., rows, D]."""
-    first, second = x.chunk(2, dim=-1)
-    return x * cos.unsqueeze(-3) + torch.cat([-second, first], dim=-1) * sin.unsqueeze(-3)
-
-
-class DFlashAttention(nn.Module):
+class DFlashAttention(Attention):
     def __init__(self, config: DFlashConfig):
-        super().__init__()
-        self.head_dim = config.head_dim
-        queries, keys = (
-            config.num_attention_heads * self.head_dim,
-            config.num_key_value_heads * self.head_dim,
+        super().__init__(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.head_dim,
+            norm_eps=config.rms_norm_eps,
         )
-        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
-        self.q_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
-        self.k_norm = nn.RMSNorm(self.head_dim, eps=config.rms_norm_eps)
-
-    def _heads(self, x: Tensor) -> Tensor:
-        """[..., rows, heads * D] -> [..., heads, rows, D]"""
-        return x.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
-
-    def queries(self, rows: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """rows [..., R, H] -> [..., Hq, R, D]"""
-        return rotate(self.q_norm(self._heads(self.q_proj(rows))), cos, sin)
-
-    def keys_values(self, rows: Tensor, cos: Tensor, sin: Tensor) -> KeyValue:
-        """rows [..., R, H] -> k, v [..., Hkv, R, D]"""
-        keys = rotate(self.k_norm(self._heads(self.k_proj(rows))), cos, sin)
-        return keys, self._heads(self.v_proj(rows))
 
     def forward(
         self, rows: Tensor, cos: Tensor, sin: Tensor, context: KeyValue, mask: Tensor | None = None
@@ -135,26 +85,14 @@ class DFlashAttention(nn.Module):
         if not batched:
             queries, keys, values = queries[None], keys[None], values[None]
         out = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
-        out = out if batched else out[0]
-        return self.o_proj(out.transpose(-2, -3).flatten(-2))
-
-
-class DFlashMLP(nn.Module):
-    def __init__(self, config: DFlashConfig):
-        super().__init__()
-        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return self.joined(out if batched else out[0])
 
 
 class DFlashLayer(nn.Module):
     def __init__(self, config: DFlashConfig):
         super().__init__()
         self.self_attn = DFlashAttention(config)
-        self.mlp = DFlashMLP(config)
+        self.mlp = GatedMLP(config.hidden_size, config.intermediate_size)
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
@@ -165,9 +103,10 @@ class DFlashLayer(nn.Module):
         return rows + self.mlp(self.post_attention_layernorm(rows))
 
 
-class DFlashModel(nn.Module):
+class DFlashModel(ModulePart):
+    key, noun = "denoiser", "diffusion drafter"
     make_context = None
-    """Makes the contexts of sequences (``engine.methods.shared.block_context``); set by ``engine.parts.opening``."""
+    """Makes the contexts of sequences (``engine.methods.shared.block_context``); set when it is opened."""
 
     def __init__(self, config: DFlashConfig):
         super().__init__()
@@ -180,28 +119,56 @@ class DFlashModel(nn.Module):
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
     @classmethod
-    def from_pretrained(
-        cls, path: Path | str, dtype: torch.dtype = torch.float32, device: str = "cpu"
-    ) -> DFlashModel:
-        """Allocates nothing of the config's sizes before the weights are known to have them. Raises UserError if the
-        weights do not fit into memory, and what ``from_json``, safetensors and torch raise for wrong files."""
-        config = DFlashConfig.from_json(Path(path) / "config.json")
-        if config.num_hidden_layers > MOST_LAYERS:
-            raise ValueError(f"{config.num_hidden_layers} layers are too many")
-        with torch.device("meta"):
-            model = cls(config)
-        model.load_state_dict(stored_tensors(Path(path) / "model.safetensors"), assign=True)
-        return model.to(device=device, dtype=dtype).eval()
+    def of_files(cls, config, tensors, target):
+        found = DFlashConfig.of(config)
+        if found.num_hidden_layers > MOST_LAYERS:
+            raise ValueError(f"{found.num_hidden_layers} layers are too many")
+        return cls(found)
 
-    def save_pretrained(self, path: Path | str, dtype: torch.dtype = torch.bfloat16) -> None:
-        """Tensors in `dtype` (half the bytes by default); they load as float32."""
-        folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_tensors(
-            folder / "model.safetensors",
-            {name: tensor.detach().to(dtype) for name, tensor in self.state_dict().items()},
+    def settle(self, config, target, folder):
+        own = self.config
+        if target is None:
+            return
+        if own.hidden_size != target.hidden_size or max(own.target_layer_ids) >= target.layers:
+            raise UserError(
+                f"This diffusion drafter was trained on another target than {target.name}: "
+                "its hidden size or layers do not fit."
+            )
+        if not 0 <= own.mask_token_id < target.embeddings:
+            raise UserError(
+                f"This diffusion drafter masks with the token {own.mask_token_id}, which "
+                f"{target.name} does not have."
+            )
+
+    @classmethod
+    def _refusal(cls, folder, target):
+        return f"There is no {cls.noun} to open at {folder}"
+
+    def fields(self):
+        head = {"architectures": ["DFlashDraftModel"], "model_type": "dflash", "dtype": "float32"}
+        own = asdict(self.config)
+        special = {
+            "target_layer_ids": list(own.pop("target_layer_ids")),
+            "mask_token_id": own.pop("mask_token_id"),
+        }
+        return {**head, **own, "dflash_config": special}
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        config = DFlashConfig(
+            vocab_size=target.vocab_size,
+            hidden_size=target.hidden_size,
+            intermediate_size=24,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            head_dim=8,
+            block_size=4,
+            target_layer_ids=(0, target.layers - 1),
+            mask_token_id=0,
+            num_target_layers=target.layers,
         )
-        (folder / "config.json").write_text(self.config.to_json())
+        return cls(config).eval().requires_grad_(False)
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin at these positions of the text."""

@@ -20,9 +20,8 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers.activations import ACT2FN
 
-from engine.methods.shared.dflash_model import rotate
+from engine.methods.shared.attention_layer import Attention, GatedMLP
 from engine.methods.shared.eagle_config import FUSED_LAYERS, EagleConfig
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -46,47 +45,6 @@ class Pieces:
     readout: bool = False
 
 
-class EagleAttention(nn.Module):
-    def __init__(self, config: EagleConfig, pieces: Pieces, width: int) -> None:
-        """width: of the input rows."""
-        super().__init__()
-        self.head_dim = config.head_dim
-        queries = config.num_attention_heads * config.head_dim
-        keys = config.num_key_value_heads * config.head_dim
-        self.q_proj = nn.Linear(width, queries, bias=pieces.attention_bias)
-        self.k_proj = nn.Linear(width, keys, bias=pieces.attention_bias)
-        self.v_proj = nn.Linear(width, keys, bias=pieces.attention_bias)
-        self.o_proj = nn.Linear(queries, config.hidden_size, bias=pieces.output_bias)
-        if pieces.head_norms:
-            self.q_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps)
-            self.k_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps)
-        else:
-            self.q_norm = self.k_norm = nn.Identity()
-
-    def forward(self, rows: Tensor, turn: tuple[Tensor, Tensor], attend) -> Tensor:
-        """rows [.., R, width] -> [.., R, H]"""
-        queries = rotate(self.q_norm(self._heads(self.q_proj(rows))), *turn)
-        keys = rotate(self.k_norm(self._heads(self.k_proj(rows))), *turn)
-        found = attend(queries, keys, self._heads(self.v_proj(rows)))
-        return self.o_proj(found.transpose(-2, -3).flatten(-2))
-
-    def _heads(self, x: Tensor) -> Tensor:
-        """[.., R, heads * D] -> [.., heads, R, D]"""
-        return x.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
-
-
-class EagleMLP(nn.Module):
-    def __init__(self, config: EagleConfig) -> None:
-        super().__init__()
-        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
-        self.act = ACT2FN[config.hidden_act]
-
-    def forward(self, rows: Tensor) -> Tensor:
-        return self.down_proj(self.act(self.gate_proj(rows)) * self.up_proj(rows))
-
-
 class EagleLayer(nn.Module):
     """A Llama layer. The first one has no input norm (EAGLE-1), or attends on state and embedding side by
     side, each with a norm of its own (EAGLE-3)."""
@@ -97,8 +55,17 @@ class EagleLayer(nn.Module):
         self.fused, self.bare = first and config.fused, first and not config.fused
         self.norm_before_residual = config.norm_before_residual
         width = config.hidden_size * (2 if self.fused else 1)
-        self.self_attn = EagleAttention(config, pieces, width)
-        self.mlp = EagleMLP(config)
+        self.self_attn = Attention(
+            width,
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.head_dim,
+            into=config.hidden_size,
+            bias=pieces.attention_bias,
+            output_bias=pieces.output_bias,
+            norm_eps=config.rms_norm_eps if pieces.head_norms else None,
+        )
+        self.mlp = GatedMLP(config.hidden_size, config.intermediate_size, config.hidden_act)
         if not self.bare:
             self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         if self.fused:
@@ -141,7 +108,7 @@ class EagleCell(nn.Module):
 
     make_context = None
     """Makes the contexts of texts (``engine.methods.shared.eagle_context``) if there is a faster way than the
-    module's; set by ``engine.parts.opening``."""
+    module's; set when it is opened."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces | None = None) -> None:
         super().__init__()

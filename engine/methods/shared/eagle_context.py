@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.core.expected import Expected
 from engine.core.seen import ReadChain
 from engine.methods.shared.eagle_cell import EagleCell
-from engine.model.cache import CAPACITY, KVCache
+from engine.methods.shared.module_columns import ModuleColumns, causal
 from engine.model.language_model import LanguageModel
 
 MOST_ROWS = 512  # of one pass over a prompt; bounds the mask
@@ -88,7 +87,7 @@ class EagleContext(ABC):
 
 
 def context_of(cell: EagleCell, target: LanguageModel) -> EagleContext:
-    """A fresh context of the kind that ``engine.parts.opening`` picked for this cell, else a plain one. target: lends its
+    """A fresh context of the kind that was picked for this cell, else a plain one. target: lends its
     embeddings and its head."""
     return (cell.make_context or ModuleContext)(cell, target)
 
@@ -98,7 +97,7 @@ class ModuleContext(EagleContext):
 
     def __init__(self, cell: EagleCell, target: LanguageModel) -> None:
         super().__init__(cell, target)
-        self._cache = KVCache.empty(cell.config.num_hidden_layers, CAPACITY)
+        self._columns = ModuleColumns.of(cell.config.num_hidden_layers)
         self._drafted = 0
 
     @torch.no_grad()
@@ -108,10 +107,7 @@ class ModuleContext(EagleContext):
             part = slice(start, start + MOST_ROWS)
             rows = len(states[part])
             self._drafted = 0
-            mask = None
-            if rows > 1:
-                mask = torch.ones(rows, self.length + rows, dtype=torch.bool, device=states.device)
-                mask = mask.tril(self.length)
+            mask = causal(rows, self.length, states.device)
             places = torch.arange(self.length, self.length + rows, device=states.device)
             last = self._through(states[part], embedded[part], places, mask)[-1:]
             self.length += rows
@@ -138,14 +134,5 @@ class ModuleContext(EagleContext):
     def _through(
         self, states: Tensor, embedded: Tensor, places: Tensor, mask: Tensor | None
     ) -> Tensor:
-        begin = self.length + self._drafted
-        self._cache.reserve(begin + len(states))
-        self._cache.length = begin
-
-        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            keys, values = self._cache.layers[layer].update(keys[None], values[None])
-            return F.scaled_dot_product_attention(
-                queries[None], keys, values, attn_mask=mask, enable_gqa=True
-            )[0]
-
+        attend = self._columns.attention(self.length + self._drafted, len(states), mask)
         return self._cell(states, embedded, self._cell.turn(places), attend)

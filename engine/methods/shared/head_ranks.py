@@ -1,11 +1,21 @@
-"""How often the first, second, third ... choice of each head is right, which gives the tree of a set of heads."""
+"""The common base of sets of heads: how often the first, second, third ... choice of each head is right.
+
+These shares give the tree of a set of heads.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from transformers import PreTrainedModel
 
 from engine.errors import UserError
+from engine.model.language_model import LanguageModel
+from engine.parts.kinds import Opener
+from engine.parts.module_part import ModulePart, noisy
 
 FIELD = "draftscope_accuracies"
 """The entry of config.json: one list per head, with the share of right first choices, second choices ..."""
@@ -28,7 +38,26 @@ def usual(heads: int) -> Accuracies:
     )
 
 
-def accuracies_of(config: dict, heads: int, name: str) -> Accuracies:
+class HeadsPart(ModulePart):
+    """accuracies: by head and rank; there is a row for each head."""
+
+    accuracies: Accuracies
+
+    def settle(self, config, target, folder):
+        self.accuracies = accuracies_of(config, len(self.accuracies), folder)
+
+    @classmethod
+    @abstractmethod
+    def beginning(cls, target: PreTrainedModel, heads: int = 2) -> Self:
+        """The heads before their training, for a module's sizes."""
+
+    @classmethod
+    def tiny(cls, target: LanguageModel, opener: Opener | None = None, **options) -> Self:
+        """Two untrained heads with noise on their weights. options: those of ``beginning``."""
+        return noisy(cls.beginning(target.model, **options))
+
+
+def accuracies_of(config: Mapping, heads: int, name: str) -> Accuracies:
     """The accuracies in a part's config, or the usual ones. Raises UserError if the entry is not such a table."""
     given = config.get(FIELD)
     if given is None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.core.seen import ReadChain
 from engine.methods.shared.eagle_context import EagleContext
-from engine.methods.shared.reading_ahead import ReadAhead
+from engine.methods.shared.read_ahead import ReadAhead
 
 Embed = Callable[[Sequence[int]], Tensor]
 """Tokens -> their embeddings [R, H]"""

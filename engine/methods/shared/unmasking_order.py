@@ -108,13 +108,6 @@ def open_confidence(probabilities: Tensor, canvas: Canvas) -> dict[int, float]:
     return {place: values[place] for place in canvas.open}
 
 
-class AllAtOnce(Unmasking):
-    """One pass fills everything (DFlash)."""
-
-    def choose(self, probabilities: Tensor, canvas: Canvas) -> dict[int, str]:
-        return dict.fromkeys(canvas.open, "only pass")
-
-
 @dataclass
 class Confident(Unmasking):
     """Every place whose likeliest token has at least this probability, or else the surest place.

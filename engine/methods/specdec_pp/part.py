@@ -10,22 +10,17 @@ The layout of the published checkpoints: ``model.{block}.linear.{weight,bias}`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import UserError
-from engine.model.language_model import LanguageModel
 from engine.parts.digest import digest_of
-from engine.parts.files import load_published, read_config, read_tensors, write_part
-from engine.parts.kinds import Opener, PartKind
+from engine.parts.module_part import ModulePart
 
-NOUN = "acceptance head"
 DRAFT = "draftscope_draft"
 """The entry of the config that holds the digest of the draft whose states the head reads."""
 WEIGHT = "rejected_weight"
@@ -33,9 +28,11 @@ PUBLISHED_WEIGHT = 6.0
 _BLOCK = re.compile(r"model\.(\d{1,2})\.linear\.(weight|bias)")
 
 
-class AcceptanceHead(nn.Module):
+class AcceptanceHead(ModulePart):
     """rejected_weight: how many times a rejected token counted in the loss. draft_digest: None if the config names no
     draft."""
+
+    key, noun, reads_states = "acceptance_head", "acceptance head", False
 
     def __init__(self, layers: int, width: int) -> None:
         super().__init__()
@@ -43,6 +40,37 @@ class AcceptanceHead(nn.Module):
         self.out = nn.Linear(width, 2)
         self.rejected_weight = PUBLISHED_WEIGHT
         self.draft_digest: str | None = None
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        blocks = {int(found[1]) for name in tensors if (found := _BLOCK.fullmatch(name))}
+        last = tensors.get(f"model.{len(blocks)}.weight")
+        if last is None or last.ndim != 2:
+            raise ValueError("its last layer is missing")
+        return cls(len(blocks), last.shape[1])
+
+    def settle(self, config, target, folder):
+        self.rejected_weight = float(config.get(WEIGHT, PUBLISHED_WEIGHT))
+        if not 0 < self.rejected_weight < 1e6:
+            raise ValueError(f"its {WEIGHT} is not a positive number")
+        named = config.get(DRAFT)
+        self.draft_digest = named if isinstance(named, str) else None
+
+    def fields(self):
+        sizes = {"hidden_size": self.width, "num_layers": len(self.blocks)}
+        return {**sizes, WEIGHT: self.rejected_weight, DRAFT: self.draft_digest}
+
+    @classmethod
+    def random(cls, width: int, layers: int = 1) -> AcceptanceHead:
+        """A head for a draft whose state has this width; its chances vary with the text."""
+        head = cls(layers, width)
+        for weight in head.parameters():
+            weight.data.normal_(0, 0.1)
+        return head.eval().requires_grad_(False)
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        return cls.random(target.hidden_size)
 
     @property
     def width(self) -> int:
@@ -83,13 +111,6 @@ class AcceptanceHead(nn.Module):
         }
         return found | {f"model.{last}.{kind}": f"out.{kind}" for kind in kinds}
 
-    def save(self, folder: Path, about: Mapping) -> None:
-        """about: further fields of the config."""
-        weights = self.state_dict()
-        own = {"hidden_size": self.width, "num_layers": len(self.blocks)}
-        tensors = {name: weights[inner] for name, inner in self.names().items()}
-        write_part(folder, tensors, {**own, WEIGHT: self.rejected_weight, **about})
-
 
 def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None) -> None:
     """Raises UserError if the head reads the states of a draft other than this one."""
@@ -99,39 +120,4 @@ def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None)
         raise UserError(f"The acceptance head was trained for another draft than {name}.")
 
 
-def _load(path: str, target, dtype, device: str) -> AcceptanceHead:
-    folder = Path(path)
-    tensors = read_tensors(folder, NOUN)
-    config = read_config(folder)
-    blocks = {int(found[1]) for name in tensors if (found := _BLOCK.fullmatch(name))}
-    try:
-        last = tensors.get(f"model.{len(blocks)}.weight")
-        if last is None or last.ndim != 2:
-            raise ValueError("its last layer is missing")
-        with torch.device("meta"):
-            head = AcceptanceHead(len(blocks), last.shape[1])
-        load_published(head, head.names(), tensors)
-        head.rejected_weight = float(config.get(WEIGHT, PUBLISHED_WEIGHT))
-        if not 0 < head.rejected_weight < 1e6:
-            raise ValueError(f"its {WEIGHT} is not a positive number")
-    except (ValueError, TypeError) as error:
-        raise UserError(f"The {NOUN} in {folder.name} cannot be opened: {error}.") from None
-    named = config.get(DRAFT)
-    head.draft_digest = named if isinstance(named, str) else None
-    return head.to(device).eval().requires_grad_(False)
-
-
-def acceptance_head(width: int, layers: int = 1) -> AcceptanceHead:
-    """A head for a draft whose state has this width; its chances vary with the text."""
-    head = AcceptanceHead(layers, width)
-    with torch.no_grad():
-        for weight in head.parameters():
-            weight.normal_(0, 0.1)
-    return head.eval().requires_grad_(False)
-
-
-def tiny_acceptance_head(target: LanguageModel, opener: Opener) -> AcceptanceHead:
-    return acceptance_head(target.hidden_size)
-
-
-KIND = PartKind("acceptance_head", NOUN, _load, tiny_acceptance_head)
+KIND = AcceptanceHead.kind()

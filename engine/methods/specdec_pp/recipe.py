@@ -10,8 +10,7 @@ tokens, and the label says whether they are the target's favourites too, as in g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -22,7 +21,7 @@ from transformers import PreTrainedModel
 from engine.core.options import Option
 from engine.core.sampling import pick
 from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
-from engine.methods.specdec_pp.part import DRAFT, AcceptanceHead
+from engine.methods.specdec_pp.part import AcceptanceHead
 from engine.parts.digest import digest_of
 from engine.training.student import Lesson, Student
 
@@ -156,9 +155,6 @@ class AcceptanceStudent(Student):
             "calibration": [None if one is None else round(one, 3) for one in curve.shares()],
             "calibration_counts": curve.counts,
         }
-
-    def save(self, part: AcceptanceHead, folder: Path, about: Mapping) -> None:
-        part.save(folder, {DRAFT: self.draft_digest, **about})
 
 
 def _later(rows: Tensor, places: int) -> Tensor:

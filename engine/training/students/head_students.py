@@ -26,8 +26,6 @@ DECAY = 0.8  # decay of the loss's weight from head to head, as in the paper
 class HeadsStudent(Student):
     """Trained parts have ``accuracies``, as the drafter reads them."""
 
-    trial = {"heads": 2}
-
     @property
     def logit_sets(self) -> int:
         return self.settings["heads"]

@@ -1,0 +1,97 @@
+"""The pieces of a Llama-style layer, under the names that published checkpoints give them.
+
+Letters in shapes: R rows, H hidden size, D head size, Hq heads of queries, Hkv heads of keys and values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from transformers.activations import ACT2FN
+
+KeyValue = tuple[Tensor, Tensor]
+"""k, v: each [.., Hkv, R, D], k normed and rotated already"""
+Turn = tuple[Tensor, Tensor]
+"""cos and sin, each [.., R, D]"""
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the caller decides what the
+rows see besides themselves."""
+
+
+def rotary(positions: Tensor, head_dim: int, theta: float, dtype: torch.dtype) -> Turn:
+    """cos and sin, each positions.shape + [D]; the halves of a head rotate together, as in Llama."""
+    inverse = theta ** (
+        -torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32) / head_dim
+    )
+    angles = positions.float()[..., None] * inverse
+    angles = torch.cat([angles, angles], dim=-1)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """x [..., heads, rows, D]; cos, sin [..., rows, D]."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos.unsqueeze(-3) + torch.cat([-second, first], dim=-1) * sin.unsqueeze(-3)
+
+
+class Attention(nn.Module):
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        kv_heads: int,
+        head_dim: int,
+        *,
+        into: int | None = None,
+        bias: bool = False,
+        output_bias: bool = False,
+        norm_eps: float | None = None,
+    ) -> None:
+        """width: of the rows. into: width of the result; None: the same. norm_eps: of a norm of each query and key; None: they
+        have none."""
+        super().__init__()
+        self.head_dim = head_dim
+        self.q_proj = nn.Linear(width, heads * head_dim, bias=bias)
+        self.k_proj = nn.Linear(width, kv_heads * head_dim, bias=bias)
+        self.v_proj = nn.Linear(width, kv_heads * head_dim, bias=bias)
+        self.o_proj = nn.Linear(heads * head_dim, into or width, bias=output_bias)
+        if norm_eps is None:
+            self.q_norm = self.k_norm = nn.Identity()
+        else:
+            self.q_norm = nn.RMSNorm(head_dim, eps=norm_eps)
+            self.k_norm = nn.RMSNorm(head_dim, eps=norm_eps)
+
+    def forward(self, rows: Tensor, turn: Turn, attend: Attend) -> Tensor:
+        """rows [.., R, H] -> [.., R, H]"""
+        return self.joined(attend(self.queries(rows, *turn), *self.keys_values(rows, *turn)))
+
+    def queries(self, rows: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """rows [.., R, H] -> [.., Hq, R, D]"""
+        return rotate(self.q_norm(self._heads(self.q_proj(rows))), cos, sin)
+
+    def keys_values(self, rows: Tensor, cos: Tensor, sin: Tensor) -> KeyValue:
+        """rows [.., R, H] -> k, v [.., Hkv, R, D]"""
+        keys = rotate(self.k_norm(self._heads(self.k_proj(rows))), cos, sin)
+        return keys, self._heads(self.v_proj(rows))
+
+    def joined(self, heads: Tensor) -> Tensor:
+        """[.., Hq, R, D] -> [.., R, H]"""
+        return self.o_proj(heads.transpose(-2, -3).flatten(-2))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """[.., R, heads * D] -> [.., heads, R, D]"""
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(-2, -3)
+
+
+class GatedMLP(nn.Module):
+    def __init__(self, width: int, inner: int, act: str = "silu") -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(width, inner, bias=False)
+        self.up_proj = nn.Linear(width, inner, bias=False)
+        self.down_proj = nn.Linear(inner, width, bias=False)
+        self.act = ACT2FN[act]
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return self.down_proj(self.act(self.gate_proj(rows)) * self.up_proj(rows))
