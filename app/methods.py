@@ -1,11 +1,13 @@
 """The Methods tab: one card per method. Static data, sent once; the browser draws and filters it."""
 
+from dataclasses import replace
+
 import gradio as gr
 
 from app import words
 from app.menu import FAMILIES
 from app.parts import html, lead
-from presets import cards, scaling
+from presets import cards, outside_cards, scaling
 
 TOLD = (
     *("key", "title", "kind", "family", "exactness", "needs_training", "available"),
@@ -22,7 +24,8 @@ class Methods:
         lead(words.METHODS_LEAD)
         families = {**FAMILIES, **words.OTHER_FAMILIES}
         order = list(families)
-        shelf = sorted(cards().values(), key=lambda card: order.index(card.family))
+        yours = [replace(card, family="yours") for card in outside_cards()[0].values()]
+        shelf = sorted([*cards().values(), *yours], key=lambda card: order.index(card.family))
         self.cards = html(
             "DraftscopePage.methods({element: element.querySelector('.pg-mount'), props, "
             "trigger}); /* events: 'chosen' */",

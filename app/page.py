@@ -32,6 +32,7 @@ from app.shares import Shares
 from app.visitors import VISITORS, proxies
 from app.watch import Watch
 from engine.methods import unusable
+from presets import outside_cards
 
 log = logging.getLogger("draftscope")
 KEPT = (live.seats, live.memories, own)
@@ -95,7 +96,7 @@ def launch(page: gr.Blocks, **settings) -> None:
     head = assets.head(offer())
     logs.configure()
     os.environ["FORWARDED_ALLOW_IPS"] = proxies()  # read by uvicorn
-    for sentence in unusable().values():
+    for sentence in [*unusable().values(), *outside_cards()[1].values()]:
         log.warning(sentence)
     connections.use()
     service.measure()

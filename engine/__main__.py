@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _list(given: argparse.Namespace) -> int:
     from engine.catalogue import catalogue
     from engine.methods import unusable
-    from presets import methods, presets
+    from presets import methods, outside_cards, presets
 
     found = catalogue([card.to_dict() for card in presets()], methods())
     if given.json:
@@ -53,6 +53,8 @@ def _list(given: argparse.Namespace) -> int:
     terminal.write("".join(f"{row}\n" for row in rows))
     for sentence in unusable().values():
         terminal.say(f"left out: {sentence}")
+    for sentence in outside_cards()[1].values():
+        terminal.say(sentence)
     return 0
 
 

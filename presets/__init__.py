@@ -6,9 +6,19 @@ from pathlib import Path
 from engine.errors import LISTED, unknown
 from engine.parts.loading import ModelPaths
 from presets.listed import HERE, KINDS, Preset, RacePreset, lane_names, presets, prompts, races
-from presets.methods import cards, methods, own_trace, scaling
+from presets.methods import cards, methods, outside_cards, own_trace, scaling
 
-__all__ = ["HERE", "KINDS", "Preset", "RacePreset", "cards", "lane_names", "methods", "presets"]
+__all__ = [
+    "HERE",
+    "KINDS",
+    "Preset",
+    "RacePreset",
+    "cards",
+    "lane_names",
+    "methods",
+    "outside_cards",
+    "presets",
+]
 __all__ += ["prompts", "races", "scaling"]
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from engine import methods, rules
 from engine.finding import OUTSIDE
 from engine.parts import kinds
+from presets.methods import outside_cards
 
-CACHES = (methods.drafters, methods._found, rules._found, kinds._found)
+CACHES = (methods.drafters, methods._found, rules._found, kinds._found, outside_cards)
 
 
 @contextmanager

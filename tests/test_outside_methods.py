@@ -3,9 +3,11 @@
 import json
 import re
 
+import gradio as gr
 import pytest
 
 from app import menu, settings
+from app.methods import Methods
 from engine.__main__ import main
 from engine.bounded import time_limit
 from engine.errors import UserError
@@ -16,9 +18,10 @@ from engine.parts.kinds import kind_of
 from engine.proof.proving import prove
 from engine.rules import outside_rules, own_rules, verifiers
 from engine.run import RunRequest, open_run
-from presets import family
+from presets import cards, family, presets
 from tests.grids import some
 from tests.outside import outside_methods
+from tools.new_method import CARD
 
 DRAFTER = """
 import torch
@@ -311,6 +314,27 @@ def test_the_picker_lists_ones_own_under_yours(bad_folders):
     found = menu.drafter_menu()
     assert menu.FAMILIES[found["good_one"]["family"]] == "Yours"
     assert found["chain"]["family"] == "chain" and found["good_one"]["exact"]
+
+
+def test_ones_own_has_a_card_among_the_methods(tmp_path, monkeypatch, capsys):
+    card = CARD.format(title="<b>Mine</b>") + f'[example]\npreset = "{presets()[0].name}"\n'
+    for name, text in (("with_card", card), ("without_card", ""), ("bad_card", "title = 3")):
+        folder = written(tmp_path, name)
+        (folder / "card.toml").unlink(missing_ok=True)
+        if text:
+            (folder / "card.toml").write_text(text, "utf-8")
+    with outside_methods(tmp_path, monkeypatch):
+        with gr.Blocks():
+            shown = {each["key"]: each for each in Methods().cards.props["methods"]}
+        mine = shown["with_card"]
+        assert mine["title"] == "<b>Mine</b>" and mine["available"]
+        assert (mine["family"], mine["example"]) == ("yours", ""), "no run of it is recorded"
+        assert not {"without_card", "bad_card"} & shown.keys()
+        assert "with_card" not in cards(), "no list of our own, which tests and recordings read"
+        assert main(["list"]) == 0
+    told = capsys.readouterr().err
+    assert "The method without_card has no card: card.toml cannot be read" in told
+    assert "The method bad_card has no card: The card of bad_card" in told
 
 
 def test_strangers_get_none_of_them(tmp_path, monkeypatch):

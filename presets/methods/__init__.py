@@ -7,11 +7,12 @@ measured.json by ``python -m presets methods``, never by hand.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from engine.finding import folders
+from engine.errors import UserError
+from engine.finding import folders, outside_folders
 from engine.methods import drafters
 from engine.rules import verifiers
 from presets.listed import HERE as PRESETS
@@ -75,6 +76,22 @@ def cards() -> dict[str, Card]:
     return read_cards(card_files(HERE) | own, _figures(MEASURED), _figures(PRICES))
 
 
+@cache
+def outside_cards() -> tuple[dict[str, Card], dict[str, str]]:
+    """The cards of the methods from outside that can be used, by key; and for each of these methods without one the reason, a
+    sentence. The cards show no finished run: nothing of theirs is recorded here."""
+    cards, reasons = {}, {}
+    for key, folder in outside_folders().items():
+        if key not in drafters() or not drafters()[key].yours:
+            continue  # ``engine.methods.unusable`` says why
+        try:
+            (card,) = read_cards({key: folder / "card.toml"}, {}).values()
+            cards[key] = replace(card, example="", own_example=None, part={})
+        except UserError as error:
+            reasons[key] = f"The method {key} has no card: {error}"
+    return cards, reasons
+
+
 def _figures(file: Path) -> dict[str, dict]:
     return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
@@ -131,5 +148,5 @@ def methods() -> list[dict]:
             "available": card.available,
             "preset": card.example or None,
         }
-        for card in cards().values()
+        for card in [*cards().values(), *outside_cards()[0].values()]
     ]
