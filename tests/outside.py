@@ -7,9 +7,17 @@ from pathlib import Path
 from engine import methods, rules
 from engine.finding import OUTSIDE
 from engine.parts import kinds
+from engine.training.students import outside_students
 from presets.methods import outside_cards
 
-CACHES = (methods.drafters, methods._found, rules._found, kinds._found, outside_cards)
+CACHES = (
+    methods.drafters,
+    methods._found,
+    rules._found,
+    kinds._found,
+    outside_cards,
+    outside_students,
+)
 
 
 @contextmanager

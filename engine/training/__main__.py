@@ -141,6 +141,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
+    for sentence in recipes.LEFT_OUT.values():
+        print(f"left out: {sentence}", file=sys.stderr)
     try:
         if args.recipe not in recipes.RECIPES:
             raise UserError(

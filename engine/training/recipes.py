@@ -41,7 +41,7 @@ from engine.training.pairs import hybrid, large_pair
 from engine.training.part_recipe import train_part
 from engine.training.pictures.recipe import image
 from engine.training.scylla import scylla
-from engine.training.students import student_class, students
+from engine.training.students import outside_students, student_class, students
 
 Recipe = Callable[[argparse.Namespace], None]
 
@@ -54,7 +54,11 @@ def halve_part(args) -> None:
     say(f"{args.name}: {before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now")
 
 
+OUTSIDE, LEFT_OUT = outside_students()
+"""Recipes of methods from outside, and why others of them cannot be used."""
+
 RECIPES: dict[str, Recipe] = {
+    **{key: partial(train_part, key=key) for key in OUTSIDE},
     "tokenizer": pretraining_recipes.tokenizer,
     "windows": pretraining_recipes.windows,
     "target": pretraining_recipes.target,
@@ -83,7 +87,7 @@ RECIPES: dict[str, Recipe] = {
 def described() -> str:
     """All recipes, a line each, and the options of those that have some."""
     lines = [__doc__.rstrip()]
-    for key in students():
+    for key in [*students(), *OUTSIDE]:
         cls = student_class(key)
         options = ", ".join(f"{option.name}={option.default}" for option in cls.options)
         lines.append(f"    {key:<12} {cls.summary}" + (f" [{options}]" if options else ""))

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -64,6 +68,7 @@ class Toy(Student):
 
 
 POWER = {"fails at": None}
+REPOSITORY = Path(__file__).parents[2]
 CPU = torch.device("cpu")
 
 
@@ -106,6 +111,76 @@ def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(places, monke
         assert one == pytest.approx(other, rel=1e-3)
     weights = [load_file(one / "model.safetensors") for one in (made, made.parent / "halves")]
     torch.testing.assert_close(weights[0]["weight"], weights[1]["weight"], atol=1e-3, rtol=1e-2)
+
+
+RECIPE = """
+import json
+import torch
+from safetensors.torch import save_file
+from engine.training.distill import divergence_loss
+from engine.training.student import Student
+
+
+class Matrix(Student):
+    key, summary = "KEY", "one matrix"
+
+    @property
+    def feature_layers(self):
+        return (self.config.num_hidden_layers,)
+
+    def start(self):
+        return torch.nn.Linear(self.config.hidden_size, self.config.hidden_size, bias=False)
+
+    def logits(self, part, lesson):
+        return self.target.lm_head(part(lesson.features[:, :-2]))
+
+    def loss(self, part, lesson):
+        keep = lesson.counted[:, 2:].float().flatten()
+        wanted = lesson.logits[:, 1:-1].flatten(0, 1)
+        return divergence_loss(self.logits(part, lesson).flatten(0, 1), wanted, keep)
+
+    def accepted(self, part, lesson):
+        right = self.logits(part, lesson).argmax(-1) == lesson.tokens[:, 2:]
+        return torch.nn.functional.pad(right.long(), (1, 1))
+
+    def save(self, part, folder, about):
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(part.state_dict(), folder / "model.safetensors")
+        (folder / "config.json").write_text(json.dumps(dict(about)))
+
+
+STUDENT = Matrix
+"""
+
+
+def test_a_method_from_outside_brings_its_recipe(places, tmp_path, monkeypatch):
+    """In a process of its own: one folder, and nothing else was changed. A bad recipe is left out with a sentence."""
+    path, given = places
+    assert main(["text", "--tokens", "60", *given]) == 0
+    for name, text in (
+        ("mine", RECIPE.replace("KEY", "mine")),
+        ("other_key", RECIPE.replace("KEY", "mine")),
+        ("no_student", "STUDENT = 3"),
+        ("raises", "raise ValueError('broken')"),
+    ):
+        (tmp_path / "outside" / name).mkdir(parents=True)
+        (tmp_path / "outside" / name / "recipe.py").write_text(text, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "engine.training", "mine", *SHORT, *given],
+        cwd=REPOSITORY,
+        env={**os.environ, "DRAFTSCOPE_METHODS": str(tmp_path / "outside")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    made = path / "models" / "parts" / "mine"
+    assert json.loads((made / "config.json").read_text()) == {
+        FIELD: digest_of(path / "models" / "target")
+    }
+    assert load_file(made / "model.safetensors")["weight"].shape == (32, 32)
+    reasons = [line for line in done.stderr.splitlines() if line.startswith("left out: ")]
+    assert len(reasons) == 3 and any("broken" in line for line in reasons)
 
 
 def the_sentence(capsys) -> str:

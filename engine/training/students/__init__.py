@@ -3,17 +3,49 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
-from engine.finding import modules
+from engine.errors import UserError
+from engine.finding import modules, outside_folders, outside_module
 from engine.training.student import Student
 
 
 @cache
 def students() -> dict[str, type[Student]]:
-    """Key -> the ``STUDENT`` of the recipe in the method's folder."""
+    """Key -> the ``STUDENT`` of the recipe in the method's folder; those of this repository alone."""
     return {key: module.STUDENT for key, module in modules("recipe")}
+
+
+@cache
+def outside_students() -> tuple[dict[str, type[Student]], dict[str, str]]:
+    """The same for methods from outside; and for each whose recipe cannot be used the reason, a sentence."""
+    usable, reasons = {}, {}
+    for key, folder in outside_folders().items():
+        if (folder / "recipe.py").is_file():
+            try:
+                usable[key] = _outside_student(key, folder)
+            except UserError as error:
+                reasons[key] = str(error)
+    return usable, reasons
+
+
+def _outside_student(key: str, folder: Path) -> type[Student]:
+    student = getattr(outside_module(folder, "recipe"), "STUDENT", None)
+    if not isinstance(student, type) or not issubclass(student, Student):
+        raise UserError(f"recipe.py of the method {key} must have a STUDENT, a class of Student.")
+    missing = [
+        name for name in ("key", "summary") if not isinstance(getattr(student, name, 0), str)
+    ]
+    missing += sorted(student.__abstractmethods__)
+    if missing:
+        raise UserError(f"The STUDENT of the method {key} lacks {', '.join(missing)}.")
+    if student.key != key or key in students():
+        raise UserError(
+            f"The STUDENT of the method {key} must have that key, and no other method's."
+        )
+    return student
 
 
 def student_class(key: str) -> type[Student]:
     """Raises KeyError for an unknown part."""
-    return students()[key]
+    return {**outside_students()[0], **students()}[key]
