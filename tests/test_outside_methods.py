@@ -276,6 +276,27 @@ def test_bad_folders_are_left_out_with_a_sentence_each(bad_folders, capsys):
     assert "good_one" in out and err.count("left out: ") == len(bad)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'options = ("share",)',
+        "options = None",
+        'exact_kinds = frozenset({"often"})',
+        'exact_kinds = "iid"',
+        "title = 3",
+        'sentences = {"kept": 3}',
+    ],
+)
+def test_a_rule_with_strange_declarations_is_left_out(line, tmp_path, monkeypatch):
+    folder = written(tmp_path, "strange", rule={})
+    text = (folder / "rule.py").read_text("utf-8")
+    own = '    exact_kinds = frozenset({"iid"})\n'
+    (folder / "rule.py").write_text(text.replace(own, f"{own}    {line}\n"), "utf-8")
+    with outside_methods(tmp_path, monkeypatch):
+        assert "own_rule" not in verifiers()
+        assert line.split()[0] in unusable()["strange"]
+
+
 def test_one_of_ones_own_runs_and_an_endless_one_is_stopped(bad_folders, monkeypatch):
     def text(key: str) -> str:
         run = open_run(RunRequest("Once upon a time", family(), drafter=key, max_new_tokens=12))

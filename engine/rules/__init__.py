@@ -4,10 +4,12 @@ import importlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 from engine.bounded.time_limit import within
-from engine.core.options import Value, resolve
+from engine.core.options import Option, Value, resolve
 from engine.core.rule import Case, Judgement, Verdict, Verifier
+from engine.core.tree import Kind
 from engine.errors import LISTED, UserError, unknown
 from engine.finding import classes, modules, outside_folders, outside_module
 
@@ -58,7 +60,25 @@ def outside_rules(folder: Path, known: Mapping[str, type[Verifier]]) -> list[typ
             raise UserError(
                 f"The method {folder.name} has a rule {cls.key!r}, which exists already."
             )
+        _check_declared(cls)
     return [_limited(cls) for cls in found]
+
+
+def _check_declared(cls: type[Verifier]) -> None:
+    """What the page and the lists will read of the class. Raises UserError."""
+    if not isinstance(cls.options, tuple) or not all(
+        isinstance(option, Option) for option in cls.options
+    ):
+        raise UserError(f"The options of the rule {cls.key} must be a tuple of Option.")
+    kinds = cls.exact_kinds
+    if not isinstance(kinds, frozenset) or not kinds <= frozenset(get_args(Kind)):
+        raise UserError(
+            f"exact_kinds of the rule {cls.key} must be a frozenset of kinds of draw: {', '.join(get_args(Kind))}."
+        )
+    texts = [cls.title or "", cls.summary, *cls.sentences, *cls.sentences.values()]
+    if not all(isinstance(text, str) for text in texts):
+        raise UserError(f"The title, summary and sentences of the rule {cls.key} must be texts.")
+    resolve(f"verifier {cls.key}", cls.options, {})
 
 
 def _limited(cls: type[Verifier]) -> type[Verifier]:
