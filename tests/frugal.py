@@ -32,7 +32,7 @@ def forget(more: Iterable[object] = ()) -> None:
     kinds = (*(module for _, module in modules("part")), *shared_parts())
     opened = (value for module in kinds for value in vars(module).values())
     for cached in (open_model, *opened, *more):
-        if hasattr(cached, "cache_clear"):
+        if hasattr(cached, "cache_clear") and not isinstance(cached, type):
             cached.cache_clear()
 
 
