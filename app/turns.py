@@ -1,7 +1,8 @@
 """Decides which run takes the next step. A few runs take turns, a step each; further ones stand in line.
 
 A run that has taken its share while others stand in line gives its place to the first of them and goes to the end of
-the line, so that a long run never holds up a short one. All steps are taken on one thread, so torch keeps one team of
+the line, so that a long run never holds up a short one. An address with several runs has one place only while another
+address has none. All steps are taken on one thread, so torch keeps one team of
 threads, not one per visitor. There, the address that had the least of the thread's time lately goes first, however many
 runs it has: whoever keeps the engine busy waits for those who come now and then, and not they for him.
 """
@@ -152,9 +153,20 @@ class Turns:
         theirs = sum(one.client == turn.client for one in self._active) if turn.client else 0
         return len(self._active) < self._limits.running and theirs < self._limits.client_running
 
+    def _held(self) -> Counter[Hashable]:
+        """How many runs of each client take turns; a run of nobody counts for itself."""
+        return Counter(turn.whose for turn in self._active)
+
+    def _crowds(self, turn: "Turn") -> bool:
+        """Whether the run has a place beside others of its client while a client in line has none."""
+        held = self._held()
+        return held[turn.whose] > 1 and any(not held[other.whose] for other in self._line)
+
     def _promote(self) -> None:
-        """Let in the first of the line, past those whose client has its share already."""
-        while turn := next(filter(self._may_run, self._line), None):
+        """Let in those in line, past those whose client has its share already: first the clients with the fewest places."""
+        while able := list(filter(self._may_run, self._line)):
+            held = self._held()
+            turn = min(able, key=lambda each: held[each.whose])  # the first in line of several
             del self._line[turn]
             turn.taken = 0
             self._active[turn] = None
@@ -169,6 +181,10 @@ class Turn:
         self.client = client
         self.taken = 0
         """Steps taken since the run came out of the line."""
+
+    @property
+    def whose(self) -> Hashable:
+        return self.client or self
 
     @property
     def place(self) -> int:
@@ -197,13 +213,14 @@ class Turn:
             turns._changed.wait_for(lambda: self not in turns._line or woken(), seconds)
 
     def step(self, work: Callable[[], T]) -> T:
-        """Take one step when it is due; then, if others wait and this run has had its share, stand in line again.
-        Raises the work's errors."""
+        """Take one step when it is due; then, if others wait, stand in line again where this run has had its share, or where
+        its client has several places and another client none. Raises the work's errors."""
         turns = self._turns
-        result = turns._stepped(self.client or self, work)
+        result = turns._stepped(self.whose, work)
         with turns._changed:
             self.taken += 1
-            if turns._line and self in turns._active and self.taken >= turns._limits.share:
+            served = self.taken >= turns._limits.share or turns._crowds(self)
+            if turns._line and self in turns._active and served:
                 del turns._active[self]
                 turns._line[self] = None
                 turns._promote()

@@ -99,6 +99,24 @@ def test_a_run_stands_in_line_again_after_its_share_of_steps():
     assert (long.place, short.place) == (0, 1), "and so does the other"
 
 
+def test_an_address_has_one_place_only_while_another_has_none():
+    turns = Turns(few(running=3, client_running=3, waiting=8, share=100))
+    many = [turns.enter("many") for _ in range(5)]
+    assert [turn.place for turn in many] == [0, 0, 0, 1, 2], "nobody else is there"
+    guests = [turns.enter(name) for name in ("one", "two", "three")]
+    assert [guest.place for guest in guests] == [3, 4, 5]
+    many[0].step(lambda: None)
+    assert (many[0].place, guests[0].place) == (5, 0), "past the runs of the same address"
+    many[1].step(lambda: None)
+    assert (many[1].place, guests[1].place) == (5, 0)
+    many[2].step(lambda: None)
+    assert (many[2].place, guests[2].place) == (0, 3), "one place stays with each"
+    guests[0].leave()
+    assert guests[2].place == 0 and all(turn.place for turn in many[:2] + many[3:])
+    guests[1].leave()
+    assert many[3].place == 0, "no other address waits"
+
+
 def test_runs_that_take_turns_take_a_step_each():
     bounds, taken = few(running=3, waiting=1, share=1000), []
     visitors([Counted(name, 60, taken, seconds=0.01) for name in "abc"], Turns(bounds), bounds)
