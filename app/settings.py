@@ -40,9 +40,9 @@ class Limits:
     """Most lanes of one comparison."""
     run_seconds: int = 120
     """Most seconds that one run may compute."""
-    running: int = 8
+    running: int = 16
     """Runs that take turns, a step each."""
-    waiting: int = 32
+    waiting: int = 24
     """Runs that may stand in line behind them."""
     share: int = 24
     """Steps after which a run lets the runs in line go first."""
