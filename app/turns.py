@@ -1,7 +1,7 @@
 """Decides which run takes the next step. A few runs take turns, a step each; further ones stand in line.
 
-A run that has taken its share while others stand in line gives its place to the first of them and goes to the end of
-the line, so that a long run never holds up a short one. An address with several runs has one place only while another
+A run that has taken its share while others stand in line gives its place to one of them, the first of an address with the
+fewest places, and goes to the end of the line, so that a long run never holds up a short one. An address with several runs has one place only while another
 address has none. All steps are taken on one thread, so torch keeps one team of
 threads, not one per visitor. There, the address that had the least of the thread's time lately goes first, however many
 runs it has: whoever keeps the engine busy waits for those who come now and then, and not they for him.

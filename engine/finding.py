@@ -100,7 +100,7 @@ def outside_folders() -> dict[str, Path]:
 
 
 def outside_module(folder: Path, file: str) -> ModuleType:
-    """``file`` ("drafter", "rule") of a method from outside, imported. Raises UserError, one sentence, whatever the file
+    """``file`` ("drafter", "rule", "part", "recipe") of a method from outside, imported. Raises UserError, one sentence, whatever the file
     raises."""
     package = f"{_OUTSIDE_PACKAGE}_{abs(hash(folder.resolve().parent))}"
     if package not in sys.modules:

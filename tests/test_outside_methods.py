@@ -285,6 +285,7 @@ def test_bad_folders_are_left_out_with_a_sentence_each(bad_folders, capsys):
         'exact_kinds = "iid"',
         "title = 3",
         'sentences = {"kept": 3}',
+        "sentences = None",
     ],
 )
 def test_a_rule_with_strange_declarations_is_left_out(line, tmp_path, monkeypatch):

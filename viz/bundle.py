@@ -120,7 +120,7 @@ def bundle_js() -> str:
 
 
 def lesson_js() -> str:
-    """The script for pages that also show lessons: it can stand in the place of that of ``bundle_js``, or after it."""
+    """The script for pages that also show lessons: it stands in the place of that of ``bundle_js``."""
     return script(WEB / "learn" / "draftscope.js")
 
 

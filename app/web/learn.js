@@ -121,8 +121,9 @@ export function learn(c) {
     } else if (kind === "method") {
       event.preventDefault();
       find("#rooms [role=tab][data-tab-id='methods']").click();
+      const patience = AbortSignal.timeout(2000);        // a filter may hide the card for long
       whenThere(`[data-method="${CSS.escape(name)}"]`,
-        (card) => whenShown(card, () => card.scrollIntoView({ block: "center" })));
+        (card) => whenShown(card, () => card.scrollIntoView({ block: "center" }), patience), patience);
     }
   });
   onMove(ROOM, bring);

@@ -118,7 +118,7 @@ export function feed(name, text) {
   const r = room(name);
   if (!r.trace || !text.startsWith(r.trace)) {
     if (r.ran && finished(r.trace)) r.mine = r.trace;
-    r.ran = text === r.mine || ["running", "paused"].includes(r.run.state);
+    r.ran = (text !== "" && text === r.mine) || ["running", "paused"].includes(r.run.state);
   }
   r.trace = text;
   r.view.feed(text);

@@ -46,7 +46,7 @@ class Bounds:
     text: float = 3.0
     token: float = 0.02
     megabytes: int = 64
-    processes: int = 12
+    processes: int = 16
     beginning: int = 2
 
 

@@ -60,7 +60,9 @@ def outside_rules(folder: Path, known: Mapping[str, type[Verifier]]) -> list[typ
             raise UserError(
                 f"The method {folder.name} has a rule {cls.key!r}, which exists already."
             )
-        _check_declared(cls)
+        within(
+            folder.name, f"what its rule {cls.key} declares", lambda cls=cls: _check_declared(cls)
+        )
     return [_limited(cls) for cls in found]
 
 
@@ -75,10 +77,11 @@ def _check_declared(cls: type[Verifier]) -> None:
         raise UserError(
             f"exact_kinds of the rule {cls.key} must be a frozenset of kinds of draw: {', '.join(get_args(Kind))}."
         )
-    texts = [cls.title or "", cls.summary, *cls.sentences, *cls.sentences.values()]
+    sentences = cls.sentences if isinstance(cls.sentences, Mapping) else {"": None}
+    texts = [cls.title or "", cls.summary, *sentences, *sentences.values()]
     if not all(isinstance(text, str) for text in texts):
         raise UserError(f"The title, summary and sentences of the rule {cls.key} must be texts.")
-    resolve(f"verifier {cls.key}", cls.options, {})
+    resolve(f"verifier {cls.key}", cls.options, dict(cls.trial))
 
 
 def _limited(cls: type[Verifier]) -> type[Verifier]:

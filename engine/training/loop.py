@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from engine.training.checkpoint import load_checkpoint, save_checkpoint
 from engine.training.optim import MuonAdam
 
+LOST_STEPS = 10  # steps in a row with a gradient that is not finite, after which a training ends
 WORTH = 1.3  # bfloat16 must be this many times as fast as float32 to replace it
 
 
@@ -132,14 +133,22 @@ def fit(
     device = next(model.parameters()).device.type
     precision = pick_precision(device)
     model.train()
-    reported, mark, recent = time.monotonic(), budget.spent_tokens, []
+    reported, mark, recent, lost = time.monotonic(), budget.spent_tokens, [], 0
     while budget.progress() < stop_at and not stopped():
         halves = torch.autocast(device, precision) if precision != torch.float32 else nullcontext()
         with halves:
             loss, tokens = loss_of(index)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step(rate(budget.progress()))
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        lost = (
+            0 if norm.isfinite() else lost + 1
+        )  # a gradient that overflows now and then changes nothing
+        if lost == LOST_STEPS:
+            raise FloatingPointError(
+                f"{lost} gradients in a row, up to step {index}, are not finite"
+            )
+        if not lost:
+            optimizer.step(rate(budget.progress()))
         optimizer.zero_grad()
         index += 1
         budget.spent_tokens += tokens

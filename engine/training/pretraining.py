@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from engine.errors import UserError
 from engine.training.checkpoint import load_checkpoint, save_checkpoint
 from engine.training.loop import Budget, fit
 from engine.training.plan import TrainingPlan
@@ -44,6 +45,10 @@ def train(
     with told_to_stop() as stopped:
         for layers, end in plan.stages():
             saved = load_checkpoint(checkpoint)
+            if saved and "index" not in saved:
+                raise UserError(
+                    f"{checkpoint.name} is a checkpoint of an older trainer; move it away to begin anew."
+                )
             begun = saved["index"] if saved else 0
             if stopped() or (begun >= end and end < plan.steps) or (saved and begun >= until):
                 continue

@@ -54,11 +54,7 @@ def halve_part(args) -> None:
     say(f"{args.name}: {before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now")
 
 
-OUTSIDE, LEFT_OUT = outside_students()
-"""Recipes of methods from outside, and why others of them cannot be used."""
-
-RECIPES: dict[str, Recipe] = {
-    **{key: partial(train_part, key=key) for key in OUTSIDE},
+BUILT_IN: dict[str, Recipe] = {
     "tokenizer": pretraining_recipes.tokenizer,
     "windows": pretraining_recipes.windows,
     "target": pretraining_recipes.target,
@@ -82,6 +78,24 @@ RECIPES: dict[str, Recipe] = {
     "scylla": scylla,
     **{key: partial(train_part, key=key) for key in students()},
 }
+
+
+def _outside() -> tuple[dict[str, Recipe], dict[str, str]]:
+    """The recipes of methods from outside; and why others of them cannot be used, a sentence each."""
+    try:
+        usable, reasons = outside_students()
+    except UserError as error:
+        return {}, {"": str(error)}
+    taken = usable.keys() & BUILT_IN.keys()
+    reasons = reasons | {
+        key: f"The method {key} has a recipe, and another one has that name already."
+        for key in taken
+    }
+    return {key: partial(train_part, key=key) for key in usable.keys() - taken}, reasons
+
+
+OUTSIDE, LEFT_OUT = _outside()
+RECIPES = OUTSIDE | BUILT_IN
 
 
 def described() -> str:

@@ -1,5 +1,6 @@
 """A server tries drafters before its first visitors do: all, those of the examples, or none, as its host sets it."""
 
+import gc
 import json
 import threading
 import urllib.request
@@ -38,8 +39,21 @@ def test_all_of_them_those_of_the_examples_or_none():
 def test_it_is_ready_once_everything_was_tried(ready, monkeypatch):
     tried = []
     monkeypatch.setattr(warm, "_try", lambda key: tried.append((key, ready.is_set())))
+    monkeypatch.setattr(warm, "keep_for_good", lambda: tried.append(("kept", ready.is_set())))
     warm._load(0.0, ["chain", "dyspec"])
-    assert tried == [("chain", False), ("dyspec", False)] and ready.is_set()
+    assert tried == [("chain", False), ("dyspec", False), ("kept", False)] and ready.is_set()
+
+
+def test_what_exists_then_is_not_looked_through_again():
+    kept = [[]]
+    kept.append(kept)  # a circle, which the collector would follow
+    try:
+        warm.keep_for_good()
+        assert not any(each is kept for each in gc.get_objects())
+        fresh = [kept]
+        assert any(each is fresh for each in gc.get_objects())
+    finally:
+        gc.unfreeze()
 
 
 def test_trying_goes_through_both_temperatures_without_a_word(monkeypatch, caplog):
@@ -50,7 +64,10 @@ def test_trying_goes_through_both_temperatures_without_a_word(monkeypatch, caplo
     assert not [one for one in caplog.records if one.name == "draftscope"]
 
 
-def test_a_drafter_that_cannot_be_tried_is_logged_and_the_next_one_is_tried(ready, caplog):
+def test_a_drafter_that_cannot_be_tried_is_logged_and_the_next_one_is_tried(
+    ready, monkeypatch, caplog
+):
+    monkeypatch.setattr(warm, "keep_for_good", lambda: None)
     warm._load(0.0, ["oracle", "none"])
     assert ready.is_set() and "oracle" in caplog.text
 

@@ -54,6 +54,25 @@ def test_resumed_loop_equals_uninterrupted(tmp_path, monkeypatch, precision):
     assert torch.equal(run("a", [1.0]), run("b", [0.4, 1.0]))
 
 
+def test_a_gradient_that_overflows_changes_nothing_and_ten_in_a_row_end_the_training(tmp_path):
+    def trained(overflows: set[int], tokens: int = 160) -> torch.Tensor:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 3)
+
+        def loss_of(index: int):
+            x = torch.randn(8, 4, generator=torch.Generator().manual_seed(min(index, 18)))
+            scale = float("inf") if index in overflows else 1.0
+            return scale * model(x).square().mean(), 8
+
+        path = tmp_path / f"{len(overflows)}.pt"
+        loop.fit(model, loss_of, Budget(tokens=tokens), path, rate=lambda progress: 1.0)
+        return model.weight
+
+    assert torch.equal(trained({19}), trained(set(), 152)), "the last of twenty steps is lost"
+    with pytest.raises(FloatingPointError, match="10 gradients in a row, up to step 14"):
+        trained(set(range(5, 20)))
+
+
 def test_sizes():
     target = parameter_count(LlamaForCausalLM(target_config(4096, 0)))
     assert 12e6 < target < 16e6

@@ -161,6 +161,8 @@ def test_a_method_from_outside_brings_its_recipe(places, tmp_path, monkeypatch):
         ("mine", RECIPE.replace("KEY", "mine")),
         ("other_key", RECIPE.replace("KEY", "mine")),
         ("no_student", "STUDENT = 3"),
+        ("text", RECIPE.replace("KEY", "text")),
+        ("strange", RECIPE.replace("KEY", "strange") + 'STUDENT.options = ("size",)'),
         ("raises", "raise ValueError('broken')"),
     ):
         (tmp_path / "outside" / name).mkdir(parents=True)
@@ -180,7 +182,7 @@ def test_a_method_from_outside_brings_its_recipe(places, tmp_path, monkeypatch):
     }
     assert load_file(made / "model.safetensors")["weight"].shape == (32, 32)
     reasons = [line for line in done.stderr.splitlines() if line.startswith("left out: ")]
-    assert len(reasons) == 3 and any("broken" in line for line in reasons)
+    assert len(reasons) == 5 and any("broken" in line for line in reasons)
 
 
 def the_sentence(capsys) -> str:

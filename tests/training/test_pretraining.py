@@ -11,6 +11,7 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
+from engine.errors import UserError
 from engine.training import loop, pretraining, window_files
 from engine.training.new_models import target_config
 from engine.training.plan import TARGET_PLAN, TrainingPlan, numbered
@@ -132,6 +133,13 @@ def test_a_signal_lets_the_step_end_and_saves_it(config, windows, tmp_path, monk
     assert [point[0] for point in json.loads(curve.read_text())] == [1, 2]
     assert run(config, windows, path)["index"] == PLAN.steps
     assert [point[0] for point in json.loads(curve.read_text())] == [*range(1, PLAN.steps + 1)]
+
+
+def test_a_checkpoint_of_an_older_trainer_is_refused(config, windows, tmp_path):
+    torch.save({"weights": torch.zeros(3), "step": 4}, tmp_path / "target.pt")
+    with pytest.raises(UserError, match=r"^target\.pt is a checkpoint of an older trainer.*\.$"):
+        run(config, windows, tmp_path / "target.pt")
+    assert torch.load(tmp_path / "target.pt")["step"] == 4, "it stays as it was"
 
 
 def test_growth_repeats_layers_and_moments(config, windows, tmp_path):

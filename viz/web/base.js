@@ -1,4 +1,4 @@
-// The one global, and the few helpers that make elements. Text only ever goes in through textContent and setAttribute.
+// The few helpers that make elements. Text only ever goes in through textContent and setAttribute.
 
 const SVG = "http://www.w3.org/2000/svg";
 let serial = 0;
@@ -70,10 +70,10 @@ export const targetOf = ({ target }) => (target instanceof HTMLElement || target
 export const find = (selector, within = document) => within.querySelector(selector);
 
 /**
- * Call `hear` with the element of this selector, now or as soon as it is in the page.
- * @type {(selector: string, hear: (element: any) => void) => void}
+ * Call `hear` with the element of this selector, now or as soon as it is in the page, unless the signal comes before.
+ * @type {(selector: string, hear: (element: any) => void, signal?: AbortSignal) => void}
  */
-export function whenThere(selector, hear) {
+export function whenThere(selector, hear, signal) {
   const now = find(selector);
   if (now) { hear(now); return; }
   const watcher = new MutationObserver(() => {
@@ -83,19 +83,21 @@ export function whenThere(selector, hear) {
     hear(element);
   });
   watcher.observe(document.body, { childList: true, subtree: true });
+  signal?.addEventListener("abort", () => watcher.disconnect());
 }
 
 /**
- * Call `hear` as soon as the element has room on the screen: its tab is the open one.
- * @type {(element: HTMLElement, hear: () => void) => void}
+ * Call `hear` as soon as the element has room on the screen: its tab is the open one. Not after the signal.
+ * @type {(element: HTMLElement, hear: () => void, signal?: AbortSignal) => void}
  */
-export function whenShown(element, hear) {
+export function whenShown(element, hear, signal) {
   const watcher = new ResizeObserver(() => {
     if (!element.clientWidth) return;
     watcher.disconnect();
     hear();
   });
   watcher.observe(element);
+  signal?.addEventListener("abort", () => watcher.disconnect());
 }
 
 /** @type {(word: string) => string} */
@@ -125,7 +127,7 @@ export function coalesce(draw) {
 }
 
 /**
- * Set data-narrow and data-phone by the width of the view, then call `changed`. Returns a function that stops watching.
+ * Set data-narrow and data-phone by the width of the view. Returns a function that stops watching.
  * @type {(root: HTMLElement) => () => void}
  */
 export function followWidth(root) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from engine.core.options import Option
 from engine.errors import UserError
 from engine.finding import modules, outside_folders, outside_module
 from engine.training.student import Student
@@ -39,6 +40,11 @@ def _outside_student(key: str, folder: Path) -> type[Student]:
     missing += sorted(student.__abstractmethods__)
     if missing:
         raise UserError(f"The STUDENT of the method {key} lacks {', '.join(missing)}.")
+    options = student.options
+    if not isinstance(options, tuple) or not all(isinstance(one, Option) for one in options):
+        raise UserError(
+            f"The options of the STUDENT of the method {key} must be a tuple of Option."
+        )
     if student.key != key or key in students():
         raise UserError(
             f"The STUDENT of the method {key} must have that key, and no other method's."
