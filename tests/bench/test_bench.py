@@ -253,7 +253,7 @@ def test_a_race_of_tiny_models(tiny_paths):
     spent = {entry["contestant"]: entry for entry in data["profiles"]}
     assert list(spent) == ours
     assert all(ms >= 0 for entry in spent.values() for ms in entry["stages"].values())
-    assert spent["none"]["stages"]["verify"] > spent["none"]["stages"]["draft"]
+    assert {"draft", "verify", "judge", "commit"} <= spent["none"]["stages"].keys()
 
 
 def test_a_place_that_cannot_be_written_is_named_first(tmp_path):
