@@ -27,10 +27,15 @@ def head(offer: Mapping) -> str:
     """
     offered = json.dumps(offer).replace("<", "\\u003c")
     code = script(WEB / "main.js") + f"DraftscopePage.takeOffer({offered});"
-    styles = scoped("\n".join([bundle_css(), lesson_css(), *map(_read, STYLES)]))
-    if "</script" in code.lower() or "</style" in styles.lower():
+    css = styles()
+    if "</script" in code.lower() or "</style" in css.lower():
         raise ValueError("a script or style would close its own element")
-    return f"<style>{styles}</style><script>{code}</script>"
+    return f"<style>{css}</style><script>{code}</script>"
+
+
+def styles() -> str:
+    """All styles of the page, beside the variables of its theme."""
+    return scoped("\n".join([bundle_css(), lesson_css(), *map(_read, STYLES)]))
 
 
 def _read(name: str) -> str:

@@ -17,21 +17,28 @@ TOLD = (
 """The fields of a card that the page shows."""
 
 
+def shelf() -> dict:
+    """The cards in the order of their families, and the families in words."""
+    families = {**FAMILIES, **words.OTHER_FAMILIES}
+    order = list(families)
+    yours = [replace(card, family="yours") for card in outside_cards()[0].values()]
+    every = sorted([*cards().values(), *yours], key=lambda card: order.index(card.family))
+    return {
+        "methods": [{name: getattr(card, name) for name in TOLD} for card in every],
+        "families": families,
+    }
+
+
 class Methods:
     """The tab's components. Its cards send the event "chosen" with the name of the example to watch."""
 
     def __init__(self) -> None:
         lead(words.METHODS_LEAD)
-        families = {**FAMILIES, **words.OTHER_FAMILIES}
-        order = list(families)
-        yours = [replace(card, family="yours") for card in outside_cards()[0].values()]
-        shelf = sorted([*cards().values(), *yours], key=lambda card: order.index(card.family))
         self.cards = html(
             "DraftscopePage.methods({element: element.querySelector('.pg-mount'), props, "
             "trigger}); /* events: 'chosen' */",
             value="",
-            methods=[{name: getattr(card, name) for name in TOLD} for card in shelf],
-            families=families,
+            **shelf(),
             elem_id="methods",
         )
         found = scaling()

@@ -99,3 +99,8 @@ def theme() -> gr.themes.Base:
         panel_border_width="0px",
         section_header_text_size="*text_md",
     )
+
+
+def variables() -> str:
+    """The theme's colours and sizes as variables of CSS: of the page, and of ``.dark`` within it."""
+    return theme()._get_theme_css()

@@ -32,13 +32,16 @@ def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
     return closed_page(title, body, bundle_css() + _PAGE_CSS, script(WEB / "replay.js"))
 
 
-def closed_page(title: str, body: str, css: str, js: str, images: str = "'none'") -> str:
-    """A page that loads nothing and runs only this script. body: HTML whose text is already escaped.
+def closed_page(
+    title: str, body: str, css: str, js: str, images: str = "'none'", scripts: str = ""
+) -> str:
+    """A page that asks nobody and runs only this script. body: HTML whose text is already escaped.
 
-    images: the image sources that the policy allows; blob: stands for images that the page made itself.
+    images: the image sources that the policy allows; blob: stands for images that the page made itself. scripts: the
+    same for further scripts; 'self' stands for files beside the page.
     """
     policy = (
-        f"default-src 'none'; script-src {_hash(js)}; style-src {_hash(css)}; img-src {images}; "
+        f"default-src 'none'; script-src {_hash(js)} {scripts}; style-src {_hash(css)}; img-src {images}; "
         "base-uri 'none'; form-action 'none'"
     )
     return f"""<!DOCTYPE html>

@@ -31,7 +31,7 @@ function href(to) {
 }
 
 /**
- * c.props.shelf: the contents of the list.
+ * c.props.shelf: the contents of the list; still: whether nothing can be run or saved here.
  * @type {(c: Component) => void}
  */
 export function learn(c) {
@@ -94,8 +94,9 @@ export function learn(c) {
     if (wanted !== name) return;
     if (answer.error) { shelf(); told.textContent = answer.error; return; }
     const host = {
-      trace, race: trace, live: (element, spec, heard) => liveRun(element, spec, heard, c.trigger), href, slides: true,
-      tools: [saver(name)],
+      trace, race: trace, href, slides: true,
+      live: c.props.still ? null : (element, spec, heard) => liveRun(element, spec, heard, c.trigger),
+      tools: c.props.still ? [] : [saver(name)],
       recall: () => kept()[name] || {}, remember: (record) => keep(name, record),
       link: (id) => addressOf(name, id, null, "alone"),
       moved: (screen2, alone) => here({ lesson: name, screen: screen2, figure: alone ? "alone" : null }),

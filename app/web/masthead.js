@@ -16,10 +16,13 @@ function mark() {
     dot(22, 33), dot(43, 4), dot(6, 20, true), dot(22, 11, true), dot(48, 19, true));
 }
 
-/** @type {(element: Element, props: any) => void} */
+/**
+ * props: name, line, and the words of the tour, null for none.
+ * @type {(element: Element, props: any) => void}
+ */
 export function masthead(element, props) {
   element.append(el("header", { class: "pg-masthead" }, mark(), el("p", { class: "pg-name", text: props.name }),
-    el("h1", { text: props.line }), tourStart(props.tour)));
+    el("h1", { text: props.line }), props.tour && tourStart(props.tour)));
 }
 
 /** @type {(element: Element, line: string) => void} */

@@ -12,6 +12,7 @@ from viz.bundle import LESSON_STYLES, STYLES, WEB, BundleError, in_order, module
 MODULES = scripts(*FOLDERS)
 ENTRIES = [
     PAGE / "main.js",
+    PAGE / "site.js",
     WEB / "draftscope.js",
     WEB / "replay.js",
     WEB / "learn" / "draftscope.js",
@@ -158,6 +159,6 @@ def test_scripts_are_small_and_make_no_html():
     ]
     files = {path for folder in FOLDERS for path in folder.rglob("*") if path.is_file()}
     types = {path for path in files if path.name.endswith(".d.ts")}
-    assert files == {*MODULES, *types, *styles, PAGE / "mark.svg"}
+    assert files == {*MODULES, *types, *styles, PAGE / "mark.svg", PAGE / "site.css"}
     drawing = [path.read_text("utf-8") for path in files if path.is_relative_to(WEB)]
     assert not re.search(r"https?://(?!www\.w3\.org/(2000/svg|1998/Math))", "".join(drawing))

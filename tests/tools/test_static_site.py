@@ -1,0 +1,142 @@
+"""The place without a server, opened from a folder in a browser, beside the live page."""
+
+import pytest
+
+from presets import presets, races, trace_files
+from presets.lessons import shelf
+from tests.app.sharing import shared_server
+from tests.viz.conftest import Watched, until
+from tools.static_site import files, main, write_site
+
+SHOWN = "document.querySelectorAll('#tree [data-node]').length > 0"
+LANES = "document.querySelectorAll('[data-lane] .tree [data-node]').length > 0"
+TOKEN = "#text [data-index]"
+STATE = """() => ({
+  nodes: [...document.querySelectorAll('#tree [data-node]')].map((node) =>
+    [node.dataset.node, node.dataset.status, node.dataset.tokenText]),
+  text: [...document.querySelectorAll('#text [data-index]')].map((token) => [token.dataset.status, token.textContent]),
+  steps: document.querySelectorAll('#timeline [data-step]').length,
+  why: document.querySelector('#inspector').innerText,
+})"""
+"""What a reader sees of a step: the tree, the text, the timeline, and why each token was kept."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("place") / "site"
+    assert write_site(folder, "https://example.org/live") < 25_000_000
+    return folder
+
+
+@pytest.fixture
+def opened(site, browser):
+    """opened(query) -> page, from the folder; afterwards nothing has failed and nothing was asked of another place."""
+    made = []
+
+    def go(query: str = "", ready: str = SHOWN, **settings):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        made.append((context, Watched(context.new_page())))
+        page = made[-1][1].page
+        page.goto(f"{(site / 'index.html').as_uri()}{query}")
+        until(page, ready)
+        return page
+
+    yield go
+    for context, seen in made:
+        context.close()
+        seen.check()
+
+
+def test_every_run_and_every_lesson_is_in_it(site):
+    names = {path.stem for path in (site / "runs").iterdir()}
+    assert names == set(trace_files()) | {race.name for race in races()}
+    lessons = {path.stem for path in (site / "lessons").iterdir()}
+    assert lessons == {entry["name"] for entry in shelf()} | {"quiz"}
+
+
+def test_its_four_tabs_work_from_a_disk(opened):
+    page = opened()
+    second = presets()[1].name
+    page.click(f"[data-card='{second}']")
+    until(page, f"new URLSearchParams(location.search).get('preset') === '{second}'")
+    page.click("[data-tab-id=compare]")
+    until(page, LANES)
+    page.click("[data-tab-id=methods]")
+    page.fill("#method-search", "dflash")
+    page.click("[data-method=dflash] .pg-method-watch")
+    until(page, "document.querySelector('[data-tab-id=watch]').ariaSelected === 'true'")
+    until(page, f"new URLSearchParams(location.search).get('preset') !== '{second}'")
+    page.click("[data-tab-id=learn]")
+    page.click("a[data-to='lesson:rule']")
+    until(page, "document.querySelector('.ln-screen:not([hidden])') !== null")
+    page.click(".pg-learn-back")
+    until(page, "document.querySelector('.ln-screen') === null")
+    assert page.get_attribute("#rooms a.pg-tool", "href") == "https://example.org/live"
+
+
+@pytest.mark.parametrize("name", [preset.name for preset in presets()[:5]])
+def test_its_steps_are_those_of_the_live_page(opened, browser, name):
+    """Four states of each of five runs; what a reader sees, not the pixels, because the pages have other widths."""
+    settings = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
+    live = browser.new_context(**settings).new_page()
+    live.goto(f"{shared_server().url}/?preset={name}")
+    still = opened(f"?preset={name}", **settings)
+    for page in (live, still):
+        until(
+            page,
+            f"document.querySelectorAll('{TOKEN}').length && location.search.includes('{name}')",
+        )
+    for step in (1, 2, 4, 3):
+        for page in (live, still):
+            page.locator(f"#timeline [data-step='{step}']").click()
+        assert still.evaluate(STATE) == live.evaluate(STATE)
+    live.context.close()
+
+
+def test_an_address_that_leads_nowhere_is_told(opened, site):
+    page = opened(
+        "?preset=..%2F..%2Fsecret", "document.querySelector('.pg-alarm').textContent !== ''"
+    )
+    assert page.inner_text(".pg-alarm:not(:empty)") == "There is no run of this name here."
+    page = opened(
+        "?tab=learn&lesson=none",
+        "document.querySelector('#room-learn [role=alert]').textContent !== ''",
+    )
+    assert "There is no lesson of this name here." in page.inner_text("#room-learn")
+
+
+def test_a_file_that_is_not_there_is_told(site, browser):
+    gone = site / "runs" / f"{presets()[2].name}.js"
+    text = gone.read_text("utf-8")
+    gone.unlink()
+    page = browser.new_context().new_page()
+    page.goto(f"{(site / 'index.html').as_uri()}?preset={presets()[2].name}")
+    until(page, "document.querySelector('.pg-alarm').textContent !== ''")
+    assert f"no file runs/{presets()[2].name}.js" in page.inner_text(".pg-alarm:not(:empty)")
+    page.context.close()
+    gone.write_text(text, "utf-8")
+
+
+def test_nothing_in_it_can_close_a_script():
+    for name, text in files().items():
+        if name.endswith(".js"):
+            assert (
+                text.isascii()
+                and text.startswith("DraftscopeSite.bring(")
+                and text.count("\n") == 1
+            )
+
+
+def test_a_folder_with_content_and_a_strange_address_are_refused(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main([str(tmp_path)]) == 2
+    assert "not an empty folder" in capsys.readouterr().err
+    assert main([str(tmp_path / "new"), "--live", "javascript:alert(1)"]) == 2
+    assert "no address of a page" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_an_upload_that_fails_is_one_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main([str(tmp_path / "new"), "--space", "not a name"]) == 2
+    assert "not a name could not be written" in capsys.readouterr().err
