@@ -38,7 +38,7 @@ FLOORS = {
     "trace": "core rules model",
     "continuous": "core",
     "run": "core rules model chat parts methods sizes trace loops",
-    "training": "core rules model parts methods methods.shared sizes loops run",
+    "training": "core rules model fast.gpu parts methods methods.shared sizes loops run",
     "bench": (
         "core rules model chat batch fast.cpu fast.gpu fast.kernels parts methods methods.shared sizes trace "
         "continuous training loops run"

@@ -142,7 +142,7 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
         "--suite",
         choices=SUITE_NAMES,
         default="peers",
-        help="kernels, gpu and pieces need a CUDA GPU",
+        help="drafts, gpu, kernels and pieces need a CUDA GPU",
     )
     _add_methods(bench)
     bench.set_defaults(action=action, preset=None)

@@ -66,7 +66,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--old", type=Path, help="recipe compare: a target's folder")
     made.add_argument("--new", type=Path, help="recipe compare: a target's folder")
     made.add_argument(
-        "--count", type=int, default=50, help="recipe compare: prompts a row (default %(default)s)"
+        "--count",
+        type=int,
+        help="recipe compare: prompts a row (default 50); recipe conversations: how many (default 48,000)",
     )
     made.add_argument(
         "--needs",
@@ -74,12 +76,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--workloads", help="recipe prompts: only these, with commas between")
     made.add_argument(
-        "--minutes", type=float, help="recipes text, align, large-pair, parts: wall-clock budget"
+        "--minutes",
+        type=float,
+        help="recipes text, chat-text, align, large-pair, parts: wall-clock budget",
     )
     made.add_argument(
         "--tokens",
         type=int,
-        help="recipes text, datastore: how many tokens to write; recipes divergences, align, parts: how many to learn from; recipe scylla: of the largest draft",
+        help="recipes text, chat-text, datastore: how many tokens to write; recipes divergences, align, parts: how many to learn from; recipe scylla: of the largest draft",
     )
     made.add_argument(
         "--divergence",
@@ -124,7 +128,7 @@ def parser() -> argparse.ArgumentParser:
     parts.add_argument(
         "--rows",
         type=int,
-        help=f"windows per batch (default {ROWS}; recipe align: {ALIGN_ROWS}); recipe text: texts written at once "
+        help=f"windows per batch (default {ROWS}; recipe align: {ALIGN_ROWS}); recipes text, chat-text: texts written at once "
         f"(default {TEXTS}). A GPU wants more",
     )
     parts.add_argument(

@@ -61,7 +61,7 @@ def compare_targets(args) -> None:
     for folder in given.values():
         if not (folder / "model.safetensors").exists():
             raise UserError(f"no model in {folder}")
-    found = {n: compare.figures(folder, args.data, args.count) for n, folder in given.items()}
+    found = {n: compare.figures(folder, args.data, args.count or 50) for n, folder in given.items()}
     args.checkpoints.mkdir(parents=True, exist_ok=True)
     (args.checkpoints / "compare.json").write_text(json.dumps(found, indent=1))
     say(compare.table(found))

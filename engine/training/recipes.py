@@ -7,6 +7,8 @@ so each can run alone; those that train resume where they were stopped.
     keep         the target's last checkpoint in small -> <kept>; `target` goes on from there on an empty machine
     export       the target's last checkpoint -> <models>/target, to look at before it is done
     text         target -> <checkpoints>/selftext.npz: what the target writes by itself (also of --target DIR)
+    conversations  corpora and generators -> <checkpoints>/conversations.jsonl: what people ask, and some of it held out
+    chat-text    conversations -> the answers of --target DIR, hundreds at once: selftext.npz, held-out.npz
     vocabulary   text -> <models>/parts/vocabulary: how often the target writes each token (also of --target DIR)
     draft        windows -> <models>/draft (with --larger: <models>/parts/draft-3m)
     divergences  which divergence aligns the draft best -> screen, <checkpoints>/divergences.json
@@ -34,7 +36,13 @@ from collections.abc import Callable
 from functools import partial
 
 from engine.parts.files import halve
-from engine.training import counted_parts, drafting_recipes, measuring_recipes, pretraining_recipes
+from engine.training import (
+    chat_text,
+    counted_parts,
+    drafting_recipes,
+    measuring_recipes,
+    pretraining_recipes,
+)
 from engine.training.common import UserError, place, say
 from engine.training.family import family
 from engine.training.pairs import hybrid, large_pair
@@ -61,6 +69,8 @@ BUILT_IN: dict[str, Recipe] = {
     "keep": pretraining_recipes.keep_target,
     "export": pretraining_recipes.export,
     "text": drafting_recipes.text,
+    "conversations": chat_text.write_conversations,
+    "chat-text": chat_text.write_chat_text,
     "vocabulary": counted_parts.vocabulary,
     "draft": pretraining_recipes.draft,
     "divergences": drafting_recipes.divergences,

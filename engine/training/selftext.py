@@ -72,6 +72,22 @@ def load(path: Path) -> SelfText:
         return SelfText(**{name: saved[name] for name in ("tokens", "starts", "prompts", "noisy")})
 
 
+def save(path: Path, documents: list[list[int]], given: list[int], noisy: list[bool]) -> None:
+    """Write a file that ``load`` reads, whole or not at all. given: tokens of each document that the target did not
+    write."""
+    found = np.array([t for d in documents for t in d], dtype=np.int64)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp.npz")
+    np.savez(
+        temporary,
+        tokens=found.astype(np.uint16 if found.max(initial=0) < 1 << 16 else np.uint32),
+        starts=np.cumsum([0, *map(len, documents)]),
+        prompts=np.array(given, dtype=np.int64),
+        noisy=np.array(noisy, dtype=bool),
+    )
+    temporary.replace(path)
+
+
 def family_prompts(tokenizer, data: Path, seed: int) -> dict[str, Iterator[list[int]]]:
     """Prompts of every workload."""
     texts = read_corpora(data)
@@ -154,14 +170,4 @@ def write(
     say(
         f"the target wrote {written} tokens in {len(documents)} texts, {written / (time.monotonic() - began):.0f} tokens/s"
     )
-    found = np.array([t for d in documents for t in d])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp.npz")
-    np.savez(
-        temporary,
-        tokens=found.astype(np.uint16 if found.max() < 1 << 16 else np.uint32),
-        starts=np.cumsum([0, *map(len, documents)]),
-        prompts=np.array(given),
-        noisy=np.array(noisy),
-    )
-    temporary.replace(path)
+    save(path, documents, given, noisy)

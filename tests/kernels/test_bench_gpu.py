@@ -7,7 +7,7 @@ import torch
 
 import engine
 from engine.__main__ import main
-from engine.bench.gpu import costs, pieces_suite
+from engine.bench.gpu import costs, drafts_suite, pieces_suite
 from engine.bench.gpu import parts as report
 from engine.bench.gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
 from engine.bench.gpu.gpu_goals import kernel_goals, step_goals
@@ -23,7 +23,7 @@ from engine.core.text import Text, TextRequest, text_of
 from engine.fast.gpu.device_text import DeviceText
 from engine.fast.gpu.static_model import JoinedModel, StaticModel
 from engine.methods.chain.drafter import ChainDrafter
-from engine.parts.loading import Models
+from engine.parts.loading import ModelPaths, Models
 from engine.rules import verifier
 from presets import family, prompts
 from tests.engine.tiny import tiny_hf_model
@@ -120,6 +120,24 @@ def test_the_trained_pair_is_raced_and_compared(monkeypatch, tmp_path):
     assert all(goal.value for goal in step_goals(rows)[3:])
 
 
+def test_drafts_of_every_size_are_raced_and_counted(monkeypatch):
+    monkeypatch.setattr(drafts_suite, "LENGTHS", (2,))
+    monkeypatch.setattr(drafts_suite, "NODES", (3,))
+    every = family()
+    paths = ModelPaths(every.target, {role: every.parts[role] for role in ("draft", "eagle")})
+    texts = [card["prompt"] for card in prompts("story")[:3]]
+    rows = list(drafts_suite.measured(paths, texts, Plan(2, 1, 6), 1, Deadline(600)))
+    by_name = {row["name"]: row for row in rows}
+    assert {"none", "chain 2", "chain 4", "dyspec 3", "eagle 3", drafts_suite.PLAIN} <= {*by_name}
+    assert drafts_suite.ASSISTED in by_name and "dflash 2" not in by_name
+    assert by_name[drafts_suite.PLAIN]["times_plain"] == 1 and by_name["none"]["times_none"] == 1
+    assert by_name["none"]["tokens_per_step"] == 1
+    assert [by_name[name]["texts"] for name in ("none", drafts_suite.PLAIN)] == [3, 2]
+    assert all(row["tokens_per_step"] >= 1 and row["equal_texts"] <= 2 for row in rows)
+    late = list(drafts_suite.measured(paths, texts, Plan(2, 1, 6), 1, Deadline(0)))
+    assert {row.get("problem") for row in late} == {"no time was left"} and len(late) == len(rows)
+
+
 def test_goals_are_read_off_the_rows():
     rows = [
         {"name": "attention, 9 rows, prefix 32768", "times_floor": 1.3, "sdpa_times_ours": 5.0,
@@ -143,7 +161,7 @@ def test_goals_are_read_off_the_rows():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("suite", ["kernels", "gpu", "pieces"])
+@pytest.mark.parametrize("suite", ["kernels", "gpu", "pieces", "drafts"])
 def test_without_a_gpu_there_is_one_sentence_and_no_file(suite, tmp_path, capsys):
     out = tmp_path / "out.json"
     assert main(["bench", "--suite", suite, "--json", str(out)]) == 2

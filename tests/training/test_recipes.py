@@ -34,6 +34,7 @@ def test_unknown_recipe(capsys):
         "gains",
         "evaluate",
         "compare",
+        "conversations",
         "large-pair",
     ],
 )

@@ -107,12 +107,12 @@ def _trained(
     paths: ModelPaths, texts: list[str], name: str, dtype: str, plan: Plan, deadline: Deadline
 ) -> Iterator[dict]:
     needs = {role: kind for cls, _ in hosted() for role, kind in cls.needs.items()}
-    models = _on_buffers(load_models(paths, needs, dtype, here().type))
+    models = on_buffers(load_models(paths, needs, dtype, here().type))
     prompts = [models.target.tokenizer(text)["input_ids"] for text in texts[: plan.prompts]]
     yield from measured(name, models, hosted(), prompts, plan, deadline)
 
 
-def _on_buffers(models: Models) -> Models:
+def on_buffers(models: Models) -> Models:
     """The same models as on CUDA, also on a CPU."""
 
     def static(part):

@@ -1,0 +1,174 @@
+"""The suite ``drafts``: what a chat model's trained drafts bring on a GPU, by size.
+
+Plain decoding, every drafter for whose part the target has a folder, at several sizes, and transformers plain and
+assisted by the same draft continue the same prompts in turn, greedily and in bfloat16. Figures of speed are medians of the
+rounds. Tokens a step are counted on more prompts, which the engine alone continues once.
+"""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from engine.bench.contestants import Contestant, Ours, chain, own_options, plain
+from engine.bench.gpu.parts import Part, attempt, measure_parts
+from engine.bench.gpu.pieces_suite import on_buffers
+from engine.bench.gpu.timing import Deadline, here
+from engine.bench.gpu.without import has_twin
+from engine.bench.peers import Assisted, Generate, constant
+from engine.bench.report import Report
+from engine.bench.suite import Cards, Plan, Prompt, Result, Suite, in_turn
+from engine.core.drafter import Drafter
+from engine.methods import drafters
+from engine.parts.loading import ModelPaths, Models, load_models
+
+SECONDS = 150
+LENGTHS, NODES = (2, 4, 6), (8, 16, 32, 64)
+RACED, COUNTED = 3, 12  # prompts: in every round with the peers; once, by the engine alone
+ROUNDS, TOKENS = 3, 64
+PLAIN, ASSISTED = "transformers, plain", "transformers, assisted"
+ASSISTED_LENGTH = 4  # tokens that assisted generation drafts
+SPARE = 6.0  # seconds that must be left to begin another text
+
+
+def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
+    """paths: a target and its parts. Prompts are a user's turn where the target has a chat template. quick: fewer
+    rounds and prompts."""
+    return measure_parts("drafts", SECONDS, partial(parts, paths, in_turn(workloads), quick))
+
+
+def parts(
+    paths: ModelPaths, texts: Sequence[str], quick: bool, found: object, deadline: Deadline
+) -> Iterator[Part]:
+    """One part: all contestants share one opened target."""
+    race = Plan(1, 1, 16) if quick else Plan(RACED, ROUNDS, TOKENS)
+    counted = 1 if quick else COUNTED
+    yield "drafts", partial(measured, paths, texts, race, counted, deadline), 20
+
+
+def able(paths: ModelPaths) -> list[type[Drafter]]:
+    """The drafters whose parts are at hand: those with a twin on the device, and those whose part no such drafter
+    reads."""
+    fed = [cls for cls in drafters().values() if cls.needs and cls.needs.keys() <= {*paths.parts}]
+    twins = [cls for cls in fed if has_twin(cls)]
+    served = {role for cls in twins for role in cls.needs}
+    return [cls for cls in fed if cls in twins or not cls.needs.keys() & served]
+
+
+def sizes(cls: type[Drafter]) -> list[int]:
+    """The sizes at which a drafter is measured, within what its option allows; [0] where it has none."""
+    if cls.size_option is None:
+        return [0]
+    option = next(each for each in cls.options if each.name == cls.size_option)
+    wanted = {*LENGTHS, cls.usual_size} if cls.size_option == "length" else {*NODES}
+    return sorted(size for size in wanted if size <= (option.maximum or size))
+
+
+def measured(
+    paths: ModelPaths, texts: Sequence[str], race: Plan, counted: int, deadline: Deadline
+) -> Iterator[dict]:
+    """One row for each contestant. Those that fail, and those for which no time is left, have a row that says so."""
+    classes = able(paths)
+    needs = {role: kind for cls in classes for role, kind in cls.needs.items()}
+    models = on_buffers(load_models(paths, needs, "bfloat16", here().type))
+    prompts = [
+        Prompt("chat", str(place), turn_of(models.target.tokenizer, text))
+        for place, text in enumerate(texts[: race.prompts + counted])
+    ]
+    ready = []
+    for contestant in contestants(models, classes):
+        problem = "no time was left"
+        if deadline.left > SPARE:
+            _, problem = attempt(partial(_warm, contestant, prompts, race.tokens))
+        if problem is None:
+            ready.append(contestant)
+        else:
+            yield {"name": contestant.name, "problem": problem}
+    if not ready:
+        return
+    raced = Suite(ready, prompts[: race.prompts], race, enough=lambda: deadline.left < SPARE).run()
+    ours = [each for each in ready if each.group == "ours"]
+    once = Plan(counted, 1, race.tokens)
+    more = Suite(ours, prompts[race.prompts :], once, enough=lambda: deadline.left < SPARE).run()
+    yield from rows(raced, more)
+
+
+def turn_of(tokenizer, text: str) -> list[int]:
+    """The text as a user's turn where there is a chat template, else as it is."""
+    if not tokenizer.chat_template:
+        return tokenizer(text)["input_ids"]
+    turn = [{"role": "user", "content": text}]
+    rendered = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+    return tokenizer(rendered, add_special_tokens=False)["input_ids"]
+
+
+def contestants(models: Models, classes: Sequence[type[Drafter]]) -> Iterator[Contestant]:
+    """Plain decoding first, then the chain and the peers, then the others, the smallest sizes of all first."""
+    yield Ours(plain(), models)
+    ours = [
+        (size, Ours(cls, models, f"{cls.key} {size or ''}".strip(), _options(cls, size)))
+        for cls in classes
+        for size in sizes(cls)
+    ]
+    ours.sort(key=lambda pair: pair[0])
+    usual = f"{chain().key} {ASSISTED_LENGTH}"
+    yield from (each for _, each in ours if each.name == usual)
+    module, ends = models.target.model, models.target.end_tokens
+    yield Generate(PLAIN, "plain", module, ends)
+    if chain() in classes:
+        draft, schedule = models.part("draft").model, constant(ASSISTED_LENGTH)
+        yield Assisted(ASSISTED, module, ends, draft, schedule)
+    yield from (each for _, each in ours if each.name != usual)
+
+
+def _options(cls: type[Drafter], size: int) -> dict:
+    """Drafts are as large as they are asked to be."""
+    chosen = {} if cls.size_option is None else {cls.size_option: size}
+    return chosen | own_options(cls, {"stop_below": 0.0})
+
+
+def _warm(contestant: Contestant, prompts: Sequence[Prompt], tokens: int) -> None:
+    """Write one text twice: after that nothing is left to be compiled or captured. Its buffers serve all others."""
+    longest = max(prompts, key=lambda prompt: len(prompt.tokens))
+    Suite([contestant], [longest], Plan(1, 2, tokens)).run()
+
+
+def rows(raced: Sequence[Result], more: Sequence[Result]) -> list[dict]:
+    """raced: rounds in which all took part. more: further texts, each written once, by the engine alone."""
+    speeds = {name: _speed(raced, name) for name in _names(raced)}
+    peers = {PLAIN: "times_plain", ASSISTED: "times_assisted", plain().key: "times_none"}
+    texts = {
+        name: [each.writing.tokens for each in raced if each.contestant == name and not each.round]
+        for name in speeds
+    }
+    found = []
+    for name, speed in speeds.items():
+        row = {"name": name, "tokens_per_second": speed}
+        row |= {key: speed / speeds[peer] for peer, key in peers.items() if peer in speeds}
+        own = [each.writing for each in (*more, *raced) if each.contestant == name]
+        row["tokens_per_step"] = sum(len(each.tokens) for each in own) / sum(
+            each.calls for each in own
+        )
+        row["equal_texts"] = sum(
+            a == b for a, b in zip(texts[name], texts[next(iter(texts))], strict=False)
+        )
+        row["texts"] = len(
+            {each.prompt.name for each in (*more, *raced) if each.contestant == name}
+        )
+        found.append(row | {"rounds": 1 + max(r.round for r in raced if r.contestant == name)})
+    return found
+
+
+def _names(results: Sequence[Result]) -> list[str]:
+    return list(dict.fromkeys(each.contestant for each in results))
+
+
+def _speed(results: Sequence[Result], name: str) -> float:
+    """Tokens a second, the median of the rounds."""
+    rounds: dict[int, list] = {}
+    for each in results:
+        if each.contestant == name:
+            rounds.setdefault(each.round, []).append(each.writing)
+    return statistics.median(
+        sum(len(text.tokens) for text in texts) / sum(text.seconds for text in texts)
+        for texts in rounds.values()
+    )
