@@ -6,14 +6,14 @@ from pathlib import Path
 from engine.parts.drafts import with_named_draft
 from engine.run import RunRequest, open_run
 from engine.trace import write_lines
-from presets import HERE, family
+from presets import HERE, asked, family
 from presets.listed import Preset, RacePreset
 
 
 def request_of(example: Preset) -> RunRequest:
     """The run that an example stands for, on the embedded models of its family."""
     return RunRequest(
-        prompt=example.prompt,
+        **asked(example.models, example.prompt),
         models=family(example.models),
         drafter=example.drafter,
         options=example.options,
@@ -30,9 +30,9 @@ def lane_requests(race: RacePreset) -> Iterator[tuple[str, RunRequest]]:
     for lane in race.lanes:
         models, options = with_named_draft(family(race.models), lane.options)
         request = RunRequest(
-            race.prompt,
-            models,
-            lane.drafter,
+            **asked(race.models, race.prompt),
+            models=models,
+            drafter=lane.drafter,
             options=options,
             verifier=lane.verifier,
             temperature=race.temperature,
