@@ -69,7 +69,7 @@ def download(
     _run_pip(wheel, folder, lambda share: tell(task, share), wanted)
     files = list(folder.glob("*.whl"))
     if len(files) != 1:
-        raise UserError(f"pip has downloaded no wheel of {wheel.named}.")
+        raise UserError(f"The download of {wheel.named} failed: pip has left no wheel.")
     if _digest(files[0], "Checking the download", tell) != wheel.sha256:
         files[0].unlink()
         raise UserError(
@@ -124,7 +124,7 @@ def _run_pip(
     finally:
         _end(pip)
     if pip.returncode:
-        raise UserError(f"pip could not download {wheel.named}: {_reason(said)}")
+        raise UserError(f"The download of {wheel.named} failed: {_reason(said)}")
 
 
 def _end(pip: subprocess.Popen) -> None:
@@ -152,7 +152,7 @@ def _reason(said: str) -> str:
     if any(word in said for word in away):
         return "the package index does not answer. Look at the network, and at pip's settings."
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
-    return f"{one_line(next(iter(errors), lines[-1]), 200).rstrip('.')}."
+    return f"pip says: {one_line(next(iter(errors), lines[-1]), 200).rstrip('.')}."
 
 
 def _bytes_below(folder: Path) -> int:
