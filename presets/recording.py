@@ -7,6 +7,7 @@ from engine.parts.drafts import with_named_draft
 from engine.run import RunRequest, open_run
 from engine.trace import write_lines
 from presets import HERE, asked, family
+from presets.fetched import check_there
 from presets.listed import Preset, RacePreset
 
 
@@ -42,7 +43,8 @@ def lane_requests(race: RacePreset) -> Iterator[tuple[str, RunRequest]]:
 
 
 def record(request: RunRequest, path: Path) -> None:
-    """Run this and write its trace."""
+    """Run this and write its trace. Raises UserError where the models have yet to be fetched."""
+    check_there(request.models.family)
     path.parent.mkdir(parents=True, exist_ok=True)
     for _ in open_run(request).steps():
         pass  # models and passes for every number of rows are made now, outside every timing
