@@ -31,7 +31,7 @@ def root() -> Path | None:
     if given.lower() in OFF:
         return None
     try:
-        return Path(given) if given else cache_folder() / "models"
+        return (Path(given) if given else cache_folder() / "models").absolute()
     except RuntimeError:
         raise UserError(f"This user has no home folder; name one in {SETTING}.") from None
 

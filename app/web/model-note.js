@@ -23,7 +23,7 @@ export function modelNote(room, c) {
   const bar = el("progress", { max: 1, value: 0, "aria-label": "Progress" }), doing = el("span", {});
   const progress = el("p", { class: "pg-own-progress", role: "status", hidden: true }, bar, doing, cancel);
   const problem = el("p", { class: "pg-alarm", role: "alert" });
-  c.element.append(line, el("div", { class: "pg-own-go" }, fetch), progress, problem);
+  c.element.append(line, el("div", {}, fetch), progress, problem);
 
   function show() {
     const now = JSON.parse(c.props.value), known = sizes[family], told = known && now.models === family ? now : null;
