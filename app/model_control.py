@@ -9,7 +9,7 @@ from app.fetching import fetching
 from app.parts import QUICK, html
 from engine.parts.size_limits import SPARED
 from presets import families
-from presets.families import title
+from presets.families import converses, title
 from presets.fetched import sources
 
 
@@ -34,8 +34,12 @@ class ModelControl:
             elem_classes="pg-model-note",
         )
 
-    def wire(self) -> None:
-        self.note.look(_look, None, self.note, **QUICK)
+    def wire(self, conversation: gr.Accordion | None = None) -> None:
+        """conversation: the section that opens when a model that converses is chosen."""
+        if conversation is None:
+            self.note.look(_look, None, self.note, **QUICK)
+        else:
+            self.note.look(_look_and_talk, None, [self.note, conversation], **QUICK)
         self.note.fetch(_fetch, None, self.note, **QUICK)
         self.note.cancel(_cancel, None, self.note, **QUICK)
 
@@ -67,6 +71,13 @@ def _look(event: gr.EventData) -> str:
     name = _wish(event)
     fetching.open(name)
     return _shown(name)
+
+
+def _look_and_talk(event: gr.EventData) -> list:
+    """The same, and the section of the conversation, which opens once."""
+    chosen = isinstance(event._data, dict) and event._data.get("chosen") is True
+    opens = chosen and converses(_wish(event))
+    return [_look(event), gr.Accordion(open=True) if opens else gr.skip()]
 
 
 def _fetch(request: gr.Request, event: gr.EventData) -> str:

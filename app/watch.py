@@ -150,7 +150,7 @@ class Watch:
         self.tools.link(
             None, self.fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}"
         )
-        self.model.wire()
+        self.model.wire(self.own.fold)
         self.what_if.wire()
         self.figures.wire()
 

@@ -14,7 +14,7 @@ const PAUSE = 700;      // ms between two looks at how far the work has come
 export function modelNote(room, c) {
   const { about, sizes } = c.props;
   let family = "", timer = 0;
-  const send = (event) => c.trigger(event, { models: family });
+  const send = (event, more = {}) => c.trigger(event, { models: family, ...more });
   const line = el("p", { class: "pg-help pg-model-about", "aria-live": "polite" });
   const fetch = el("button",
     { type: "button", class: "pg-tool pg-go", "data-model": "fetch", onclick: () => send("fetch") });
@@ -47,6 +47,6 @@ export function modelNote(room, c) {
     const other = name !== family;
     family = name;
     show();
-    if (other && sizes[name]) send("look");
+    if (other && sizes[name]) send("look", { chosen: true });
   });
 }

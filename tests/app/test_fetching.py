@@ -73,6 +73,8 @@ def test_it_is_fetched_and_answers(host, arrive):
     visitor = arrive(host)
     page, note = visitor.page, visitor.page.locator("#models-note")
     choose(page, TITLE)
+    page.wait_for_selector("#own-system")  # a conversation
+    assert not page.locator("#own-chat").is_visible(), "it always is one"
     button = note.locator("[data-model=fetch]")
     button.wait_for()
     assert "Tiny-Chat" in button.inner_text() and " MB)" in button.inner_text(), "told beforehand"
@@ -121,7 +123,7 @@ def test_drafters_without_their_part_are_disabled_with_the_reason(host, arrive):
 
 
 def looked(wire: Wire, event: str, family: str = FAMILY) -> dict:
-    (told,) = wire.at_once("models-note", event, {"models": family})
+    told, *_ = wire.at_once("models-note", event, {"models": family})
     return json.loads(told)
 
 
