@@ -2,6 +2,7 @@
 #   make demo    its own virtual environment, the page on the embedded models
 #   make test    the same environment with the test tools; lint and the tests, the browser tests too
 #   make test-all    the exhaustive tests as well: half an hour more
+#   make real    downloads a real chat model beside the embedded ones, 93 MB, and unpacks it into the cache folder
 # PYTHON=python3.12 makes and uses a second environment, .venv-python3.12, beside .venv;
 # VENV=DIR names another one.
 PYTHON ?= python3
@@ -12,7 +13,7 @@ TYPES := DENO_DIR=$(VENV)/.deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno check --quiet
 
 PEER ?= .venv-openvino
 
-.PHONY: demo test test-all lint screenshots openvino-peer clean
+.PHONY: demo test test-all real lint screenshots openvino-peer clean
 
 demo: $(VENV)/.draftscope-page
 	$(BIN)/python app.py
@@ -26,6 +27,9 @@ test: $(VENV)/.draftscope-dev
 
 test-all: test
 	$(BIN)/python -m tests.exhaustive
+
+real: $(VENV)/.draftscope-page
+	$(BIN)/python -m presets real
 
 lint: $(VENV)/.draftscope-dev
 	$(BIN)/ruff check --fix .

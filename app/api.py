@@ -16,7 +16,7 @@ from app import fence, live
 from app.menu import offer, preset_menu
 from app.parts import engine_event
 from app.settings import LIMITS
-from presets import cards
+from presets import cards, models
 
 _serial = count(1)
 _EVENT = engine_event()
@@ -25,7 +25,7 @@ ENGINE = {name: _EVENT[name] for name in ("concurrency_id", "concurrency_limit")
 
 
 def offered() -> dict:
-    """List what this server offers: drafters, acceptance rules, example prompts, and its limits.
+    """List what this server offers: drafters, acceptance rules, example prompts, families of models, and its limits.
 
     Call this first to learn the keys that `run` and `compare` take. A drafter whose "missing" is not empty
     cannot run here. "exact" says whether a drafter with its own rule leaves the target model's text
@@ -48,6 +48,7 @@ def offered() -> dict:
         "drafters": menu["drafters"],
         "rules": menu["rules"],
         "examples": examples,
+        "models": models(),
         "limits": limits,
     }
 
@@ -119,7 +120,8 @@ def run(
         max_new_tokens: write at most this many tokens
         json_schema: a JSON schema that the text must follow; empty: any text
         steps: false leaves the step lines out, which makes the answer short: enough for text and figures
-        models: empty for the models that write text; image for those that draw a digit, named by the prompt
+        models: empty for the small models that write text; another family as `list` names them: smollm2 for a chat
+            model that answers the prompt, image for those that draw a digit, named by the prompt
     """
     values = {
         "prompt": prompt,
@@ -158,7 +160,7 @@ def compare(
         seed: one seed for all lanes
         max_new_tokens: each lane writes at most this many tokens
         steps: false leaves the step lines out, which makes the answer short
-        models: as of `run`: empty for text, image for pictures
+        models: as of `run`
     """
     lanes = [_pair(key) for key in drafters] if isinstance(drafters, list) else None
     values = {

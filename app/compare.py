@@ -8,6 +8,7 @@ import gradio as gr
 from app import figures, link, live, traces, words
 from app.controls import RANGES
 from app.menu import offer, opening_race, race_made_earlier, race_menu
+from app.model_control import ModelControl
 from app.own_models import OwnSection, still_there
 from app.parts import (
     EVERY,
@@ -19,7 +20,6 @@ from app.parts import (
     example_list,
     html,
     lead,
-    models_choice,
     moved,
     name_whose,
     over,
@@ -48,7 +48,8 @@ class Compare:
                 self.preset, self.look_for = example_list(
                     TAB, self.races, words.COMPARE_OWN, "race-prompt", "race-preset"
                 )
-                self.models = models_choice("race-models", first["models"])
+                self.model = ModelControl(TAB, "race-models", first["models"])
+                self.models = self.model.choice
                 self.prompt = prompt_box("race-prompt", first["prompt"])
                 self._buttons()
                 self.said.render()
@@ -106,6 +107,7 @@ class Compare:
         ]
         for end in ends:
             self.figures.follow(end, TAB)
+        self.model.wire()
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.tools.link(None, fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}")
         loaded = page.load(self._read_address, None, controls, **QUICK)

@@ -14,6 +14,8 @@ from engine.methods import drafter as drafter_class
 from engine.parts.drafts import KIND, ROLE, with_named_draft
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, rule_for
+from presets import asked
+from presets.fetched import check_there
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,12 @@ def request(values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest
 
 def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest:
     """The same for a pair that has been read already."""
-    models = text(values.get("models") or "", "The kind of output")
+    models = text(values.get("models") or "", "The model")
     numbers = {name: wanted.read(values.get(name)) for name, wanted in RANGES.items()}
     paths, options = _with_draft(chosen, model_paths(models))
+    check_there(models)
     return RunRequest(
-        prompt=prompt(values.get("prompt"), limits),
+        **asked(models, prompt(values.get("prompt"), limits)),
         drafter=chosen.drafter,
         options=options,
         verifier=chosen.verifier,

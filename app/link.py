@@ -89,7 +89,7 @@ def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
     numbers = {**trace.run["sampling"]}
     numbers["max_new_tokens"] = written if stop == "length" else max(written, usual)
     return {
-        "prompt": trace.run["prompt"]["text"],
+        "prompt": _said(trace.run, offer),
         **_wish_of_pair(trace.run, WATCH, offer),
         "schema": trace.run.get("constraint", {}).get("text", ""),
         "models": models_of(trace.run, offer),
@@ -101,6 +101,16 @@ def models_of(run: Mapping, offer: Mapping) -> str:
     """The embedded family that made this run, if this page has it; otherwise "", the family that writes text."""
     name = run.get("family", "")
     return name if name in offer["models"] else ""
+
+
+def _said(run: Mapping, offer: Mapping) -> str:
+    """The prompt that a visitor would type for this run: with a family that converses, the last turn."""
+    turns = run["prompt"].get("messages")
+    return (
+        turns[-1]["content"]
+        if turns and models_of(run, offer) in offer["chat"]
+        else run["prompt"]["text"]
+    )
 
 
 def wish_of_race(traces: Iterable[Trace], offer: Mapping[str, Mapping]) -> dict[str, str]:

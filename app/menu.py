@@ -5,7 +5,6 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 
-from app import words
 from app.settings import LIMITS, model_paths
 from engine.catalogue import lossless
 from engine.core.options import Option
@@ -17,6 +16,7 @@ from engine.parts.loading import half_precision
 from engine.rules import Verifier, verifiers
 from presets import examples, families, opening_trace, presets, race_files, races, trace_files
 from presets.conditions import figure
+from presets.families import converses, title
 from viz.race import joined
 
 FAMILIES = {
@@ -41,6 +41,7 @@ def offer() -> dict:
         "drafters": drafter_menu(),
         "rules": rule_menu(),
         "models": [name for name in families() if name],
+        "chat": [name for name in families() if converses(name)],
     }
 
 
@@ -140,7 +141,7 @@ def missing(needs: Mapping[str, str], models: str = "") -> str:
     """The needed parts that this page lacks, in words; "" where it has them all. models: another embedded family's
     name."""
     parts = lacking(needs, model_paths(models).parts)
-    where = f" for {words.models(models).lower()}" if models else ""
+    where = f" for “{title(models)}”" if models else ""
     return f"needs {parts}, which this page does not have{where}" if parts else ""
 
 

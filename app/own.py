@@ -30,6 +30,7 @@ from engine.parts.models import open_model
 from engine.parts.size_limits import Allowed, admit
 from engine.progress import Tell, silent
 from engine.run import RunRequest
+from presets.families import converses
 
 MOST_VISITORS = 500
 
@@ -259,6 +260,10 @@ class OwnModels:
         talk: the prompt is the next turn of the conversation, where one is held.
         """
         choice = self.read(session)
+        if request.messages is not None:  # a family that converses was asked for
+            (turn,) = request.messages
+            turns = choice.asking(turn["content"]) if talk else request.messages
+            return replace(request, messages=turns, stop=choice.stop or request.stop)
         if request.models.target != model_paths().target:
             return request  # another embedded family was asked for
         request = replace(
@@ -270,12 +275,14 @@ class OwnModels:
 
     def answered(self, session: str, trace: str | None) -> None:
         """A run of this visitor's has ended: its answer is the next turn of the conversation."""
-        choice = self.read(session)
         lines = (trace or "").splitlines()
-        if not choice.chat or len(lines) < 2:
+        if len(lines) < 2:
             return
         run, summary = json.loads(lines[0]), json.loads(lines[-1])
-        asked = run["prompt"].get("messages")
+        asked, family = run["prompt"].get("messages"), run.get("family", "")
+        choice = self.of(session) if converses(family) else self.read(session)
+        if not (choice.chat or converses(family)):
+            return
         if (
             not asked
             or summary["kind"] != "summary"
@@ -283,16 +290,16 @@ class OwnModels:
         ):
             return
         text = summary["text"]
-        for end in self._ends(choice):
+        for end in self._ends(choice, family):
             text = text.removesuffix(end)
         turns = [turn for turn in asked if turn["role"] != "system"]
         # Templates write the space between the turn's beginning and an answer themselves, if there is one.
         choice.turns = [*turns, {"role": "assistant", "content": text.removeprefix(" ")}]
 
-    def _ends(self, choice: Choice) -> Iterable[str]:
-        if choice.paths is not None:
+    def _ends(self, choice: Choice, family: str) -> Iterable[str]:
+        if choice.paths is not None and not family:
             return choice.told["ends"]
-        return special_texts(load_models(model_paths(), {}).target)
+        return special_texts(load_models(model_paths(family), {}).target)
 
 
 def _paths(found: Mapping[str, str]) -> ModelPaths:

@@ -17,6 +17,8 @@ from app.seats import Job
 from engine.core.ending import StopStrings, typed
 from engine.errors import UserError
 from engine.printable import one_line
+from presets import families
+from presets.families import converses as family_converses
 
 GONE = (
     "The models and the conversation that you had on this page before are no longer kept; the next "
@@ -29,7 +31,8 @@ class OwnSection:
     """The section's components; ``wire`` gives them their events."""
 
     def __init__(self) -> None:
-        titles = ["Conversation"] * page_converses() + ["Own models"] * bool(own.allowed)
+        talks = page_converses() or any(map(family_converses, families()))
+        titles = ["Conversation"] * talks + ["Own models"] * bool(own.allowed)
         title = " and ".join(titles).capitalize()
         with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)) as self.fold:
             self.view = html(

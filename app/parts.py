@@ -10,7 +10,6 @@ from app import words
 from app.controls import RANGES
 from app.live import Update
 from app.settings import LIMITS
-from presets import families
 
 _serial = count(1)
 
@@ -208,16 +207,6 @@ def prompt_box(elem_id: str, value: str) -> gr.Textbox:
         label="Prompt",
         elem_id=elem_id,
         placeholder="Once upon a time",
-    )
-
-
-def models_choice(elem_id: str, value: str = "") -> gr.Radio:
-    """The choice of what is written, and so of the embedded family that writes it."""
-    return gr.Radio(
-        [(words.models(name), name) for name in families()],
-        value=value,
-        label="Writes",
-        elem_id=elem_id,
     )
 
 

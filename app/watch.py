@@ -8,6 +8,7 @@ from app import figures, link, live, traces, words
 from app.controls import FIELDS, RANGES
 from app.menu import offer, opening, preset_menu, with_other_traces
 from app.methods import Methods
+from app.model_control import ModelControl
 from app.own_models import OwnSection, still_there
 from app.parts import (
     EVERY,
@@ -19,7 +20,6 @@ from app.parts import (
     example_list,
     html,
     lead,
-    models_choice,
     moved,
     name_whose,
     over,
@@ -61,7 +61,8 @@ class Watch:
                 self.preset, self.look_for = example_list(
                     TAB, self.presets, words.WATCH_OWN, "prompt", "preset"
                 )
-                self.models = models_choice("models")
+                self.model = ModelControl(TAB, "models")
+                self.models = self.model.choice
                 self.prompt = prompt_box("prompt", first["prompt"])
                 self._buttons()
                 self.said.render()
@@ -149,6 +150,7 @@ class Watch:
         self.tools.link(
             None, self.fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}"
         )
+        self.model.wire(self.own.fold)
         self.what_if.wire()
         self.figures.wire()
 

@@ -36,9 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _list(given: argparse.Namespace) -> int:
     from engine.catalogue import catalogue
     from engine.methods import unusable
-    from presets import methods, outside_cards, presets
+    from presets import methods, models, outside_cards, presets
 
-    found = catalogue([card.to_dict() for card in presets()], methods())
+    found = catalogue([card.to_dict() for card in presets()], methods(), models())
     if given.json:
         terminal.write(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
         return 0
@@ -48,6 +48,9 @@ def _list(given: argparse.Namespace) -> int:
         rows.append(f"{drafter['key']:14} {drafter['family']:10} {exact:6} {drafter['summary']}")
     for rule in found["verifiers"]:
         rows.append(f"{rule['key']:14} {'verifier':10} {rule['kind']:6} {rule['summary']}")
+    for family in found["models"]:
+        here = "here" if family["here"] else "make real"
+        rows.append(f"{family['name'] or 'embedded':18} {'models':10} {here:14} {family['title']}")
     for card in found["presets"]:
         rows.append(f"{card['name']:18} {'preset':10} {card['drafter']:14} {card['title']}")
     terminal.write("".join(f"{row}\n" for row in rows))
@@ -132,14 +135,20 @@ def _request(given: argparse.Namespace):
 
 def _models(given: argparse.Namespace):
     from engine.parts.loading import ModelPaths
-    from presets import family, preset
+    from presets import families, family, preset
+    from presets.fetched import check_there, sources
 
     if given.target is None:
-        embedded = family(preset(given.preset).models if getattr(given, "preset", None) else "")
-        return embedded.with_parts(_parts(given))
-    if given.preset is not None:
+        name = preset(given.preset).models if getattr(given, "preset", None) else ""
+    elif given.preset is not None:
         raise UserError("Give --preset or --target, not both.")
-    return ModelPaths(given.target).with_parts(_parts(given))
+    elif given.target in {*families(), *sources()} and not Path(given.target).is_dir():
+        name = given.target
+    else:
+        return ModelPaths(given.target).with_parts(_parts(given))
+    found = family(name).with_parts(_parts(given))
+    check_there(name)
+    return found
 
 
 def _parts(given: argparse.Namespace) -> dict[str, str | None]:
@@ -162,11 +171,14 @@ def _prompt(given: argparse.Namespace, card) -> str:
 
 def _messages(given: argparse.Namespace, card) -> list[dict] | None:
     """The conversation; None if the prompt is not a turn of one."""
+    from presets.families import converses
+
     if given.messages is None:
-        if given.system is not None and not given.chat:
+        chat = given.chat or (card is not None and converses(card.models))
+        if given.system is not None and not chat:
             raise UserError("--system belongs to --chat.")
         turns = [] if given.system is None else [{"role": "system", "content": given.system}]
-        return [*turns, {"role": "user", "content": _prompt(given, card)}] if given.chat else None
+        return [*turns, {"role": "user", "content": _prompt(given, card)}] if chat else None
     if given.chat or given.prompt is not None or given.prompt_file is not None:
         raise UserError("Give --messages or a prompt, not both.")
     try:

@@ -8,8 +8,10 @@ from engine.methods import drafters
 from engine.rules import verifiers
 
 
-def catalogue(presets: Sequence[dict] = (), methods: Sequence[dict] = ()) -> dict:
-    """Drafters and verifiers with their options, and the presets and methods handed in."""
+def catalogue(
+    presets: Sequence[dict] = (), methods: Sequence[dict] = (), models: Sequence[dict] = ()
+) -> dict:
+    """Drafters and verifiers with their options, and the presets, methods and families of models handed in."""
     return {
         "drafters": [_drafter(cls) for cls in drafters().values()],
         "verifiers": [
@@ -26,6 +28,7 @@ def catalogue(presets: Sequence[dict] = (), methods: Sequence[dict] = ()) -> dic
         ],
         "presets": list(presets),
         "methods": list(methods),
+        "models": list(models),
     }
 
 

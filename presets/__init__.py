@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from engine.errors import LISTED, unknown
-from engine.parts.loading import ModelPaths
+from presets.families import asked, families, family, models
 from presets.listed import HERE, KINDS, Preset, RacePreset, lane_names, presets, prompts, races
 from presets.methods import cards, methods, outside_cards, own_trace, scaling
 
@@ -13,37 +13,17 @@ __all__ = [
     "KINDS",
     "Preset",
     "RacePreset",
+    "asked",
     "cards",
+    "families",
+    "family",
     "lane_names",
     "methods",
+    "models",
     "outside_cards",
     "presets",
 ]
 __all__ += ["prompts", "races", "scaling"]
-
-
-def families() -> list[str]:
-    """The names of the embedded families; "" is the one that writes text."""
-    return ["", *sorted(folder.name for folder in (HERE / "models" / "families").glob("*/"))]
-
-
-def family(name: str = "") -> ModelPaths:
-    """The embedded models: those that write text, or another family. Raises UserError that names the known ones."""
-    models = HERE / "models"
-    if name not in families():
-        raise unknown("family of models", name, [known for known in families() if known])
-    if name:
-        folder = models / "families" / name
-        target = folder / "target" if (folder / "target").is_dir() else folder
-        return ModelPaths(str(target), _parts(folder), name)
-    return ModelPaths(str(models / "target"), _parts(models))
-
-
-def _parts(folder: Path) -> dict[str, str]:
-    """The parts beside a target, by role."""
-    roles = {role: folder / role for role in ("draft", "diffusion") if (folder / role).is_dir()}
-    roles |= {part.name: part for part in sorted((folder / "parts").glob("*"))}
-    return {role: str(part) for role, part in roles.items()}
 
 
 @cache

@@ -1,15 +1,18 @@
 """`python -m presets`: run every preset and every race once; keep their traces for the page.
 `python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the figures of the
-method cards. `python -m presets price [KEY ...]`: the costs of lossy methods. `python -m presets check`: whether each
+method cards. `python -m presets price [KEY ...]`: the costs of lossy methods. `python -m presets real`: fetches the
+targets that are no part of the repository, unless they are there. `python -m presets check`: whether each
 "look for" and each claim of a lesson is true. `python -m presets prompts NAME [WORKLOAD]`: with which prompts of its
 workload, or of another one, an example shows what it promises."""
 
 import sys
 
+from engine.cli import terminal
 from engine.errors import UserError, unknown
 from presets import Preset, RacePreset, presets, race_file, races, trace_file
 from presets.checked import record_checked
 from presets.conditions import untrue
+from presets.fetched import fetch, sources
 from presets.fitting import fitting
 from presets.lessons.claims import untrue_claims
 from presets.methods.measuring import measure
@@ -27,6 +30,8 @@ def main(arguments: list[str]) -> int:
         elif arguments[:1] == ["prompts"] and len(arguments) in (2, 3):
             for prompt, broken in fitting(*arguments[1:]):
                 print(f"{prompt}: {'; '.join(broken) or 'fits'}", flush=True)
+        elif arguments == ["real"]:
+            fetch_all()
         elif arguments == ["check"]:
             return report()
         else:
@@ -34,7 +39,21 @@ def main(arguments: list[str]) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("cancelled", file=sys.stderr)
+        return 128 + 2
     return 0
+
+
+def fetch_all() -> None:
+    """Fetch each target that is not there yet, and say where it lies."""
+    for name in sources():
+        bar = terminal.Bar()
+        try:
+            place = fetch(name, bar)
+        finally:
+            bar.close()
+        print(f"{name}: {place}")
 
 
 def record_listed(names: list[str]) -> None:

@@ -64,6 +64,7 @@ def check(name: str, request: RunRequest) -> dict:
     run = open_run(
         RunRequest(
             prompt=request.prompt,
+            messages=request.messages,
             models=request.models,
             drafter="none",
             verifier=plain_rule(trace.run),

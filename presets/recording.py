@@ -6,14 +6,15 @@ from pathlib import Path
 from engine.parts.drafts import with_named_draft
 from engine.run import RunRequest, open_run
 from engine.trace import write_lines
-from presets import HERE, family
+from presets import HERE, asked, family
+from presets.fetched import check_there
 from presets.listed import Preset, RacePreset
 
 
 def request_of(example: Preset) -> RunRequest:
     """The run that an example stands for, on the embedded models of its family."""
     return RunRequest(
-        prompt=example.prompt,
+        **asked(example.models, example.prompt),
         models=family(example.models),
         drafter=example.drafter,
         options=example.options,
@@ -30,9 +31,9 @@ def lane_requests(race: RacePreset) -> Iterator[tuple[str, RunRequest]]:
     for lane in race.lanes:
         models, options = with_named_draft(family(race.models), lane.options)
         request = RunRequest(
-            race.prompt,
-            models,
-            lane.drafter,
+            **asked(race.models, race.prompt),
+            models=models,
+            drafter=lane.drafter,
             options=options,
             verifier=lane.verifier,
             temperature=race.temperature,
@@ -42,7 +43,8 @@ def lane_requests(race: RacePreset) -> Iterator[tuple[str, RunRequest]]:
 
 
 def record(request: RunRequest, path: Path) -> None:
-    """Run this and write its trace."""
+    """Run this and write its trace. Raises UserError where the models have yet to be fetched."""
+    check_there(request.models.family)
     path.parent.mkdir(parents=True, exist_ok=True)
     for _ in open_run(request).steps():
         pass  # models and passes for every number of rows are made now, outside every timing

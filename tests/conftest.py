@@ -20,6 +20,14 @@ from tests.chromium import launch
 # The cache stays out of the home folder of whoever runs the tests. Without the other settings every process would
 # measure the cost of drafts, and the servers would try every drafter ahead of time; tests of these change the settings.
 if not WORKER:
+    from engine.cache_folder import cache_folder
+
+    # where the real chat model lies if whoever runs the tests has fetched it; tests of it are skipped otherwise
+    os.environ.setdefault(
+        "DRAFTSCOPE_TESTED_MODELS",
+        os.environ.get("DRAFTSCOPE_REAL_MODELS") or str(cache_folder() / "models"),
+    )
+    os.environ.pop("DRAFTSCOPE_REAL_MODELS", None)
     os.environ["DRAFTSCOPE_CACHE"] = tempfile.mkdtemp(prefix="draftscope-tests-")
     os.environ |= {
         "DRAFTSCOPE_MEASURE": "0",

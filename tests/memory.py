@@ -2,8 +2,9 @@
 
 Every drafter runs in a process of its own. Printed are the megabytes that the process has gained since the engine was
 imported, all copies of the weights included, and how many times the target's fp32 weights that is. The models are the
-embedded family, and with --large a Llama of random weights with 135 M parameters, for the drafters without parts.
---most: the command fails if a drafter of the large model takes more than so many times its weights.
+embedded family; with --real the real chat model, if it was fetched, and its parts; with --large a Llama of random weights
+of the same size, for the drafters without parts. The command fails if a drafter without parts takes more than PLAIN or
+OTHERS times the weights of a model that large.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from presets.fetched import missing_target
 
 LARGE = {
     "hidden_size": 576,
@@ -28,7 +31,8 @@ LARGE = {
     "pad_token_id": None,
 }
 PLAIN, OTHERS = 2.2, 3.0
-"""Times the weights that the large model may take: with ``none``, and with any other drafter without parts."""
+"""Times the weights that a large model may take: with ``none``, and with any other drafter without parts."""
+REAL = "smollm2"
 PROMPT = "Once upon a time there was a little dog. The little dog"
 
 
@@ -51,17 +55,17 @@ def resident() -> tuple[float, float]:
     return int(numbers["VmRSS"]) / 1000, int(numbers["VmHWM"]) / 1000
 
 
-def measured(drafter: str, target: str | None, tokens: int) -> dict[str, float]:
-    """Two runs of one drafter in this process."""
+def measured(drafter: str, target: str, tokens: int) -> dict[str, float]:
+    """Two runs of one drafter in this process. target: the name of a family, or a folder."""
     from engine.fast.cpu.budget import graph_memory
     from engine.fast.cpu.freed_memory import give_back
     from engine.parts.loading import ModelPaths, load_models
     from engine.run import RunRequest, open_run
-    from presets import family
+    from presets import families, family
 
     import_engine()
     before, _ = resident()
-    paths = ModelPaths(target) if target else family()
+    paths = family(target) if target in families() else ModelPaths(target)
     for temperature in (0.0, 0.8):
         wanted = RunRequest(
             PROMPT, paths, drafter=drafter, temperature=temperature, max_new_tokens=tokens
@@ -94,25 +98,35 @@ def import_engine() -> None:
     torch.ones(64, 64) @ torch.ones(64, 64)
 
 
-def apart(drafter: str, target: str | None, tokens: int) -> dict[str, object]:
+def apart(drafter: str, target: str, tokens: int) -> dict[str, object]:
     """The same in a process of its own."""
     command = [sys.executable, "-m", "tests.memory", "--one", drafter, "--tokens", str(tokens)]
-    command += ["--target", target] if target else []
+    command += ["--target", target]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1:]}
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def chosen(names: str | None, large: bool) -> list[str]:
-    """The drafters named, or all that have their parts."""
+def chosen(names: str | None, target: str) -> list[str]:
+    """The drafters named, or all that have their parts beside this target."""
     from engine.methods import drafters
-    from presets import family
+    from presets import families, family
 
     if names:
         return names.split(",")
-    parts = set() if large else family().parts.keys()
+    parts = family(target).parts.keys() if target in families() else set()
     return [key for key, cls in drafters().items() if cls.needs.keys() <= parts]
+
+
+def too_much(drafter: str, found: dict) -> float | None:
+    """The limit that a drafter of a large model has gone beyond; None if it has none, or keeps to it."""
+    from engine.methods import drafters
+
+    if drafters()[drafter].needs:
+        return None
+    most = PLAIN if drafter == "none" else OTHERS
+    return most if found.get("times_the_weights", 0) > most else None
 
 
 def main() -> int:
@@ -120,20 +134,24 @@ def main() -> int:
     parser.add_argument("--drafters", help="separated by commas; all that have their parts")
     parser.add_argument("--tokens", type=int, default=48)
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--real", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--target", help=argparse.SUPPRESS)
+    parser.add_argument("--target", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         print(json.dumps(measured(given.one, given.target, given.tokens)))
         return 0
+    if given.real and missing_target(REAL) is not None:
+        parser.error("the real chat model is not here; `make real` fetches it")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
+        target = folder if given.large else REAL if given.real else ""
         if given.large:
             large_model(Path(folder))
-        for drafter in chosen(given.drafters, given.large):
-            found = apart(drafter, folder if given.large else None, given.tokens)
-            most = PLAIN if drafter == "none" else OTHERS
-            if given.large and found.get("times_the_weights", 0) > most:
+        for drafter in chosen(given.drafters, target):
+            found = apart(drafter, target, given.tokens)
+            most = too_much(drafter, found) if target else None
+            if most is not None:
                 failed, found["too_much"] = 1, most
             print(drafter, json.dumps(found), flush=True)
     return failed

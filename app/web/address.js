@@ -1,7 +1,7 @@
 // The state of a room as an address, which Copy link copies and the address bar shows while nothing moves.
 /** @import { Settings, Tab } from "./types.d.ts" */
 import { ownPair } from "./choices.js";
-import { asking } from "./conversation.js";
+import { spoken } from "./conversation.js";
 import { agrees, settled } from "./differences.js";
 import { exampleOf, examplePrompt } from "./examples.js";
 import { viewOf } from "./rooms.js";
@@ -32,8 +32,8 @@ function write(query, pair, names) {
  * The place that the picture shows: whoever opens the link gets the run, at this step and token. A link carries neither
  * a conversation nor a visitor's own models, and then no place either.
  */
-function shown(query) {
-  if (asking("watch", "") || ownPair()) return;
+function shown(query, family) {
+  if (spoken(family) || ownPair()) return;
   const { step, chosen } = viewOf("watch");
   query.set("run", "1");
   if (step < 0) return;
@@ -46,7 +46,7 @@ const OF = {
   watch: (preset, now) => address("watch", preset, now, (query) => {
     write(query, JSON.parse(now.pair), { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." });
     if (now.json_schema) query.set("schema", now.json_schema);
-    if (agrees("watch")) shown(query);
+    if (agrees("watch")) shown(query, now.models);
   }),
   compare: (preset, now) => address("compare", preset, now, (query) => {
     query.set("tab", "compare");

@@ -55,7 +55,7 @@ const turnsAsText = (turns) => JSON.stringify((turns || []).map(({ role, content
 
 /** The differences in the prompt: the text, or the turns of a conversation. */
 function ofPrompt(name, now, { prompt }) {
-  const turns = asking(name, now.prompt), had = prompt.messages;
+  const turns = asking(name, now.prompt, now.models), had = prompt.messages;
   if (!turns) return now.prompt === prompt.text ? [] : ["the prompt"];
   if (turnsAsText(turns) === turnsAsText(had)) return [];
   return [had && had.at(-1).content === now.prompt ? "the conversation" : "the prompt"];
@@ -83,7 +83,7 @@ export function differences(name, now, runs, asked, own = null) {
   const before = asked ? JSON.parse(asked.lanes || `[${asked.pair}]`) : [];
   told.push(...ofPrompt(name, now, run));
   if (name !== "whatif") told.push(...ofOwn(name, now, run, own));
-  if (now.models !== undefined && (now.models || "") !== (run.family || "")) told.push("what is written");
+  if (now.models !== undefined && (now.models || "") !== (run.family || "")) told.push("the model");
   if (pairs.length !== runs.length) told.push("the lanes");
   else pairs.forEach((pair, i) => told.push(...ofPair(pair, runs[i].run, before[i], Number(now.temperature))));
   for (const [number, words] of SAMPLING) if (Number(now[number]) !== run.sampling[number]) told.push(words);

@@ -12,6 +12,7 @@ import { lanes } from "./lanes.js";
 import { learn } from "./learn.js";
 import { foot, masthead } from "./masthead.js";
 import { methods } from "./methods.js";
+import { modelNote } from "./model-note.js";
 import { takeOffer } from "./offer.js";
 import { ownModels } from "./own-models.js";
 import { pair } from "./pair.js";
@@ -26,8 +27,8 @@ import { tellingStep } from "../../viz/web/player.js";
 globalThis.DraftscopePage = {
   takeOffer,
   // what a component builds when it is loaded
-  allowed, canvas, cards, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, ownModels, pair,
-  plain, proof: proofPart, raceTools, status, terms, tools, whatIf,
+  allowed, canvas, cards, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote, ownModels,
+  pair, plain, proof: proofPart, raceTools, status, terms, tools, whatIf,
   // what an event of gradio tells
   controls, link, moved, over, whose,
   // what is known of a tab, by its name

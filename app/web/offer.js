@@ -2,10 +2,10 @@
 /** @import { Offer } from "./types.d.ts" */
 
 /**
- * {drafters, rules, families, models}, by key.
+ * {drafters, rules, families}, by key; models: the names of the families of models, chat: of those that converse.
  * @type {Offer}
  */
-export const offer = { drafters: {}, rules: {}, families: {}, models: [] };
+export const offer = { drafters: {}, rules: {}, families: {}, models: [], chat: [] };
 
 /**
  * Take over what the server offers; once, before anything is built.

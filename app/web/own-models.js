@@ -3,7 +3,8 @@
 // share, problem}.
 /** @import { Component } from "./types.d.ts" */
 import { setConversation } from "./agreement.js";
-import { setOwnPair } from "./choices.js";
+import { onModels, setOwnPair } from "./choices.js";
+import { converses } from "./conversation.js";
 import { el, writeText } from "../../viz/web/base.js";
 
 // in the browser, for this tab alone: names to the server what it keeps for the visitor
@@ -87,13 +88,15 @@ export function ownModels(c) {
     if (pair) writeText(facts, `${pair.target}: ${pair.parameters.toLocaleString("en")} parameters, a context of ` +
       `${pair.context.toLocaleString("en")} tokens` +
       `${pair.draft ? `; ${pair.draft} drafts` : "; no draft model"}. Watch and Compare use it now.`);
-    talk.hidden = !now.converses;
+    talk.hidden = !now.converses && !converses(family);
     chat.checked = now.chat;
-    said.hidden = !now.chat;
+    chatLine.hidden = converses(family);
+    said.hidden = !now.chat && !converses(family);
     if (document.activeElement !== system) system.value = now.system;
     turns.replaceChildren(...now.turns.map(turnLine));
     fresh.hidden = again.hidden = !now.turns.length;
   }
+  let family = "";
   c.watch("value", () => { keep(JSON.parse(c.props.value).token); show(); });
-  show();
+  onModels("watch", (name) => { family = name; show(); });
 }

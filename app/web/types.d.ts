@@ -61,6 +61,7 @@ export interface Offer {
   rules: Record<string, { title: string; summary: string; options: Option[] }>;
   families: Record<string, string>;
   models: string[];
+  chat: string[];
 }
 
 /** A drafter and a rule with their options; verifier: "" for the automatic one. */

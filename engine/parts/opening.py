@@ -37,6 +37,7 @@ from engine.parts.files import WEIGHTS, in_eight_bits, stored_tensors
 from engine.parts.hub import folder_of, name_of
 from engine.parts.inspection import inspect
 from engine.parts.promise import quiet, refuse_missing
+from engine.parts.size_limits import check_room
 
 ANYWHERE = "/"
 """Links may lead to any place: who names a model on the command line may read their own files."""
@@ -89,22 +90,28 @@ def _usual(
 
 
 def load_language_model(
-    path: str, dtype: torch.dtype | None = None, device: str = "cpu"
+    path: str, dtype: torch.dtype | None = None, device: str = "cpu", tokenizer=None
 ) -> LanguageModel:
     """Open a directory or hub name; only safetensors are read, and no code that comes with the model is run.
-    Raises UserError if there is no usable model."""
+
+    tokenizer: in place of the checkpoint's own. Raises UserError if there is no usable model, or too little memory for
+    it.
+    """
     folder = Path(path)
     if not folder.is_dir():
         folder = folder_of(path)
     refuse_pickled(str(folder))
-    name = inspect(folder, ANYWHERE, name_of(folder)).name
+    found = inspect(folder, ANYWHERE, name_of(folder))
+    name = found.name
+    if torch.device(device).type == "cpu":
+        check_room(found, (dtype or torch.float32).itemsize)
     try:
         module = causal_model(str(folder), dtype)
     except UserError:
         raise
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no causal language model to open at {name}.") from error
-    tokenizer = open_tokenizer(folder, name)
+    tokenizer = open_tokenizer(folder, name) if tokenizer is None else tokenizer
     module = module.to(device)
     refuse_unreadable(module, name)
     _refuse_contradictions(module, name)

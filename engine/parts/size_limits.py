@@ -12,6 +12,7 @@ from engine.bounded.bounded_tokenizer import distrust
 from engine.errors import UserError
 from engine.parts.hub import download, is_hub_name
 from engine.parts.inspection import Checkpoint, inspect
+from engine.parts.promise import FLOAT
 from engine.progress import Tell, silent
 
 SPARED = 0.5
@@ -49,6 +50,16 @@ def free_bytes() -> int:
     except (OSError, ValueError):
         return free
     return max(0, min(free, most - used))
+
+
+def check_room(found: Checkpoint, itemsize: int) -> None:
+    """Raises UserError, before any of it is loaded, for a model for which this machine has too little free memory: passes
+    that are compiled for a CPU need some more on top of its weights. itemsize: bytes of a weight once it is loaded."""
+    needed, free = int(found.nbytes * itemsize / FLOAT / SPARED), free_bytes()
+    if needed > free:
+        raise UserError(
+            f"{found.name} needs {needed / 1e9:,.2f} GB of memory; {free / 1e9:,.2f} GB are free."
+        )
 
 
 def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:

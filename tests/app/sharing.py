@@ -10,7 +10,12 @@ from pathlib import Path
 
 from tests.app.serving import start
 
-VISITORS = {"DRAFTSCOPE_MEASURE": "1", "DRAFTSCOPE_GRAPH_MEMORY": "1 GB"}
+VISITORS = {
+    "DRAFTSCOPE_MEASURE": "1",
+    "DRAFTSCOPE_GRAPH_MEMORY": "1 GB",
+    "PIP_NO_INDEX": "1",  # nothing is downloaded, whatever a test sends
+    "PIP_FIND_LINKS": "",
+}
 """What visitors get, where the tests of the engine do without."""
 
 

@@ -120,7 +120,7 @@ def test_an_edit_is_in_it_and_the_run_of_before_is_not(visit):
     wait_address(page, preset=None, prompt="Something else", run=None, step=None)
     page.get_by_role("radio", name="Pictures", exact=True).check()
     wait_address(page, models="image")
-    page.get_by_role("radio", name="Text", exact=True).check()
+    page.get_by_role("radio", name="Small, instant", exact=True).check()
     visitor.type_prompt(presets()[0].prompt)
     wait_address(page, preset=presets()[0].name, prompt=None, models=None, run=1)
 
@@ -128,7 +128,7 @@ def test_an_edit_is_in_it_and_the_run_of_before_is_not(visit):
 def test_an_example_of_pictures_set_to_text_is_no_example(visit):
     page = visit("/?preset=picture", **STILL).page
     wait_address(page, preset="picture", models="image")
-    page.get_by_role("radio", name="Text", exact=True).check()
+    page.get_by_role("radio", name="Small, instant", exact=True).check()
     wait_address(page, preset=None, models=None, prompt="3")
     page.wait_for_function("document.querySelector('#preset input').value === 'Your own'")
 

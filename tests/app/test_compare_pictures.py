@@ -40,8 +40,8 @@ def test_the_example_is_a_finished_race_of_pictures(visit):
         assert written.count() == trace.summary["new_tokens"]
         assert page.locator(f"[data-lane='{lane.name}'] .ds-picture [data-index]").count() > 50
     assert page.locator("[data-lane='sjd-2'] .ds-badge").first.inner_text() == "lossy"
-    page.locator("#race-models").get_by_label("Text", exact=True).check()
-    page.locator(".pg-cover[data-for=compare]").get_by_text("what is written").wait_for()
+    page.locator("#race-models").get_by_label("Small, instant", exact=True).check()
+    page.locator(".pg-cover[data-for=compare]").get_by_text("the model").wait_for()
     page.wait_for_function("document.querySelector('#race-preset input').value === 'Your own'")
 
 
@@ -67,14 +67,14 @@ def test_a_lane_that_cannot_write_pictures_is_grey_and_says_why(visit):
     second.get_by_role("combobox").click()
     chain = second.locator("[role=option][data-key=chain]")
     assert chain.get_attribute("aria-disabled") == "true"
-    assert "draft model, which this page does not have for pictures" in chain.inner_text()
+    assert "draft model, which this page does not have for “Pictures”" in chain.inner_text()
     assert second.locator("[role=option][data-key=jacobi]").get_attribute("aria-disabled") is None
     page.keyboard.press("Escape")
     page.click("#add-lane")
     added = page.locator(".pg-racer:nth-child(3) [role=combobox]").input_value()
     key = added.rpartition("(")[2].rstrip(")")
     assert "image" not in drafter_menu()[key]["elsewhere"], "a lane that can run is added"
-    page.locator("#race-models").get_by_label("Text", exact=True).check()
+    page.locator("#race-models").get_by_label("Small, instant", exact=True).check()
     second.get_by_role("combobox").click()
     page.wait_for_function(
         "document.querySelector('.pg-racer:nth-child(2) [data-key=chain]')?.ariaDisabled === null"
@@ -90,7 +90,7 @@ def test_the_server_refuses_such_a_lane_in_one_sentence(key):
     title = drafter_menu()[key]["title"]
     reason = drafter_menu()[key]["elsewhere"]["image"]
     assert str(told.value) == f"{title} cannot run here: it {reason}."
-    assert reason.endswith("for pictures")
+    assert reason.endswith("for “Pictures”")
 
 
 @pytest.mark.parametrize("models", ["", "image", "nothing", "<b>"])

@@ -25,7 +25,5 @@ def test_a_picture_is_watched_and_drawn(visit):
         arg=made[-1]["new_tokens"],
     )
     assert page.locator(".pg-cover").count() == 0
-    page.get_by_role("radio", name="Text", exact=True).check()
-    page.wait_for_function(
-        "document.querySelector('.pg-cover')?.textContent.includes('what is written')"
-    )
+    page.get_by_role("radio", name="Small, instant", exact=True).check()
+    page.wait_for_function("document.querySelector('.pg-cover')?.textContent.includes('the model')")

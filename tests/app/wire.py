@@ -149,6 +149,15 @@ class Wire:
         body = {"fn_index": event["id"], "data": [], "session_hash": self.session}
         self._http.post(f"/run/{event['api_name']}", json=body)
 
+    def at_once(self, elem_id: str, name: str, event_data: object) -> list:
+        """The outputs of an event that needs no queue."""
+        event = self.event(elem_id, name)
+        body = {"fn_index": event["id"], "data": [], "session_hash": self.session}
+        answer = self._http.post(
+            f"/run/{event['api_name']}", json=body | {"event_data": event_data}
+        )
+        return answer.raise_for_status().json()["data"]
+
     def ready(self) -> None:
         """Wait until the models are loaded, which the end of a first run shows."""
         for _ in self.run("Once", "none", 1):

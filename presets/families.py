@@ -1,0 +1,77 @@
+"""The families of models: a target, with the parts that were made for it."""
+
+from pathlib import Path
+
+from engine.errors import unknown
+from engine.parts.loading import ModelPaths
+from presets.fetched import missing_target, offered, place_of, sources
+from presets.listed import HERE
+
+TITLES = {
+    "": "Small, instant",
+    "smollm2": "A real chat model",
+    "hybrid": "Small, on a recurrent state",
+    "image": "Pictures",
+}
+"""Each family in a few words, in the order in which they are offered."""
+
+
+def families() -> list[str]:
+    """The names of the families; "" is the embedded one that writes text. The targets of some are fetched
+    (``presets.fetched``); the host may leave these out."""
+    folders = (HERE / "models" / "families").glob("*/")
+    known = ["", *sorted(folder.name for folder in folders if offered(folder.name))]
+    order = list(TITLES)
+    return sorted(known, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def title(name: str) -> str:
+    """The family of this name in a few words."""
+    return TITLES.get(name, name.capitalize())
+
+
+def family(name: str = "") -> ModelPaths:
+    """The embedded models that write text, or another family, whose target may have yet to be fetched. Raises UserError
+    that names the known ones."""
+    models = HERE / "models"
+    if name in sources():
+        place_of(name)  # raises where the host wants none
+    if name not in families():
+        raise unknown("family of models", name, [known for known in families() if known])
+    if not name:
+        return ModelPaths(str(models / "target"), _parts(models))
+    folder = models / "families" / name
+    target = folder / "target" if (folder / "target").is_dir() else folder
+    return ModelPaths(str(place_of(name) if name in sources() else target), _parts(folder), name)
+
+
+def _parts(folder: Path) -> dict[str, str]:
+    """The parts beside a target, by role."""
+    roles = {role: folder / role for role in ("draft", "diffusion") if (folder / role).is_dir()}
+    roles |= {part.name: part for part in sorted((folder / "parts").glob("*"))}
+    return {role: str(part) for role, part in roles.items()}
+
+
+def models() -> list[dict]:
+    """The families, for the command line's list: name, title, the roles of the parts, and whether the target is here."""
+    return [
+        {
+            "name": name,
+            "title": title(name),
+            "parts": sorted(family(name).parts),
+            "here": missing_target(name) is None,
+        }
+        for name in families()
+    ]
+
+
+def converses(name: str) -> bool:
+    """Whether a prompt for this family is a user's turn, which its target answers, and not the beginning of a text."""
+    return name in sources() and sources()[name].chat
+
+
+def asked(name: str, prompt: str) -> dict:
+    """The fields of a RunRequest that hold a prompt for this family."""
+    if not converses(name):
+        return {"prompt": prompt}
+    return {"prompt": "", "messages": [{"role": "user", "content": prompt}]}

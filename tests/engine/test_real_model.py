@@ -1,0 +1,101 @@
+"""The real chat model, where whoever runs the tests has fetched it: its tokens, its ends, and the text of `generate`."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from engine.__main__ import main
+from engine.parts.digest import FIELD, digest_of
+from engine.parts.files import read_config
+from engine.run import RunRequest, open_run
+from engine.trace import read_trace
+from presets import asked, family
+from presets.fetched import missing_target
+
+NAME = "smollm2"
+QUESTIONS = [
+    "What is the capital of France?",
+    "Write a Python function that reverses a string.",
+    "What is 17 + 25? Work it out step by step.",
+    "Translate to Japanese, with an emoji: good morning.",
+    'Give me a JSON object with the keys "name" and "age".',
+    "Tell me a short story about a fox and a lantern.",
+]
+TOKENS = 64
+
+
+@pytest.fixture(scope="module", autouse=True)
+def there():
+    before = os.environ.get("DRAFTSCOPE_REAL_MODELS")
+    os.environ["DRAFTSCOPE_REAL_MODELS"] = os.environ["DRAFTSCOPE_TESTED_MODELS"]
+    try:
+        if missing_target(NAME) is not None:
+            pytest.skip("the real chat model is not here; `make real` fetches it")
+        yield
+    finally:
+        os.environ.pop("DRAFTSCOPE_REAL_MODELS")
+        if before is not None:
+            os.environ["DRAFTSCOPE_REAL_MODELS"] = before
+
+
+@pytest.fixture(scope="module")
+def tokenizer(there):
+    return AutoTokenizer.from_pretrained(family(NAME).target)
+
+
+@pytest.fixture(scope="module")
+def module(there):
+    return AutoModelForCausalLM.from_pretrained(family(NAME).target, dtype=torch.float32)
+
+
+def test_its_tokens_are_the_models_own(tokenizer):
+    assert len(tokenizer) == 49_152
+    ids = tokenizer("<|endoftext|><|im_start|>user\nHi<|im_end|>")["input_ids"]
+    assert ids[:2] == [0, 1] and ids[-1] == 2 == tokenizer.eos_token_id
+    assert (tokenizer.bos_token, tokenizer.unk_token) == ("<|im_start|>", "<|endoftext|>")
+    for text in ("In 2024, 3 × 12 = 36.", "naïve 日本語 🌳", "def f(x):\n    return x\n"):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+    digits = tokenizer.tokenize("2024")
+    assert digits == list("2024"), "each digit is a token"
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("drafter", ["none", "suffix"])
+def test_its_answer_is_that_of_generate(question, drafter, module):
+    run = open_run(
+        RunRequest(
+            models=family(NAME), drafter=drafter, max_new_tokens=TOKENS, **asked(NAME, question)
+        )
+    )
+    trace = read_trace(run.header() + "".join(run.steps()) + run.summary())
+    prompt = torch.tensor([trace.run["prompt"]["tokens"]])
+    expected = module.generate(
+        prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=TOKENS
+    )
+    written = [token for step in trace.steps for token in step["output"]["tokens"]]
+    assert written == expected[0, prompt.shape[1] :].tolist()
+
+
+def test_a_prompt_beyond_its_context_is_one_sentence(tmp_path, capsys):
+    (tmp_path / "long.txt").write_text("x " * 8200)
+    told = [
+        "run",
+        "--target",
+        NAME,
+        "--drafter",
+        "none",
+        "--prompt-file",
+        str(tmp_path / "long.txt"),
+    ]
+    assert main(told) == 2
+    error = capsys.readouterr().err
+    assert "holds 8192" in error and error.count("\n") == 1
+
+
+def test_its_parts_know_it():
+    digest = digest_of(family(NAME).target)
+    for part in family(NAME).parts.values():
+        assert read_config(Path(part)).get(FIELD) in (None, digest)
