@@ -50,7 +50,7 @@ class Lessons:
             device = self._target.device
             given = (one.to(device, non_blocking=True) for one in (tokens, counted))
             best = None if kept.best is None else kept.best.long()
-            return Lesson(*given, kept.features, self._logits(kept.states), index, best)
+            return Lesson(*given, kept.features.float(), self._logits(kept.states), index, best)
         if batch is None or self._room <= 0:
             return taught(self._target, self._layers, tokens, counted, index, self._known)
         return self._first(tokens, counted, index, batch)
@@ -70,7 +70,8 @@ class Lessons:
         self._room -= sum(one.nbytes for one in kept if one is not None)
         if self._room > 0:
             self._kept[batch] = kept
-        return Lesson(found.tokens, found.counted, kept.features, found.logits, index, found.best)
+        features = kept.features.float()  # rounded as those of the next time
+        return Lesson(found.tokens, found.counted, features, found.logits, index, found.best)
 
     def _made_of(self, logits: Tensor, states: Tensor) -> bool:
         head = self._target.get_output_embeddings()

@@ -21,12 +21,14 @@ WORTH = 1.3  # bfloat16 must be this many times as fast as float32 to replace it
 
 @dataclass
 class Budget:
-    """Give `minutes` (the wall clock, resumed time included) or `tokens`. `progress` runs from 0 to 1."""
+    """Give `minutes` (the wall clock, resumed time included) or `tokens`. `progress` runs from 0 to 1. until: of the
+    monotonic clock, the time at which it ends, whatever else took time meanwhile."""
 
     minutes: float | None = None
     tokens: int | None = None
     spent_seconds: float = 0.0
     spent_tokens: int = 0
+    until: float | None = None
     _since: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -40,6 +42,9 @@ class Budget:
     def progress(self) -> float:
         if self.tokens is not None:
             return min(1.0, self.spent_tokens / self.tokens)
+        if self.until is not None:
+            left = max(0.0, self.until - time.monotonic())
+            return self.seconds() / (self.seconds() + left)
         return min(1.0, self.seconds() / (60 * self.minutes))
 
     def part(self, share: float) -> Budget:

@@ -11,7 +11,6 @@ training. The last line of the output is a JSON object: what was read, and what 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,12 +52,12 @@ def train_part(args, key: str) -> None:
     student = cls.of(teacher, settings)
     longest = getattr(student.config, "max_position_embeddings", None) or args.length
     rows = ROWS if args.rows is None else args.rows
-    if not LEAST_LENGTH <= args.length <= longest or not 1 <= rows <= args.windows:
+    if not LEAST_LENGTH <= args.length <= longest or not 1 <= rows <= (args.windows or rows):
         raise UserError(
             f"A batch has windows of {LEAST_LENGTH} to {longest} tokens (--length), one at least (--rows), and at most "
             "as many as are made (--windows)."
         )
-    budget = Budget.of(args, minutes=20)
+    budget = Budget.of(args, minutes=args.seconds / 60 if args.seconds else 20)
     made = Training(teacher, student, args.name or key, budget, rows, args.length, args.seed)
     made.folder = args.output or made.folder
     made.eight_bits = args.eight_bits
@@ -120,8 +119,7 @@ class Training:
         every = self.teacher.probes()
         probes = every[:LOOKED_AT]
         self.budget = self.budget.part(1.0)  # the budget spent so far does not count
-        if self.until is not None:
-            self.budget = Budget(max(self.until - time.monotonic(), 1.0) / 60)
+        self.budget.until = self.until
         for look in range(len(self.looks), LOOKS + 1):
             losses: list[Tensor] = []
             self.student.reach(max(0, look - 1) / LOOKS)

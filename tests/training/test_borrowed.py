@@ -29,11 +29,12 @@ from engine.methods.shared.draft_model import DraftReader
 from engine.methods.shared.draft_part import KIND as DRAFT
 from engine.methods.shared.layers_draft import LAYERS
 from engine.methods.shared.trimmed_head import NEVER, TrimmedHead, rows_of, trimmed_head
-from engine.parts.digest import FIELD
-from engine.parts.files import halve
+from engine.parts.digest import FIELD, digest_of
+from engine.parts.files import halve, in_eight_bits
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.rules import verifier
+from engine.training.__main__ import main
 from engine.training.lessons import Lessons
 from engine.training.student import taught
 from tests.training.lessons import VOCABULARY, greedy_text, own_text, tiny_target
@@ -220,3 +221,39 @@ def test_lessons_that_are_kept_are_those_of_the_targets_pass(target, known):
     lessons._room = 0.0
     lessons(text, counted, 7, "another")
     assert len(lessons._kept) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--option", "layers=1", "--option", "vocabulary=64", "chain"],
+        [
+            "--option",
+            "layout=eagle3",
+            "--option",
+            "vocabulary=64",
+            "--option",
+            "head=target",
+            "eagle",
+        ],
+        ["--option", "layers=1", "--option", "vocabulary=64", "dflash"],
+    ],
+    ids=lambda words: words[-1],
+)
+def test_the_recipe_ends_with_its_clock_and_tells_what_is_accepted(words, places, hasty, capsys):
+    """On a named target, with files of its text; the part is written whole, in 8 bits."""
+    path, given = places
+    target, text = str(path / "models" / "target"), str(path / "run" / "selftext.npz")
+    assert main(["text", "--tokens", "60", *given]) == 0
+    named = ["--target", target, "--text", text, "--held-out", text, "--windows", "0"]
+    how = ["--rows", "2", "--length", "32", "--seconds", "4", "--eight-bits"]
+    capsys.readouterr()
+    assert main([*given, *named, *how, "--output", str(path / "made"), *words]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["recipe"] == words[-1] and told["tokens"] > 0 and told["seconds"] <= 4
+    assert all(0 <= share <= 1 for share in told["by_depth"])
+    assert told["tokens_a_step"] == sorted(told["tokens_a_step"])
+    assert not (path / ".made.new").exists()
+    assert in_eight_bits(path / "made" / "model.safetensors")
+    config = json.loads((path / "made" / "config.json").read_text())
+    assert config[FIELD] == digest_of(target)
