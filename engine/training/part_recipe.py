@@ -41,8 +41,10 @@ LOOKS = 8  # rows of the table
 COLUMNS = ("done", "tokens", "epochs", "loss", "accepted")
 LOOKED_AT = 24
 """Held-out texts, at most, on which a row of the table is measured; all are measured at the end."""
-SPARED = 0.1
-"""The share of ``--seconds`` that is kept for the last measurement and the files."""
+SPARED, FEW_LOOKS, FEW_TEXTS = 0.1, 4, 6
+"""With ``--seconds``: the share of that time which is kept for the last measurement, the looks, and the texts of each."""
+WRITTEN_FROM = 0.6
+"""The share of ``--seconds`` after which each look writes the part, so that a command that is killed leaves one."""
 
 
 def train_part(args, key: str) -> None:
@@ -117,12 +119,14 @@ class Training:
         say(told_time(self.budget, lambda: self.batch(0), self.teacher.epoch))
         self.part.zero_grad()
         every = self.teacher.probes()
-        probes = every[:LOOKED_AT]
+        looks, probes = LOOKS, every[:LOOKED_AT]
+        if self.until is not None:
+            looks, probes = FEW_LOOKS, every[:FEW_TEXTS]
         self.budget = self.budget.part(1.0)  # the budget spent so far does not count
         self.budget.until = self.until
-        for look in range(len(self.looks), LOOKS + 1):
+        for look in range(len(self.looks), looks + 1):
             losses: list[Tensor] = []
-            self.student.reach(max(0, look - 1) / LOOKS)
+            self.student.reach(max(0, look - 1) / looks)
             fit(
                 self.part,
                 lambda index, losses=losses: self._noted(index, losses),
@@ -130,10 +134,12 @@ class Training:
                 self.checkpoint,
                 self.student.muon_rate,
                 self.student.adam_rate,
-                stop_at=look / LOOKS,
+                stop_at=look / looks,
                 say=say,
             )
-            self._look(losses, probes)
+            if self.until is not None and look / looks >= WRITTEN_FROM:
+                self._write({})
+            self._look(look / looks, losses, probes)
         self._export(every)
 
     @property
@@ -185,11 +191,11 @@ class Training:
         for look in self.looks:
             say(_row(look))
 
-    def _look(self, losses: list[Tensor], probes: list[Text]) -> None:
+    def _look(self, done: float, losses: list[Tensor], probes: list[Text]) -> None:
         if not self.looks:
             say(_line(COLUMNS))
         look = {
-            "done": len(self.looks) / LOOKS,
+            "done": done,
             "tokens": self.budget.spent_tokens,
             "epochs": self.budget.spent_tokens / self.teacher.epoch,
             "loss": torch.stack(losses).mean().item() if losses else None,
@@ -211,13 +217,16 @@ class Training:
         found = self._measured(probes)
         if told := self.student.report(found):
             say(told)
-        about = {FIELD: digest_of(self.teacher.folder), **found}
-        write_whole(self.folder, lambda folder: self._save(folder, about))
-        say(f"written to {self.folder}")
+        self._write(found)
         kept = kept_lengths(self.student, self.part, self.lessons(probes), probes)
         told = {"recipe": self.student.key, "name": self.name, "tokens": self.budget.spent_tokens}
         told |= {"epochs": round(self.budget.spent_tokens / self.teacher.epoch, 2)}
         say(json.dumps(told | {"seconds": round(self.budget.seconds())} | figures(kept, probes)))
+
+    def _write(self, found: dict) -> None:
+        about = {FIELD: digest_of(self.teacher.folder), **found}
+        write_whole(self.folder, lambda folder: self._save(folder, about))
+        say(f"written to {self.folder}")
 
     def _save(self, folder: Path, about: dict) -> None:
         self.student.save(self.part, folder, about)
