@@ -53,7 +53,8 @@ class LanguageModel:
         self.layers = config.num_hidden_layers
         self.cache_layers = max(self.layers, len(DynamicCache(config=model.config).layers))
         self.hidden_size = config.hidden_size
-        self.vocab_size = model.get_output_embeddings().weight.shape[0]
+        head = model.get_output_embeddings()
+        self.vocab_size = getattr(head, "out_features", None) or head.weight.shape[0]
         self.embeddings = model.get_input_embeddings().weight.shape[0]
         self.picture = picture_of(model.config, self.vocab_size)
         self.max_context = getattr(config, "max_position_embeddings", None) or DEFAULT_CONTEXT

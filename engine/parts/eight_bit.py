@@ -53,8 +53,17 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if tensor.dim() != 2 or tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16):
             found[name] = tensor
             continue
-        numbers = tensor.float()
-        scale = numbers.abs().amax(1, keepdim=True).clamp(min=1e-12) / LARGEST
-        found[name] = (numbers / scale).round().to(torch.int8)
-        found[name + SCALE] = scale
+        found[name], found[name + SCALE] = _packed(tensor)
     return found
+
+
+def rounded(matrix: Tensor) -> Tensor:
+    """The matrix [R, N] as its file in 8 bits would give it back, in its own dtype."""
+    numbers, scale = _packed(matrix)
+    return (numbers.float() * scale).to(matrix.dtype)
+
+
+def _packed(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    numbers = matrix.float()
+    scale = numbers.abs().amax(1, keepdim=True).clamp(min=1e-12) / LARGEST
+    return (numbers / scale).round().to(torch.int8), scale

@@ -140,12 +140,13 @@ def needed_config(folder: Path, name: str = CONFIG) -> dict:
 
 
 def write_part(folder: Path, tensors: Mapping[str, Tensor], config: Mapping) -> None:
-    """Tensors in bfloat16, half the bytes, and the config."""
+    """Tensors in bfloat16, half the bytes, those of whole numbers as they are, and the config."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(
-        folder / WEIGHTS,
-        {name: each.detach().to("cpu", torch.bfloat16) for name, each in tensors.items()},
-    )
+    halves = {
+        name: each.detach().to("cpu", torch.bfloat16 if each.is_floating_point() else each.dtype)
+        for name, each in tensors.items()
+    }
+    write_tensors(folder / WEIGHTS, halves)
     (folder / CONFIG).write_text(json.dumps(dict(config), indent=2) + "\n", "utf-8")
 
 

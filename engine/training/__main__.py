@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
+
+BEGAN = time.monotonic()  # before the imports that take long
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything is read from folders
 
@@ -98,6 +101,17 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         help="folder of any causal language model in Hugging Face format (default: the family's own target)",
     )
+    parts.add_argument("--text", type=Path, help="file of a named target's text (.npz)")
+    parts.add_argument(
+        "--held-out", type=Path, help="file of greedy texts of a named target to measure a part on"
+    )
+    parts.add_argument("--output", type=Path, help="folder of the finished part")
+    parts.add_argument("--eight-bits", action="store_true", help="write its matrices in 8 bits")
+    parts.add_argument(
+        "--seconds",
+        type=float,
+        help="wall-clock time of a part's recipe from the start of the command to the finished files",
+    )
     parts.add_argument(
         "--prompts",
         type=Path,
@@ -138,13 +152,15 @@ def parser() -> argparse.ArgumentParser:
         "--windows",
         type=int,
         default=WINDOWS,
-        help="windows made before the training, which reads them in a cycle; also recipe align (default %(default)s)",
+        help="windows made before the training, which reads them in a cycle (0: as many as a named target's text fills); "
+        "also recipe align (default %(default)s)",
     )
     return made
 
 
 def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
+    args.began = BEGAN if arguments is None else time.monotonic()
     for sentence in recipes.LEFT_OUT.values():
         print(f"left out: {sentence}", file=sys.stderr)
     try:

@@ -65,17 +65,27 @@ def spread_layers(layers: int) -> tuple[int, int, int]:
 
 @torch.no_grad()
 def new_cell(
-    config: EagleConfig, target, vocabulary: Tensor | None = None, readout: bool = False
+    config: EagleConfig,
+    target,
+    vocabulary: Tensor | None = None,
+    readout: bool = False,
+    borrows: bool = False,
 ) -> EagleCell:
     """A cell that knows something of the language: it starts with the target's last layer, norm and head, and its input
     starts as the feature with a trace of the token's embedding.
 
     The sampler of features and the readout add nothing at first. target: the transformers module. vocabulary: int64
     [draft vocabulary], ascending: the target's tokens that the cell drafts. Weights that the target does not have, or
-    has in another shape, keep their random values.
+    has in another shape, keep their random values. borrows: a head of some tokens has the target's rows, which do not
+    learn.
     """
     own = config.fused and vocabulary is not None
-    pieces = Pieces(norm=config.fused, own_head=config.fused, own_vocabulary=own, readout=readout)
+    pieces = Pieces(
+        norm=config.fused,
+        own_head=config.fused and not (own and borrows),
+        own_vocabulary=own,
+        readout=readout,
+    )
     cell = EagleCell(config, pieces)
     for silent in (cell.readout, getattr(cell.feature_sampler, "down_proj", None)):
         if silent is not None:
@@ -91,12 +101,13 @@ def new_cell(
         norm = getattr(target.base_model, "norm", None)
         if norm is not None and norm.weight.shape == cell.norm.weight.shape:
             cell.norm.weight.copy_(norm.weight)
-        head = target.get_output_embeddings().weight
-        cell.lm_head.weight.copy_(head if vocabulary is None else head[vocabulary])
+        if cell.lm_head is not None:
+            head = target.get_output_embeddings().weight
+            cell.lm_head.weight.copy_(head if vocabulary is None else head[vocabulary])
     if own:
         cell.d2t.copy_(vocabulary - torch.arange(len(vocabulary)))
         cell.t2d[vocabulary] = True
-    return cell
+    return cell.beside(target)
 
 
 @dataclass(frozen=True)
@@ -239,25 +250,28 @@ def unrolled_loss(
     embedding: Borrowed,
     head: Borrowed,
     steps: int,
+    best: Tensor | None = None,
 ) -> Tensor:
     """EAGLE-3's training-time test: cross-entropy over several steps of a draft, each fed with the cell's own states,
     and no loss on features. Places where the target's most likely token is not in the draft vocabulary are skipped.
 
-    Shapes as in ``feature_loss``; features [S, T, n*Ht].
+    Shapes as in ``feature_loss``; features [S, T, n*Ht]. best: int64 [S, T], the target's most likely tokens, where the
+    logits are those of the draft vocabulary alone, [S, T, v].
     """
     total, weights = tokens.new_zeros((), dtype=torch.float32), 0.0
-    known = cell.target_tokens
+    possible = counted
+    if cell.target_tokens is not None:
+        if best is None:
+            best, logits = logits.argmax(-1), logits[..., cell.target_tokens]
+        possible = F.pad(counted[:, 1:] & cell.t2d[best[:, :-1]], (1, 0))
     for step, states in enumerate(unrolled(cell, features, tokens, embedding, steps)):
         ahead = 1 + step  # row i of this step guesses row i + ahead of the logits
-        keep = counted[:, 1 + ahead :]
+        keep = possible[:, 1 + ahead :]
         taught = logits[:, ahead:-1][keep].float()
         guessed = cell.logits(states[:, : keep.shape[1]][keep], head).float()
-        if known is not None:
-            possible = cell.t2d[taught.argmax(-1)]
-            taught, guessed = taught[possible][:, known], guessed[possible]
-        loss = -(taught.softmax(-1) * guessed.log_softmax(-1)).sum(-1)
+        loss = F.cross_entropy(guessed, taught.softmax(-1), reduction="sum")
         weight = DECAY**step
-        total = total + weight * loss.sum() / max(1, int(keep.sum()))
+        total = total + weight * loss / counted[:, 1 + ahead :].sum().clamp(min=1)
         weights += weight
     return total / weights
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -23,6 +24,18 @@ def save_checkpoint(path: Path, state: dict) -> None:
 def load_checkpoint(path: Path) -> dict | None:
     """Reads only tensors, numbers and names, nothing that could run code when loaded."""
     return torch.load(path, map_location="cpu", weights_only=True) if path.exists() else None
+
+
+def write_whole(folder: Path, write: Callable[[Path], None]) -> None:
+    """Write the files of a folder beside it, and then move them into it one by one."""
+    beside = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    write(beside)
+    folder.mkdir(exist_ok=True)
+    for file in beside.iterdir():
+        file.replace(folder / file.name)
+    beside.rmdir()
 
 
 def export_model(model, path: Path, tokenizer=None, about: Mapping | None = None) -> None:

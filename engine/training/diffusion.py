@@ -7,11 +7,14 @@ counts only where all before it were right: exp(-(i - 1) / gamma), as in DFlash.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
 from engine.training.distill import divergence_loss
+from engine.training.new_models import attention_shape
 
 
 def diffusion_config(
@@ -20,24 +23,25 @@ def diffusion_config(
     layers: int = 2,
     block_size: int = 8,
     feature_layers: tuple[int, ...] | None = None,
+    vocabulary: int = 0,
+    known: int = 0,
 ) -> DFlashConfig:
-    """As wide as the target."""
-    c = target_config
+    """As wide as the target. vocabulary: the target's logits, 0 for what its config says. known: tokens of a head that is
+    cut, 0 for the whole one."""
+    c, shape = target_config, attention_shape(target_config)
     feature_layers = feature_layers or spread_layers(c.num_hidden_layers)
     return DFlashConfig(
-        vocab_size=c.vocab_size,
+        vocab_size=vocabulary or c.vocab_size,
         hidden_size=c.hidden_size,
         intermediate_size=c.intermediate_size,
         num_hidden_layers=layers,
-        num_attention_heads=c.num_attention_heads,
-        num_key_value_heads=c.num_key_value_heads,
-        head_dim=c.head_dim,
         block_size=block_size,
         target_layer_ids=feature_layers,
         mask_token_id=mask_token_id,
         num_target_layers=c.num_hidden_layers,
         max_position_embeddings=c.max_position_embeddings,
-        rms_norm_eps=c.rms_norm_eps,
+        draft_vocab_size=known,
+        **shape,
     )
 
 
@@ -82,23 +86,25 @@ def random_anchors(rows: int, length: int, blocks: int, block_size: int, seed: i
 def diffusion_loss(
     drafter: DFlashModel,
     embedding: torch.nn.Embedding,
-    taught,
+    head: Callable[[Tensor], Tensor],
+    features: Tensor,
+    logits: Tensor,
     tokens: Tensor,
     counted: Tensor,
     anchors: Tensor,
     gamma: float = 4.0,
 ) -> Tensor:
-    """tokens int64 [S, T], counted bool [S, T], anchors int64 [S, A]; taught: the result of `distill.read`."""
+    """features [S, T, n*H] and logits [S, T, K] of the target, tokens int64 [S, T], counted bool [S, T], anchors int64
+    [S, A]. head: hidden states -> logits over the same K tokens."""
     config = drafter.config
     with torch.no_grad():
-        features = features_of(taught.hidden_states, config.target_layer_ids)
         roots = tokens.gather(1, anchors)
         blocks = block_embeddings(embedding, roots, config.block_size, config.mask_token_id)
         steps = torch.arange(1, config.block_size, device=tokens.device)
         places = anchors[..., None] + steps  # [S, A, B-1]: where the drafted tokens stand
         rows = torch.arange(len(tokens), device=tokens.device)[:, None, None].expand_as(places)
         keep = counted[rows, places].flatten()
-        teacher = taught.logits[rows, places - 1].flatten(0, 2)[keep]
+        teacher = logits[rows, places - 1].flatten(0, 2)[keep]
         weights = torch.exp(-(steps - 1) / gamma).expand_as(places).flatten()[keep]
     hidden = drafter(features, blocks, anchors)[:, :, 1:].flatten(0, 2)[keep]
-    return divergence_loss(hidden @ embedding.weight.detach().T, teacher, weights)
+    return divergence_loss(head(hidden), teacher, weights)

@@ -24,7 +24,13 @@ from engine.training.common import (
     say,
     usual_device,
 )
-from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors, start_from
+from engine.training.diffusion import (
+    diffusion_config,
+    diffusion_loss,
+    features_of,
+    random_anchors,
+    start_from,
+)
 from engine.training.distill import MixedWindows, draft_loss, read
 from engine.training.divergences import loss_named
 from engine.training.loop import Budget, fit, pick_precision
@@ -131,8 +137,10 @@ def align(args) -> None:
             return draft_loss(student, taught, tokens, counted, divergence)
         size = student.config.block_size
         anchors = random_anchors(*tokens.shape, BLOCKS * 8 // size, size, seed=index).to(device)
-        embedding = teacher.get_input_embeddings()
-        return diffusion_loss(student, embedding, taught, tokens, counted, anchors, gamma=size / 2)
+        shared = (teacher.get_input_embeddings(), teacher.get_output_embeddings())
+        features = features_of(taught.hidden_states, student.config.target_layer_ids)
+        given = (features, taught.logits, tokens, counted, anchors)
+        return diffusion_loss(student, *shared, *given, gamma=size / 2)
 
     def batch(index: int) -> tuple[torch.Tensor, int]:
         tokens, counted = (one.to(device) for one in pairs.batch(index, rows))

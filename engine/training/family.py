@@ -52,7 +52,7 @@ def untrained(trunk: Lines, target: Path) -> Lines:
 def lanes(minutes: float) -> list[Lines]:
     """The recipes of the parts, in lanes that run side by side; one that starts from another's part comes later in the
     same lane."""
-    known = students()
+    known = {key: cls for key, cls in students().items() if cls.of_family}
     begun, lanes = {cls.after for cls in known.values()}, [{} for _ in range(LANES)]
     order = sorted(known, key=lambda key: (key not in begun, known[key].after not in known))
     for key in (*order, *OTHERS):

@@ -21,12 +21,14 @@ WORTH = 1.3  # bfloat16 must be this many times as fast as float32 to replace it
 
 @dataclass
 class Budget:
-    """Give `minutes` (the wall clock, resumed time included) or `tokens`. `progress` runs from 0 to 1."""
+    """Give `minutes` (the wall clock, resumed time included) or `tokens`. `progress` runs from 0 to 1. until: of the
+    monotonic clock, the time at which it ends, whatever else took time meanwhile."""
 
     minutes: float | None = None
     tokens: int | None = None
     spent_seconds: float = 0.0
     spent_tokens: int = 0
+    until: float | None = None
     _since: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -40,6 +42,9 @@ class Budget:
     def progress(self) -> float:
         if self.tokens is not None:
             return min(1.0, self.spent_tokens / self.tokens)
+        if self.until is not None:
+            left = max(0.0, self.until - time.monotonic())
+            return self.seconds() / (self.seconds() + left)
         return min(1.0, self.seconds() / (60 * self.minutes))
 
     def part(self, share: float) -> Budget:
@@ -88,8 +93,6 @@ def _seconds(dtype: torch.dtype, device: str) -> float:
     for _ in range(12):
         start = time.perf_counter()
         torch.mm(a, b)
-        if device == "cuda":
-            torch.cuda.synchronize()
         best = min(best, time.perf_counter() - start)
     return best
 
@@ -134,6 +137,8 @@ def fit(
 
     device = next(model.parameters()).device.type
     precision = pick_precision(device)
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high")  # of the optimizer
     model.train()
     reported, mark, recent, lost = time.monotonic(), budget.spent_tokens, [], 0
     while budget.progress() < stop_at and not stopped():
@@ -154,7 +159,7 @@ def fit(
         optimizer.zero_grad()
         index += 1
         budget.spent_tokens += tokens
-        recent.append(loss.item())
+        recent.append(loss.detach())  # a number on the host would make it wait for the GPU
         now = time.monotonic()
         if now - reported > every:
             say(

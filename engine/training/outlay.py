@@ -27,7 +27,9 @@ def memory(student: Student, part: nn.Module, tokens: int) -> dict[str, int]:
     config = student.config
     width, inner = config.hidden_size, getattr(config, "intermediate_size", 4 * config.hidden_size)
     states = (config.num_hidden_layers + 1) * width + 4 * inner
-    logits = 2 * config.vocab_size * (1 + student.logit_sets)
+    known = student.taught_tokens
+    of_loss = config.vocab_size if known is None else len(known)
+    logits = 2 * of_loss * (1 + student.logit_sets) + (0 if known is None else config.vocab_size)
     return {
         "the target": NUMBER * parameter_count(student.target),
         "the part, its gradients and moments": 4 * NUMBER * parameter_count(part),

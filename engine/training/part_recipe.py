@@ -5,7 +5,7 @@ part).
     python -m engine.training KEY --target DIR     for any other; `text --target DIR` writes the text to learn from
 
 The expected memory and time are printed first. A stopped training resumes where it was; the table grows during
-training.
+training. The last line of the output is a JSON object: what was read, and what is accepted of held-out texts.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.core.options import resolve
 from engine.errors import UserError
 from engine.parts.digest import FIELD, digest_of
+from engine.parts.files import halve
 from engine.training.alignment import Text
+from engine.training.checkpoint import write_whole
 from engine.training.common import say
-from engine.training.counted_acceptance import walked
 from engine.training.distill import MixedWindows
+from engine.training.lessons import Lessons
 from engine.training.loop import Budget, fit
 from engine.training.new_models import parameter_count
 from engine.training.outlay import check_memory, memory, told_time
-from engine.training.student import Lesson, Student, taught
+from engine.training.part_figures import accepted_length, figures, kept_lengths
+from engine.training.student import Lesson, Student
 from engine.training.students import student_class
 from engine.training.teacher import Teacher
 
@@ -36,6 +39,12 @@ LEAST_LENGTH = 32
 LOOKS = 8  # rows of the table
 """The first row shows the part before training. Epochs: how often the target's own text was read."""
 COLUMNS = ("done", "tokens", "epochs", "loss", "accepted")
+LOOKED_AT = 24
+"""Held-out texts, at most, on which a row of the table is measured; all are measured at the end."""
+SPARED, FEW_LOOKS, FEW_TEXTS = 0.1, 4, 6
+"""With ``--seconds``: the share of that time which is kept for the last measurement, the looks, and the texts of each."""
+WRITTEN_FROM = 0.6
+"""The share of ``--seconds`` after which each look writes the part, so that a command that is killed leaves one."""
 
 
 def train_part(args, key: str) -> None:
@@ -45,13 +54,18 @@ def train_part(args, key: str) -> None:
     student = cls.of(teacher, settings)
     longest = getattr(student.config, "max_position_embeddings", None) or args.length
     rows = ROWS if args.rows is None else args.rows
-    if not LEAST_LENGTH <= args.length <= longest or not 1 <= rows <= args.windows:
+    if not LEAST_LENGTH <= args.length <= longest or not 1 <= rows <= (args.windows or rows):
         raise UserError(
             f"A batch has windows of {LEAST_LENGTH} to {longest} tokens (--length), one at least (--rows), and at most "
             "as many as are made (--windows)."
         )
-    budget = Budget.of(args, minutes=20)
-    Training(teacher, student, args.name or key, budget, rows, args.length, args.seed).run()
+    budget = Budget.of(args, minutes=args.seconds / 60 if args.seconds else 20)
+    made = Training(teacher, student, args.name or key, budget, rows, args.length, args.seed)
+    made.folder = args.output or made.folder
+    made.eight_bits = args.eight_bits
+    if args.seconds:
+        made.until = args.began + (1 - SPARED) * args.seconds
+    made.run()
 
 
 def _given(options: list[str]) -> dict[str, str]:
@@ -77,9 +91,13 @@ class Training:
     ):
         self.teacher, self.student, self.name = teacher, student, name
         self.budget, self.rows = budget, rows
-        self._windows = lambda mixture: teacher.windows(length, seed + 4, mixture)
+        self._windows = lambda mixture: teacher.windows(length, seed + 4, mixture, rows)
         self._texts: dict[tuple[int, int], MixedWindows] = {}
-        student.prepare(torch.from_numpy(self.text.tokens.astype("int64")))
+        student.prepare(torch.from_numpy(self.text.tokens[self.text.counted].astype("int64")))
+        known = student.taught_tokens
+        self._lessons = Lessons(teacher.module, student.feature_layers, known)
+        self.folder = teacher.parts / name
+        self.eight_bits, self.until = False, None
         torch.manual_seed(seed)
         self.part = student.start().to(teacher.module.device)
         self.checkpoint = teacher.work / f"part-{name}.pt"
@@ -100,11 +118,15 @@ class Training:
         say(check_memory(cost, self.teacher.module.device))
         say(told_time(self.budget, lambda: self.batch(0), self.teacher.epoch))
         self.part.zero_grad()
-        probes = self.teacher.probes()
+        every = self.teacher.probes()
+        looks, probes = LOOKS, every[:LOOKED_AT]
+        if self.until is not None:
+            looks, probes = FEW_LOOKS, every[:FEW_TEXTS]
         self.budget = self.budget.part(1.0)  # the budget spent so far does not count
-        for look in range(len(self.looks), LOOKS + 1):
-            losses: list[float] = []
-            self.student.reach(max(0, look - 1) / LOOKS)
+        self.budget.until = self.until
+        for look in range(len(self.looks), looks + 1):
+            losses: list[Tensor] = []
+            self.student.reach(max(0, look - 1) / looks)
             fit(
                 self.part,
                 lambda index, losses=losses: self._noted(index, losses),
@@ -112,11 +134,13 @@ class Training:
                 self.checkpoint,
                 self.student.muon_rate,
                 self.student.adam_rate,
-                stop_at=look / LOOKS,
+                stop_at=look / looks,
                 say=say,
             )
-            self._look(losses, probes)
-        self._export(probes)
+            if self.until is not None and look / looks >= WRITTEN_FROM:
+                self._write({})
+            self._look(look / looks, losses, probes)
+        self._export(every)
 
     @property
     def text(self) -> MixedWindows:
@@ -129,25 +153,23 @@ class Training:
     def batch(self, index: int) -> tuple[Tensor, int]:
         tokens, counted = self.text.batch(index, self.rows)
         if self.student.reads_target:
-            lesson = self.lesson(tokens, counted, index)
+            cycle, rest = divmod(len(self.text.tokens), self.rows)
+            again = None if rest else (id(self.text), index % cycle)
+            lesson = self._lessons(tokens, counted, index, again)
         else:
             device = self.teacher.module.device
             lesson = Lesson(tokens.to(device), counted.to(device), None, None, index)
         return self.student.loss(self.part, lesson), tokens.numel()
 
-    def lesson(self, tokens: Tensor, counted: Tensor, index: int = 0) -> Lesson:
-        layers = self.student.feature_layers
-        return taught(self.teacher.module, layers, tokens, counted, index)
-
     def lessons(self, probes: list[Text]) -> Iterator[Lesson]:
         """The target's own texts, one per lesson; their prompts are not counted."""
         for start, text in probes:
             counted = torch.arange(len(text)) >= start
-            yield self.lesson(torch.tensor([text]), counted[None])
+            yield self._lessons(torch.tensor([text]), counted[None])
 
-    def _noted(self, index: int, losses: list[float]) -> tuple[Tensor, int]:
+    def _noted(self, index: int, losses: list[Tensor]) -> tuple[Tensor, int]:
         loss, tokens = self.batch(index)
-        losses.append(loss.item())
+        losses.append(loss.detach())
         return loss, tokens
 
     @property
@@ -169,14 +191,14 @@ class Training:
         for look in self.looks:
             say(_row(look))
 
-    def _look(self, losses: list[float], probes: list[Text]) -> None:
+    def _look(self, done: float, losses: list[Tensor], probes: list[Text]) -> None:
         if not self.looks:
             say(_line(COLUMNS))
         look = {
-            "done": len(self.looks) / LOOKS,
+            "done": done,
             "tokens": self.budget.spent_tokens,
             "epochs": self.budget.spent_tokens / self.teacher.epoch,
-            "loss": sum(losses) / len(losses) if losses else None,
+            "loss": torch.stack(losses).mean().item() if losses else None,
             "accepted": self._accepted(probes),
         }
         self.looks.append(look)
@@ -192,24 +214,24 @@ class Training:
         return accepted_length(self.student, self.part, self.lessons(probes), probes)
 
     def _export(self, probes: list[Text]) -> None:
-        folder = self.teacher.parts / self.name
         found = self._measured(probes)
         if told := self.student.report(found):
             say(told)
-        self.student.save(self.part, folder, {FIELD: digest_of(self.teacher.folder), **found})
-        say(f"written to {folder}")
+        self._write(found)
+        kept = kept_lengths(self.student, self.part, self.lessons(probes), probes)
+        told = {"recipe": self.student.key, "name": self.name, "tokens": self.budget.spent_tokens}
+        told |= {"epochs": round(self.budget.spent_tokens / self.teacher.epoch, 2)}
+        say(json.dumps(told | {"seconds": round(self.budget.seconds())} | figures(kept, probes)))
 
+    def _write(self, found: dict) -> None:
+        about = {FIELD: digest_of(self.teacher.folder), **found}
+        write_whole(self.folder, lambda folder: self._save(folder, about))
+        say(f"written to {self.folder}")
 
-@torch.inference_mode()
-def accepted_length(student: Student, part: nn.Module, lessons, probes: list[Text]) -> float:
-    """Mean tokens per step, the target's own included, over greedy texts of the target (start, tokens): each text is
-    walked as a run would. lessons: of the same texts."""
-    part.eval()
-    lengths = []
-    for lesson, (start, text) in zip(lessons, probes, strict=True):
-        kept = student.accepted(part, lesson)[0].tolist()
-        lengths.append(walked(kept[: len(text)], start))
-    return sum(lengths) / len(lengths)
+    def _save(self, folder: Path, about: dict) -> None:
+        self.student.save(self.part, folder, about)
+        if self.eight_bits:
+            halve(folder)
 
 
 def _line(cells) -> str:

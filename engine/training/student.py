@@ -28,8 +28,9 @@ class Lesson:
 
     tokens: int64 [S, T]. counted: bool [S, T], False where the loss skips the token. features: [S, T, n*H], the
     target's hidden states at the layers that the student asks for. logits: [S, T, V], the target's; row t is for token
-    t + 1. features and logits are None where the student does not need them. index: of the batch; all randomness in a
-    loss follows from it, so that a resumed training sees the same.
+    t + 1; of a student with ``taught_tokens`` [S, T, K], of these tokens alone. features and logits are None where the
+    student does not need them. index: of the batch; all randomness in a loss follows from it, so that a resumed training
+    sees the same. best: int64 [S, T], the target's most likely token for t + 1, out of all; None where all have logits.
     """
 
     tokens: Tensor
@@ -37,6 +38,7 @@ class Lesson:
     features: Tensor | None
     logits: Tensor | None
     index: int = 0
+    best: Tensor | None = None
 
 
 @torch.no_grad()
@@ -46,12 +48,18 @@ def taught(
     tokens: Tensor,
     counted: Tensor,
     index: int = 0,
+    known: Tensor | None = None,
 ) -> Lesson:
-    """One pass of the target over tokens [S, T]. layers: indices into its hidden_states."""
+    """One pass of the target over tokens [S, T]. layers: indices into its hidden_states. known: int64 [K], the tokens whose
+    logits are wanted; None: all."""
     tokens, counted = tokens.to(target.device), counted.to(target.device)
     found = target(input_ids=tokens, use_cache=False, output_hidden_states=True)
-    features = torch.cat([found.hidden_states[layer] for layer in layers], dim=-1)
-    return Lesson(tokens, counted, features, found.logits, index)
+    states = [found.hidden_states[layer] for layer in layers]
+    features = torch.cat(states, dim=-1) if states else None
+    if known is None:
+        return Lesson(tokens, counted, features, found.logits, index)
+    logits = found.logits.index_select(-1, known.to(target.device))
+    return Lesson(tokens, counted, features, logits, index, found.logits.argmax(-1))
 
 
 class Student(ABC):
@@ -68,6 +76,9 @@ class Student(ABC):
 
     after: ClassVar[str] = ""
     """The recipe whose part this one starts from or is compared with: in a family it runs before this one."""
+
+    of_family: ClassVar[bool] = True
+    """Whether the embedded family has such a part; if not, the recipe is for a named target."""
 
     reads_target: ClassVar[bool] = True
     """Whether its loss reads the target's states or logits; if not, the lessons of its training hold neither."""
@@ -96,13 +107,18 @@ class Student(ABC):
         """Indices into the target's hidden_states; the last of these states, the usual one, is after the final norm."""
         return (self.config.num_hidden_layers,)
 
+    @property
+    def taught_tokens(self) -> Tensor | None:
+        """int64 [K], ascending: the only tokens whose logits its loss reads; None: all."""
+        return None
+
     def mixture(self, progress: float) -> tuple[int, int]:
         """How many windows of the target's own text and of the corpora come in turn, at this progress of the
         training."""
         return 1, 1
 
     def prepare(self, tokens: Tensor) -> None:
-        """Look at the text that will be learned from, int64 [N, T], before ``start``."""
+        """Look at the counted tokens of the text that will be learned from, int64 [N], before ``start``."""
 
     def reach(self, done: float) -> None:
         """Called at every look with the progress of the training (0 to 1); a student that learns in stages changes its

@@ -33,6 +33,7 @@ from engine.training.packing import Mixer, windows
 WINDOWS = 10_000
 HELD_OUT = 10  # every tenth prompt of a named target is kept for measuring
 MOST_HELD_OUT = 16
+MEASURED = 96  # texts of a file of held-out ones
 PER_WORKLOAD = 3  # held-out prompts of the family
 PROBED = 96  # tokens written after each of them
 
@@ -42,7 +43,9 @@ class Teacher:
     """folder: the target's. work: the folder of its text and checkpoints. parts: the folder of the results. data: the
     folder of the corpora. prompts: a file or a folder of files, one prompt per line, for a named target; None for the
     family's own target, which has corpora and generators. draft_folder: the folder of the draft that some parts read,
-    or None. start: the folder of a part to continue from, or None. count: how many windows are made of the text."""
+    or None. start: the folder of a part to continue from, or None. count: how many windows are made of the text; 0: as
+    many as it fills. text: the file of the target's text, None for the usual one. held_out: a file of greedy texts of the
+    target to measure on; None: it writes some."""
 
     folder: Path
     work: Path
@@ -53,6 +56,8 @@ class Teacher:
     denoiser_folder: Path | None = None
     start: Path | None = None
     count: int = WINDOWS
+    text: Path | None = None
+    held_out: Path | None = None
 
     @classmethod
     def of(cls, args) -> Teacher:
@@ -92,11 +97,13 @@ class Teacher:
             args.diffusion,
             args.start,
             args.windows,
+            args.text,
+            args.held_out,
         )
 
     @property
     def text_file(self) -> Path:
-        return self.work / "selftext.npz"
+        return self.text or self.work / "selftext.npz"
 
     @cached_property
     def tokenizer(self):
@@ -147,13 +154,17 @@ class Teacher:
             return selftext.family_prompts(self.tokenizer, self.data, seed)
         return {"given": self._own_prompts(seed)}
 
-    def windows(self, length: int, seed: int, mixture: tuple[int, int] = (1, 1)) -> MixedWindows:
+    def windows(
+        self, length: int, seed: int, mixture: tuple[int, int] = (1, 1), rows: int = 1
+    ) -> MixedWindows:
         """Text to learn from: the target's own text; for the family's own target, in turn with the corpora.
 
-        mixture: how many windows of each come in turn. A target without corpora has only its own text."""
+        mixture: how many windows of each come in turn. A target without corpora has only its own text. rows: of a batch;
+        where the text decides how many windows there are, they are whole batches."""
         path = need_file(self.text_file, "text")
         corpora = (self.tokenizer, self.data) if self.prompts is None else None
-        return text_windows(path, length, seed, self.count, corpora, mixture)
+        count = self.count or max(1, self.epoch // (rows * length)) * rows
+        return text_windows(path, length, seed, count, corpora, mixture)
 
     @cached_property
     def epoch(self) -> int:
@@ -162,6 +173,11 @@ class Teacher:
 
     def probes(self, seed: int = 0) -> list[alignment.Text]:
         """Greedy texts of the target after prompts that its drafters have not learned from; written once."""
+        if self.held_out is not None:
+            found = selftext.load(need_file(self.held_out, "text"))
+            ends = zip(found.starts[:-1], found.starts[1:], found.prompts, strict=True)
+            texts = [(int(given), found.tokens[a:b].tolist()) for a, b, given in ends]
+            return [(given, text) for given, text in texts if given < len(text)][:MEASURED]
         file = self.work / "probes.json"
         if not file.exists():
             texts = alignment.own_texts(self.module, self._held_out(), PROBED, 0.0, seed)

@@ -1,6 +1,7 @@
 """Feature drafters: EAGLE cells, which predict the target's next hidden states."""
 
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -12,11 +13,17 @@ from engine.methods.shared.eagle_layout import read_cell
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener, PartKind
 
+_BESIDE: WeakKeyDictionary[LanguageModel, dict[EagleCell, EagleCell]] = WeakKeyDictionary()
+"""The cells that borrow rows of a target's head."""
+
 
 @lru_cache(maxsize=4)
 def open_cell(path: str, dtype, device: str) -> EagleCell:
     """A cell, opened once per process."""
-    cell = read_cell(path, dtype, device)
+    return _compiled(read_cell(path, dtype, device))
+
+
+def _compiled(cell: EagleCell) -> EagleCell:
     if cell.fc.weight.device.type == "cpu":
         cell.make_context = compiled_contexts(cell)
     return cell
@@ -25,7 +32,12 @@ def open_cell(path: str, dtype, device: str) -> EagleCell:
 def _load(path: str, target: LanguageModel, dtype, device: str) -> EagleCell:
     cell = open_cell(path, target.dtype, device)  # it computes on the target's states
     check_fits(cell, target)
-    return cell
+    if cell.lm_head is not None or not cell.pieces.own_vocabulary:
+        return cell
+    known = _BESIDE.setdefault(target, {})
+    if cell not in known:
+        known[cell] = _compiled(cell.beside(target.model))
+    return known[cell]
 
 
 def check_fits(cell: EagleCell, target: LanguageModel) -> None:

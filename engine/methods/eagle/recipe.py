@@ -2,8 +2,8 @@
 
 With layout=eagle the cell reads the last state, with noise added, and learns the next state and the target's
 distribution after it; with layout=eagle3 or speculators it reads three lower states, has its own head (vocabulary=N:
-over the N most frequent tokens) and learns only the distribution. steps=N unrolls N steps of a draft in which the
-cell's own states are fed back: this is EAGLE-3's training-time test, which layout=eagle can also use, instead of the
+over the N most frequent tokens; with head=target its rows stay the target's, and the files do not hold them) and learns
+only the distribution. steps=N unrolls N steps of a draft in which the cell's own states are fed back: this is EAGLE-3's training-time test, which layout=eagle can also use, instead of the
 loss on features. With --start a trained cell continues to learn, and its files record the accepted length before and
 after.
 """
@@ -31,6 +31,13 @@ class EagleStudent(CellStudent):
             "Tokens that a cell with a head of its own can draft, the most frequent ones (0: all).",
             0,
             1 << 20,
+        ),
+        Option(
+            "head",
+            "choice",
+            "own",
+            "Whose rows the head of a cell with a vocabulary of its own has: its own, or the target's, unchanged.",
+            choices=("own", "target"),
         ),
     )
 

@@ -13,7 +13,8 @@ from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.compiled_reader import CompiledReader
 from engine.fast.cpu.store import compiled, through_module
 from engine.methods.shared.block_context import BlockContext, ModuleContext
-from engine.methods.shared.dflash_model import DFlashModel
+from engine.methods.shared.dflash_model import DFlashModel, Head
+from engine.methods.shared.trimmed_head import TrimmedHead
 from engine.model.cache import CAPACITY
 
 
@@ -93,6 +94,15 @@ class CompiledContext(BlockContext):
 
 def _copied(hidden: np.ndarray) -> Tensor:
     return torch.from_numpy(hidden.copy())
+
+
+def compiled_head(head: TrimmedHead) -> Head:
+    """The head compiled; the module, with a line in the log, if it cannot be."""
+    example = [torch.zeros(2, head.in_features)]
+    calls = through_module(lambda: Calls(compiled(head, example, "trimmed head")), "The cut head")
+    if calls is None:
+        return head
+    return lambda hidden: calls([hidden.numpy()], [0], _copied)
 
 
 def compiled_contexts(drafter: DFlashModel):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from engine.methods.shared.compiled_block_context import compiled_contexts
+from engine.methods.shared.compiled_block_context import compiled_contexts, compiled_head
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.language_model import LanguageModel
 from engine.parts.files import in_dtype
@@ -20,6 +20,7 @@ def open_denoiser(path: str, dtype: torch.dtype, device: str) -> DFlashModel:
     kind = drafter.norm.weight.device.type
     if kind == "cpu":
         drafter.make_context = compiled_contexts(drafter)
+        drafter.make_head = compiled_head
     elif kind == "cuda":
         from engine.methods.shared.static_block_context import static_contexts
 

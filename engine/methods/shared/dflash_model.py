@@ -2,7 +2,8 @@
 
 The shape is that of the published DFlash checkpoints ("DFlash: Block Diffusion for Flash Speculative Decoding", 2026):
 tensor names, `config.json` and the meaning of `target_layer_ids` are theirs, so that a published drafter loads as well.
-Embedding and LM head are borrowed from the target and are not part of the model.
+Embedding and LM head are borrowed from the target and are not part of the model; of the head, all rows or (beyond the
+published shape) those of the tokens that the table ``t2d`` names.
 
 A block has B rows: row 0 is the root (the last committed token, at position L), rows 1 .. B-1 are mask tokens at
 L+1 .. L+B-1. After the final norm and the target's LM head, row i gives the distribution of the token at position L+i.
@@ -14,8 +15,10 @@ Letters in shapes: H hidden size, n feature layers, T context rows, B block rows
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -23,8 +26,13 @@ from torch import Tensor, nn
 
 from engine.errors import UserError
 from engine.methods.shared.attention_layer import Attention, GatedMLP, KeyValue, rotary
+from engine.methods.shared.trimmed_head import trimmed_head
 from engine.parts.module_part import ModulePart
 
+if TYPE_CHECKING:
+    from engine.model.language_model import LanguageModel
+
+Head = Callable[[Tensor], Tensor]
 MOST_LAYERS = 64
 
 
@@ -46,6 +54,7 @@ class DFlashConfig:
     max_position_embeddings: int = 1024
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
+    draft_vocab_size: int = 0  # tokens of a head that is cut; 0: the whole head of the target
 
     @classmethod
     def of(cls, raw: Mapping) -> DFlashConfig:
@@ -108,6 +117,9 @@ class DFlashModel(ModulePart):
     make_context = None
     """Makes the contexts of sequences (``engine.methods.shared.block_context``); set when it is opened."""
 
+    make_head = None
+    """Makes a faster function of a head that is cut; set when it is opened."""
+
     def __init__(self, config: DFlashConfig):
         super().__init__()
         self.config = config
@@ -117,6 +129,9 @@ class DFlashModel(ModulePart):
         self.hidden_norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.layers = nn.ModuleList(DFlashLayer(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        if config.draft_vocab_size:
+            self.register_buffer("t2d", torch.zeros(config.vocab_size, dtype=torch.bool))
+        self._heads: WeakKeyDictionary[LanguageModel, Head] = WeakKeyDictionary()
 
     @classmethod
     def of_files(cls, config, tensors, target):
@@ -127,8 +142,17 @@ class DFlashModel(ModulePart):
 
     def settle(self, config, target, folder):
         own = self.config
+        if own.draft_vocab_size:
+            self.t2d = self.t2d.bool()
+            if int(self.t2d.sum()) != own.draft_vocab_size:
+                raise ValueError("its table t2d has not as many tokens as its config says")
         if target is None:
             return
+        if own.draft_vocab_size and own.vocab_size != target.vocab_size:
+            raise UserError(
+                f"This diffusion drafter knows {own.vocab_size} tokens, and {target.name} has "
+                f"{target.vocab_size} of them."
+            )
         if own.hidden_size != target.hidden_size or max(own.target_layer_ids) >= target.layers:
             raise UserError(
                 f"This diffusion drafter was trained on another target than {target.name}: "
@@ -169,6 +193,20 @@ class DFlashModel(ModulePart):
             num_target_layers=target.layers,
         )
         return cls(config).eval().requires_grad_(False)
+
+    @property
+    def tokens(self) -> Tensor | None:
+        """int64 [K], ascending: those that a head that is cut has; None: all of the target's."""
+        return self.t2d.nonzero()[:, 0] if self.config.draft_vocab_size else None
+
+    def head_beside(self, target: LanguageModel) -> Head:
+        """Hidden states [.., H] after the final norm -> logits [.., V] over the target's vocabulary."""
+        if not self.config.draft_vocab_size:
+            return target.head
+        if target not in self._heads:
+            cut = trimmed_head(target.model, self.tokens)
+            self._heads[target] = cut if self.make_head is None else self.make_head(cut)
+        return self._heads[target]
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin at these positions of the text."""

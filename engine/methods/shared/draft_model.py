@@ -14,11 +14,9 @@ from engine.core.options import Option
 from engine.core.sampling import Sampling, display_distribution, likeliest
 from engine.core.tree import ROOT, DraftTree, Kind
 from engine.methods.shared.read_ahead import ReadRow, RowsAhead, read_rows
+from engine.methods.shared.trimmed_head import NEVER
 from engine.model.cache import CAPACITY
 from engine.model.language_model import LanguageModel
-
-NEVER = -1e4
-"""The logit of a token that a cut head lacks; its probability is 0 unless only such tokens are allowed."""
 
 
 def stop_option(usual: float, what: str) -> Option:

@@ -1,11 +1,15 @@
-"""Draft models: causal language models that share the target's tokenizer, and need no files of their own for it."""
+"""Draft models: causal language models that share the target's tokenizer, and need no files of their own for it; or copies
+of some of the target's layers."""
 
 import copy
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import torch
 
+from engine.methods.shared.layers_draft import LAYERS, LayersDraft
 from engine.model.language_model import LanguageModel
+from engine.parts.files import read_config
 from engine.parts.kinds import Opener, PartKind
 from engine.parts.models import check_same_vocabulary, open_model
 
@@ -17,9 +21,17 @@ TOKENIZERS = (
     "vocab.txt",
 )
 """The files by which a folder has a tokenizer of its own."""
+_BESIDE: WeakKeyDictionary[LanguageModel, dict[str, LanguageModel]] = WeakKeyDictionary()
+"""The drafts that were opened beside a target, whose weights they share, by their paths."""
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:
+    if LAYERS in read_config(Path(path)):
+        known = _BESIDE.setdefault(target, {})
+        if path not in known:
+            part = LayersDraft.open(path, target, dtype, device)
+            known[path] = part.beside(target, Path(path).name)
+        return known[path]
     folder = Path(path)
     bare = folder.is_dir() and not any((folder / name).is_file() for name in TOKENIZERS)
     draft = open_model(path, dtype, device, *[target.tokenizer] * bare)

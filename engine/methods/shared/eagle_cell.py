@@ -23,6 +23,8 @@ from torch import Tensor, nn
 
 from engine.methods.shared.attention_layer import Attention, GatedMLP
 from engine.methods.shared.eagle_config import FUSED_LAYERS, EagleConfig
+from engine.methods.shared.trimmed_head import rows_of
+from engine.model.layers import shallow
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the
@@ -103,7 +105,8 @@ class FeatureSampler(nn.Module):
 class EagleCell(nn.Module):
     """Only the weights; an ``EagleContext`` holds the text read so far.
 
-    Embeddings and head are borrowed from the target if the checkpoint has none.
+    Embeddings and head are borrowed from the target if the checkpoint has none; of the head, only the rows of the cell's
+    own vocabulary if it has one (``beside``).
     """
 
     make_context = None
@@ -168,6 +171,18 @@ class EagleCell(nn.Module):
         for index, layer in enumerate(self.layers):
             rows = layer(rows, embedded, turn, partial(attend, index))
         return rows
+
+    def beside(self, target: nn.Module) -> EagleCell:
+        """The cell with rows of a target's head for the tokens of its own vocabulary, if it has no rows for them: a view
+        that shares all else. target: the transformers module, of the same width."""
+        if self.lm_head is not None or not self.pieces.own_vocabulary:
+            return self
+        rows = rows_of(target, self.target_tokens).to(self.fc.weight)
+        head = nn.Linear(rows.shape[1], rows.shape[0], bias=False, device="meta")
+        head.weight = nn.Parameter(rows, requires_grad=False)
+        made = shallow(self)
+        made.lm_head = head
+        return made
 
     def embed(self, tokens: Tensor, borrowed: Callable[[Tensor], Tensor]) -> Tensor:
         """[R] -> [R, H]. borrowed: the target's embeddings."""

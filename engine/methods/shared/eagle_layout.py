@@ -2,7 +2,8 @@
 
 ``eagle`` (EAGLE-1 and 2): ``fc`` over embedding and feature, ``layers.0`` without an input norm.
 ``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
-``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary).
+``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary). Where there are d2t
+and t2d but no ``lm_head``, the rows are the target's; no published checkpoint leaves them out.
 ``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's.
 FSPAD's parts have the layout ``eagle`` with ``feature_sampler`` and ``readout`` added; no FSPAD checkpoint is
 published.
@@ -85,6 +86,8 @@ def write_cell(
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
     for name, tensor in cell.state_dict().items():
+        if name == "lm_head.weight" and not cell.pieces.own_head:
+            continue
         if cell.config.layout == "eagle3":
             name = name.replace(FIRST, MIDLAYER, 1) if name.startswith(FIRST) else name
         stored = tensor.detach().to("cpu")
@@ -124,7 +127,9 @@ def _pieces(named: Mapping[str, Tensor]) -> Pieces:
 def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> None:
     """Raises UserError if the tensors are not those that the config promises."""
     wanted = cell.state_dict()
-    needed = {"norm.weight", "lm_head.weight"} if cell.config.fused else set()
+    needed = {"norm.weight"} if cell.config.fused else set()
+    if cell.config.fused and not cell.pieces.own_vocabulary:
+        needed.add("lm_head.weight")  # the rows of some tokens can be the target's
     lacking = sorted((wanted.keys() | needed) - named.keys())
     if lacking:
         raise UserError(f"The weights of {name} lack {lacking[0]}, which a feature drafter has.")

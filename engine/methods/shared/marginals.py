@@ -24,7 +24,8 @@ class BlockReader:
     """
 
     def __init__(self, drafter: DFlashModel, target: LanguageModel) -> None:
-        self._config = drafter.config
+        self.drafter, self._config = drafter, drafter.config
+        self._head = drafter.head_beside(target)
         self.target = target
         self.context = context_of(drafter)
         self.passes = 0  # over a block, since the text began
@@ -41,7 +42,7 @@ class BlockReader:
         """q [length, V], on the target's device, for the tokens after the root, predicted all at
         once and independently. filled: the tokens that are already known, by place; place 0 is
         right behind the root."""
-        logits = self.target.head(self.denoise(root, filled)[1 : length + 1])
+        logits = self._head(self.denoise(root, filled)[1 : length + 1])
         return display_distribution(logits, sampling)
 
     def denoise(self, root: int, filled: Mapping[int, int] = EMPTY) -> Tensor:

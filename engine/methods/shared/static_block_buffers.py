@@ -145,7 +145,7 @@ def draft(
 ) -> tuple[Tensor | None, ...]:
     """From the tokens of a block, root first, to the choice for the rows after the root."""
     hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
-    return choice(target.head(hidden[1 : choice.length + 1]), drawn)
+    return choice(drafter.head_beside(target)(hidden[1 : choice.length + 1]), drawn)
 
 
 def _attend(attention: DFlashAttention, rows: Tensor, turn, mask: StaticMask, own) -> Tensor:

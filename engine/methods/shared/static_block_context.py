@@ -58,5 +58,5 @@ def choose(
     held = torch.zeros(choice.length, dtype=torch.float64)
     if drawn is not None:
         held[: len(drawn)] = drawn
-    hidden = reader.denoise(root)
-    return choice(target.head(hidden[1 : choice.length + 1]), to_device(held, target.device))
+    hidden, head = reader.denoise(root), reader.drafter.head_beside(target)
+    return choice(head(hidden[1 : choice.length + 1]), to_device(held, target.device))

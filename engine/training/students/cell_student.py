@@ -63,6 +63,7 @@ class CellStudent(Student):
         self._begun = begun
         self._before: float | None = None
         self._vocabulary: Tensor | None = None
+        self._borrows = settings.get("head") == "target"
         self._steps = settings["steps"] or (1 if self._shape.fused else 0)
         self._embedding = target.get_input_embeddings()
         self._head = target.get_output_embeddings()
@@ -81,21 +82,29 @@ class CellStudent(Student):
     def feature_layers(self) -> tuple[int, ...]:
         return self._shape.layers_of(self.config.num_hidden_layers)
 
+    @property
+    def taught_tokens(self) -> Tensor | None:
+        return self._vocabulary if self._steps else None
+
     def prepare(self, tokens: Tensor) -> None:
         if self._size:
             self._vocabulary = most_frequent(tokens, self._size, self.config.vocab_size)
 
     def start(self) -> EagleCell:
         if self._begun is not None:
-            return copy.deepcopy(self._begun).requires_grad_(True)
+            made = copy.deepcopy(self._begun).requires_grad_(True)
+            if not made.pieces.own_head and made.lm_head is not None:
+                made.lm_head.requires_grad_(False)  # the target's rows
+            return made
         if self._size and self._vocabulary is None:
             raise UserError("A draft vocabulary is chosen by the text that is learned from.")
-        return new_cell(self._shape, self.target, self._vocabulary)
+        return new_cell(self._shape, self.target, self._vocabulary, borrows=self._borrows)
 
     def loss(self, part: EagleCell, lesson: Lesson) -> Tensor:
         given = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
         if self._steps:
-            return unrolled_loss(part, *given, self._embedding, self._head, self._steps)
+            shared = (self._embedding, self._head, self._steps)
+            return unrolled_loss(part, *given, *shared, lesson.best)
         noise = noise_like(lesson.features, lesson.index)
         return feature_loss(part, *given, self._embedding, self._head, noise)
 
@@ -139,6 +148,6 @@ def begun_by(cls: type[Student], teacher: Teacher, settings: Mapping, folder: Pa
             f"The feature drafter at {folder.name} reads states of {cell.config.target_hidden_size} numbers, and "
             f"those of {teacher.folder.name} have {width}."
         )
-    made = cls(teacher.module, settings, cell)
+    made = cls(teacher.module, settings, cell.beside(teacher.module))
     made.settings["start"] = digest_of(folder)  # a resumed training must have the same start
     return made

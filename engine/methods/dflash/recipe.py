@@ -1,0 +1,129 @@
+"""Trains the drafter of DFlash for any target: many random blocks of each window share one pass of the target.
+
+It begins with the target's last layers. With vocabulary=N its head is cut to the N tokens that the target writes most
+often, with the target's rows; row i of a block learns the target's distribution over these tokens at its place.
+
+For SmolLM2-135M two layers and a head of 8,192 tokens are read for a block, 12 M numbers; the whole head would be 28 M.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.core.options import Option
+from engine.methods.shared.dflash_model import DFlashModel
+from engine.methods.shared.trimmed_head import rows_of
+from engine.training import selftext
+from engine.training.cell_training import most_frequent
+from engine.training.counted_acceptance import run_lengths
+from engine.training.diffusion import (
+    block_embeddings,
+    diffusion_config,
+    diffusion_loss,
+    random_anchors,
+    start_from,
+)
+from engine.training.student import Lesson, Student
+
+BLOCKED = 0.75
+"""Rows of random blocks for each token of a window."""
+AT_ONCE = 64  # blocks that are measured in one pass
+
+
+class DFlashStudent(Student):
+    key = "dflash"
+    summary = "a drafter that fills a block at once"
+    of_family = False  # the recipe `align` trains the family's
+    options = (
+        Option("layers", "int", 2, "Layers of the drafter.", 1, 64),
+        Option("block", "int", 8, "Rows of a block, the root among them.", 2, 32),
+        Option(
+            "vocabulary",
+            "int",
+            0,
+            "Tokens that the head has, the most frequent ones (0: the target's whole head).",
+            0,
+            1 << 20,
+        ),
+    )
+
+    def __init__(self, target, settings, mask_token: int) -> None:
+        super().__init__(target, settings)
+        self._embedding = target.get_input_embeddings()
+        self._every = len(target.get_output_embeddings().weight)
+        self._shape = diffusion_config(
+            self.config,
+            mask_token,
+            settings["layers"],
+            settings["block"],
+            vocabulary=self._every,
+            known=min(settings["vocabulary"], self._every) % self._every,
+        )
+        self._tokens: Tensor | None = None
+        self._rows: Tensor | None = None
+
+    @classmethod
+    def of(cls, teacher, settings):
+        return cls(teacher.module, settings, _mask_token(teacher))
+
+    @property
+    def taught_tokens(self) -> Tensor | None:
+        return self._tokens
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return tuple(layer + 1 for layer in self._shape.target_layer_ids)
+
+    def prepare(self, tokens: Tensor) -> None:
+        size = self._shape.draft_vocab_size or self._every
+        self._tokens = most_frequent(tokens, size, self._every).to(self.target.device)
+        self._rows = rows_of(self.target, self._tokens)
+
+    def start(self) -> DFlashModel:
+        made = DFlashModel(self._shape)
+        start_from(made, self.target)
+        if self._shape.draft_vocab_size:
+            made.t2d[self._tokens.cpu()] = True
+        return made
+
+    def loss(self, part: DFlashModel, lesson: Lesson) -> Tensor:
+        size = self._shape.block_size
+        rows, length = lesson.tokens.shape
+        blocks = max(1, round(BLOCKED * length / size))
+        anchors = random_anchors(rows, length, blocks, size, lesson.index).to(lesson.tokens.device)
+        shared = (lesson.features, lesson.logits, lesson.tokens, lesson.counted, anchors)
+        return diffusion_loss(part, self._embedding, self._head, *shared, gamma=size / 2)
+
+    def accepted(self, part: DFlashModel, lesson: Lesson) -> Tensor:
+        size, (rows, length) = self._shape.block_size, lesson.tokens.shape
+        places = torch.arange(1, length, device=lesson.tokens.device)
+        padded = F.pad(lesson.tokens, (0, size), value=-1).unfold(1, size, 1)[:, :, 1:]
+        found = torch.zeros_like(lesson.tokens)
+        for some in places.split(AT_ONCE):
+            anchors = some.expand(rows, -1)
+            roots = lesson.tokens.gather(1, anchors)
+            mask = self._shape.mask_token_id
+            blocks = block_embeddings(self._embedding, roots, size, mask)
+            hidden = part(lesson.features, blocks, anchors)[:, :, 1:]
+            right = self._tokens[self._head(hidden).argmax(-1)] == padded[:, some]
+            found[:, some] = run_lengths(right.flatten(0, 1)).unflatten(0, (rows, -1))
+        return found
+
+    def _head(self, hidden: Tensor) -> Tensor:
+        return F.linear(hidden, self._rows)
+
+
+def _mask_token(teacher) -> int:
+    """The tokenizer's mask; else the first token that is not in the text."""
+    own = teacher.tokenizer.mask_token_id
+    if own is not None:
+        return own
+    counts = np.bincount(selftext.load(teacher.text_file).tokens)
+    absent = np.flatnonzero(counts == 0)
+    return int(absent[0]) if len(absent) else len(counts)
+
+
+STUDENT = DFlashStudent

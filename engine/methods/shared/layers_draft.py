@@ -1,0 +1,111 @@
+"""A draft model that is made of copies of some of the target's layers and trained on.
+
+Its embeddings are the target's, and its head is cut to some tokens with the target's rows, so its files hold the layers,
+the final norm and the table of tokens alone. It reads whatever the target reads, in the target's way: its configuration
+is the target's with fewer layers. For drafters it is a language model like any other, whose q is 0 for the tokens that
+its head lacks.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from engine.errors import UserError
+from engine.methods.shared.trimmed_head import trimmed_head
+from engine.model.language_model import LanguageModel
+from engine.model.layers import decoder_of, final_norm, stack_of
+from engine.parts.module_part import ModulePart
+from engine.parts.opening import language_model
+
+LAYERS = "draftscope_layers"
+"""The entry of config.json that names the target's layers from which the draft's were made."""
+
+
+class LayersDraft(ModulePart):
+    """layers: of the target, counted from 0. known: bool [V], the tokens that the head has."""
+
+    key, noun = "draft", "draft model"
+
+    def __init__(self, module: PreTrainedModel, layers: Sequence[int], known: Tensor) -> None:
+        """module: of the target's kind, without embeddings and head (``bare``)."""
+        super().__init__()
+        self.module, self.origins = module, tuple(layers)
+        self.register_buffer("t2d", known)
+
+    @classmethod
+    def begun(cls, target: PreTrainedModel, layers: Sequence[int], tokens: Tensor) -> LayersDraft:
+        """The draft before its training: copies of the target's layers and its final norm. tokens: int64 [K]."""
+        known = torch.zeros(len(target.get_output_embeddings().weight), dtype=torch.bool)
+        known[tokens.cpu()] = True
+        made = cls(bare(target, layers), layers, known)
+        stack, own = (
+            getattr(decoder_of(each), stack_of(decoder_of(each))) for each in (target, made.module)
+        )
+        with torch.no_grad():
+            for layer, origin in zip(own, layers, strict=True):
+                layer.load_state_dict(stack[origin].state_dict())
+            final_norm(made.module).load_state_dict(final_norm(target).state_dict())
+        return made
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        layers = config.get(LAYERS)
+        whole = isinstance(layers, list) and all(type(one) is int for one in layers)
+        if not whole or not layers or not all(0 <= one < target.layers for one in layers):
+            raise ValueError(f"its {LAYERS} names no layers of its target")
+        known = torch.zeros(target.vocab_size, dtype=torch.bool)
+        return cls(bare(target.model, layers), layers, known)
+
+    def names(self):
+        return {name.removeprefix("module."): name for name in self.state_dict()}
+
+    def fields(self):
+        return {"architectures": [type(self).__name__], LAYERS: list(self.origins)}
+
+    def settle(self, config, target, folder):
+        self.t2d = self.t2d.bool()
+        if not self.t2d.any():
+            raise UserError(f"The head of the draft model in {folder} has no tokens.")
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        tokens = torch.arange(0, target.vocab_size, 2)
+        return cls.begun(target.model, [target.layers - 1], tokens).requires_grad_(False)
+
+    @property
+    def tokens(self) -> Tensor:
+        """int64 [K], ascending: those that the head has."""
+        return self.t2d.nonzero()[:, 0]
+
+    def states(self, embedded: Tensor) -> Tensor:
+        """Embeddings of whole texts [S, T, H] -> states [S, T, H] after the final norm."""
+        return decoder_of(self.module)(inputs_embeds=embedded, use_cache=False).last_hidden_state
+
+    def beside(self, target: LanguageModel, name: str) -> LanguageModel:
+        """The draft as a language model with the target's embeddings and head."""
+        self.module.set_input_embeddings(target.model.get_input_embeddings())
+        self.module.set_output_embeddings(trimmed_head(target.model, self.tokens))
+        return language_model(self.module, target.tokenizer, name)
+
+
+def bare(target: PreTrainedModel, layers: Sequence[int]) -> PreTrainedModel:
+    """A module of the target's kind with new numbers, as many layers as are named, and neither embeddings nor head."""
+    config = copy.deepcopy(target.config)
+    config._attn_implementation = None  # the usual one, not that of the engine's sessions
+    text = config.get_text_config(decoder=True)
+    size, text.vocab_size = text.vocab_size, 1  # no table is made only to be dropped
+    padding, text.pad_token_id = text.pad_token_id, None
+    text.num_hidden_layers = len(layers)
+    if getattr(text, "layer_types", None):
+        text.layer_types = [text.layer_types[one] for one in layers]
+    config.tie_word_embeddings = text.tie_word_embeddings = False
+    module = type(target)(config)
+    text.vocab_size, text.pad_token_id = size, padding
+    module.set_input_embeddings(nn.Identity())
+    module.set_output_embeddings(nn.Identity())
+    return module.eval()

@@ -1,0 +1,85 @@
+"""What the target says about the batches of a text. On a GPU it reads each batch once: its states are kept there, in
+bfloat16, as long as there is room; the logits are made of them anew each time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.training.student import Lesson, taught
+
+ROOM = 0.6
+"""The share of a GPU's free memory that may be filled with states; the training needs the rest."""
+SAME = 0.02
+"""Logits that are made of the last states may differ by this share of their spread from those of the target's pass."""
+
+
+class _Kept(NamedTuple):
+    """features [S, T, n*H], states [S, T, H] after the final norm, best int32 [S, T] or None."""
+
+    features: Tensor
+    states: Tensor
+    best: Tensor | None
+
+
+class Lessons:
+    """layers: indices into the target's hidden_states. known: the tokens whose logits are wanted; None: all."""
+
+    def __init__(
+        self, target: PreTrainedModel, layers: Sequence[int], known: Tensor | None
+    ) -> None:
+        self._target, self._layers = target, tuple(layers)
+        self._known = None if known is None else known.to(target.device)
+        self._kept: dict[Hashable, _Kept] = {}
+        self._rows: Tensor | None = None
+        self._room = 0.0
+        if target.device.type == "cuda":
+            self._room = ROOM * torch.cuda.mem_get_info(target.device)[0]
+
+    def __call__(
+        self, tokens: Tensor, counted: Tensor, index: int = 0, batch: Hashable | None = None
+    ) -> Lesson:
+        """batch: the same tokens come again under this name; None: they do not."""
+        kept = self._kept.get(batch)
+        if kept is not None:
+            device = self._target.device
+            given = (one.to(device, non_blocking=True) for one in (tokens, counted))
+            best = None if kept.best is None else kept.best.long()
+            return Lesson(*given, kept.features.float(), self._logits(kept.states), index, best)
+        if batch is None or self._room <= 0:
+            return taught(self._target, self._layers, tokens, counted, index, self._known)
+        return self._first(tokens, counted, index, batch)
+
+    def _first(self, tokens: Tensor, counted: Tensor, index: int, batch: Hashable) -> Lesson:
+        last = self._target.config.get_text_config(decoder=True).num_hidden_layers
+        layers = (*self._layers, last)
+        found = taught(self._target, layers, tokens, counted, index, self._known)
+        width = found.features.shape[-1] // len(layers)
+        features, states = found.features.to(torch.bfloat16).split(
+            [width * len(self._layers), width], dim=-1
+        )
+        best = None if found.best is None else found.best.int()
+        kept = _Kept(features.contiguous(), states.contiguous(), best)
+        if self._rows is None and not self._made_of(found.logits, kept.states):
+            self._room = 0.0  # this target does more to its logits than a product with its head
+        self._room -= sum(one.nbytes for one in kept if one is not None)
+        if self._room > 0:
+            self._kept[batch] = kept
+        features = kept.features.float()  # rounded as those of the next time
+        return Lesson(found.tokens, found.counted, features, found.logits, index, found.best)
+
+    def _made_of(self, logits: Tensor, states: Tensor) -> bool:
+        head = self._target.get_output_embeddings()
+        rows = head.weight if self._known is None else head.weight[self._known]
+        self._rows = rows.to(torch.bfloat16)
+        off = (self._logits(states).float() - logits.float()).abs().mean()
+        return getattr(head, "bias", None) is None and bool(off < SAME * logits.float().std())
+
+    @torch.no_grad()
+    def _logits(self, states: Tensor) -> Tensor:
+        return F.linear(states, self._rows)

@@ -1,0 +1,259 @@
+"""Parts that borrow rows of the target's head: a draft of the target's own layers, an EAGLE cell, a block drafter. Each
+learns, its files hold nothing that is the target's, and a run with it writes the target's text."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.errors import UserError
+from engine.loops import run_loop
+from engine.methods.chain.recipe import ChainStudent, spread
+from engine.methods.dflash.drafter import DFlashDrafter
+from engine.methods.dflash.recipe import DFlashStudent
+from engine.methods.eagle.drafter import EagleDrafter
+from engine.methods.eagle.part import KIND as EAGLE
+from engine.methods.eagle.recipe import EagleStudent
+from engine.methods.none.drafter import NoDrafter
+from engine.methods.shared.denoiser_part import KIND as DENOISER
+from engine.methods.shared.draft_chain import DraftChain
+from engine.methods.shared.draft_model import DraftReader
+from engine.methods.shared.draft_part import KIND as DRAFT
+from engine.methods.shared.layers_draft import LAYERS
+from engine.methods.shared.trimmed_head import NEVER, TrimmedHead, rows_of, trimmed_head
+from engine.parts.digest import FIELD, digest_of
+from engine.parts.files import halve, in_eight_bits
+from engine.parts.loading import Models
+from engine.parts.opening import language_model
+from engine.rules import verifier
+from engine.training.__main__ import main
+from engine.training.lessons import Lessons
+from engine.training.student import taught
+from tests.training.lessons import VOCABULARY, greedy_text, own_text, tiny_target
+
+pytestmark = pytest.mark.exhaustive
+KNOWN = 30
+
+
+def chain(target, **settings):
+    return ChainStudent(
+        target, resolve("chain", ChainStudent.options, {"vocabulary": KNOWN, **settings})
+    )
+
+
+def eagle(target, **settings):
+    given = {"layout": "eagle3", "steps": 3, "vocabulary": KNOWN, "head": "target", **settings}
+    return EagleStudent(target, resolve("eagle", EagleStudent.options, given))
+
+
+def block(target, **settings):
+    given = {"block": 4, "vocabulary": KNOWN, "layers": 1, **settings}
+    return DFlashStudent(target, resolve("dflash", DFlashStudent.options, given), mask_token=0)
+
+
+KINDS = {
+    "chain": (chain, "draft", DRAFT, DraftChain, {"length": 3, "stop_below": 0.0}),
+    "eagle": (eagle, "eagle", EAGLE, EagleDrafter, {"nodes": 4, "top_k": 1, "stop_below": 0.0}),
+    "dflash": (block, "diffusion", DENOISER, DFlashDrafter, {"length": 3}),
+}
+
+
+@pytest.fixture(scope="module")
+def target():
+    return tiny_target()
+
+
+def lesson(target, made, tokens, index=0):
+    counted = torch.ones_like(tokens, dtype=torch.bool)
+    return taught(target, made.feature_layers, tokens, counted, index, made.taught_tokens)
+
+
+@pytest.fixture(scope="module")
+def trained(target):
+    """trained(key): the student, and its part after a few batches."""
+    known = {}
+
+    def one(key):
+        if key not in known:
+            torch.manual_seed(0)
+            made = KINDS[key][0](target)
+            made.prepare(own_text().flatten())
+            part = made.start()
+            optimizer = torch.optim.Adam([p for p in part.parameters() if p.requires_grad], 3e-3)
+            before = made.accepted(part, lesson(target, made, greedy_text())).float().mean()
+            for index in range(60):
+                rows = own_text()[(torch.arange(12) + 12 * index) % 48]
+                optimizer.zero_grad()
+                made.loss(part, lesson(target, made, rows, index)).backward()
+                optimizer.step()
+            known[key] = made, part.eval(), before
+        return known[key]
+
+    return one
+
+
+def opened(target):
+    return language_model(copy.deepcopy(target), None, "tiny", lean=False)
+
+
+def written(model, drafter, sampling=None, rule="greedy") -> list[list[int]]:
+    """The output of each step of a few texts."""
+    found = []
+    for prompt in ([7, 3, 9], [5, 20], [11], [30, 2, 4]):
+        request = TextRequest(drafter, verifier(rule), sampling or Sampling(), prompt, 20)
+        found += [step.output for step in run_loop(model, request)]
+    return found
+
+
+@pytest.mark.parametrize("eight_bits", [False, True])
+@pytest.mark.parametrize("key", KINDS)
+def test_it_learns_and_a_run_with_its_files_writes_the_targets_text(
+    key, eight_bits, target, trained, tmp_path
+):
+    made, part, before = trained(key)
+    after = made.accepted(part, lesson(target, made, greedy_text())).float().mean()
+    assert after > before + 0.3
+    made.save(part, tmp_path / "part", {FIELD: "0123"})
+    if eight_bits:
+        halve(tmp_path / "part")
+    assert json.loads((tmp_path / "part" / "config.json").read_text())[FIELD] == "0123"
+    stored = load_file(tmp_path / "part" / "model.safetensors")
+    assert not any("embed" in name or "lm_head" in name for name in stored)
+    assert int(stored["t2d"].sum()) == KNOWN
+
+    _, role, kind, drafter, options = KINDS[key]
+    model = opened(target)
+    found = kind.load(str(tmp_path / "part"), model, torch.float32, "cpu")
+    assert kind.load(str(tmp_path / "part"), model, torch.float32, "cpu") is found
+    models = Models(model, {role: found})
+    settings = resolve(drafter.key, drafter.options, options)
+    drafted = written(model, drafter.build(settings, models))
+    plain = written(model, NoDrafter.build({}, models))
+    assert [*itertools.chain(*drafted)] == [*itertools.chain(*plain)]
+    assert len(drafted) < 0.8 * len(plain), "the same text in fewer steps"
+
+
+def test_a_drafts_law_is_0_beyond_its_head_and_leaves_sampled_text_as_it_is(
+    target, trained, tmp_path
+):
+    made, part, _ = trained("chain")
+    made.save(part, tmp_path, {})
+    model = opened(target)
+    draft = DRAFT.load(str(tmp_path), model, torch.float32, "cpu")
+    assert draft.vocab_size == VOCABULARY and draft.layers == 2
+    assert draft.model.get_input_embeddings() is model.model.get_input_embeddings()
+    q = DraftReader(draft, VOCABULARY, Sampling(1.0)).read([4, 9, 2])
+    known = made.taught_tokens.tolist()
+    assert float(q.sum()) == pytest.approx(1) and (q > 0).nonzero()[:, 0].tolist() == known
+    with torch.no_grad():
+        learned = made._logits(part, torch.tensor([[4, 9, 2]]))[0, -1].softmax(-1)
+    torch.testing.assert_close(q[known], learned, atol=0.02, rtol=0.1)
+    models, drawn = Models(model, {"draft": draft}), Sampling(1.0, seed=3)
+    settings = resolve("chain", DraftChain.options, {"length": 3})
+    texts = [
+        [*itertools.chain(*written(model, drafter, drawn, "sampler_match"))]
+        for drafter in (DraftChain.build(settings, models), NoDrafter.build({}, models))
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_files_that_are_no_draft_of_this_target_are_refused_in_a_sentence(
+    target, trained, tmp_path
+):
+    made, part, _ = trained("chain")
+    made.save(part, tmp_path, {})
+    model, config = opened(target), json.loads((tmp_path / "config.json").read_text())
+
+    def refused(layers):
+        (tmp_path / "config.json").write_text(json.dumps({**config, LAYERS: layers}))
+        with pytest.raises(UserError) as told:
+            DRAFT.load(str(tmp_path), model, torch.float32, "cpu")
+        assert "\n" not in str(told.value)
+        return str(told.value)
+
+    for wrong in ([], [99], "0", [True, False], [0.5]):
+        assert "names no layers of its target" in refused(wrong)
+    assert "is missing" in refused([0, 1, 2])
+    assert "is not one of its weights" in refused([0])
+
+
+def test_a_trimmed_head_has_the_targets_logits_for_its_tokens(target):
+    tokens = torch.tensor([3, 4, 11, 40])
+    head = trimmed_head(target, tokens)
+    states = torch.randn(2, 5, target.config.hidden_size)
+    logits, whole = head(states), target.get_output_embeddings()(states)
+    assert head.out_features == logits.shape[-1] == VOCABULARY
+    torch.testing.assert_close(logits[..., tokens], whole[..., tokens], atol=0.05, rtol=0.05)
+    assert (logits == NEVER).sum() == 2 * 5 * (VOCABULARY - 4)
+    rows = target.get_output_embeddings().weight[tokens]
+    exact = TrimmedHead(rows, tokens, VOCABULARY)(states)
+    torch.testing.assert_close(exact[..., tokens], whole[..., tokens])
+    steps = rows_of(target, tokens) / rows_of(target, tokens).abs().amax(1, keepdim=True) * 127
+    torch.testing.assert_close(steps, steps.round(), atol=1e-3, rtol=0)
+
+
+def test_layers_are_spread_from_the_first_to_the_last():
+    assert [spread(count, 30) for count in (1, 2, 3)] == [[29], [0, 29], [0, 14, 29]]
+
+
+@pytest.mark.parametrize("known", [None, torch.tensor([2, 5, 9, 30])])
+def test_lessons_that_are_kept_are_those_of_the_targets_pass(target, known):
+    text, layers = own_text()[:4], (1, 2)
+    counted = torch.ones_like(text, dtype=torch.bool)
+    lessons = Lessons(target, layers, known)
+    lessons._room = 1e9  # as on a GPU
+    fresh = taught(target, layers, text, counted, 5, known)
+    for index in (5, 6):
+        found = lessons(text, counted, index, "batch")
+        assert found.index == index and torch.equal(found.tokens, text)
+        torch.testing.assert_close(found.features.float(), fresh.features, atol=0.05, rtol=0.02)
+        torch.testing.assert_close(found.logits.float(), fresh.logits, atol=0.1, rtol=0.05)
+        assert known is None or torch.equal(found.best, fresh.best)
+    assert len(lessons._kept) == 1
+    lessons._room = 0.0
+    lessons(text, counted, 7, "another")
+    assert len(lessons._kept) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--option", "layers=1", "--option", "vocabulary=64", "chain"],
+        [
+            "--option",
+            "layout=eagle3",
+            "--option",
+            "vocabulary=64",
+            "--option",
+            "head=target",
+            "eagle",
+        ],
+        ["--option", "layers=1", "--option", "vocabulary=64", "dflash"],
+    ],
+    ids=lambda words: words[-1],
+)
+def test_the_recipe_ends_with_its_clock_and_tells_what_is_accepted(words, places, hasty, capsys):
+    """On a named target, with files of its text; the part is written whole, in 8 bits."""
+    path, given = places
+    target, text = str(path / "models" / "target"), str(path / "run" / "selftext.npz")
+    assert main(["text", "--tokens", "60", *given]) == 0
+    named = ["--target", target, "--text", text, "--held-out", text, "--windows", "0"]
+    how = ["--rows", "2", "--length", "32", "--seconds", "4", "--eight-bits"]
+    capsys.readouterr()
+    assert main([*given, *named, *how, "--output", str(path / "made"), *words]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["recipe"] == words[-1] and told["tokens"] > 0 and told["seconds"] <= 4
+    assert all(0 <= share <= 1 for share in told["by_depth"])
+    assert told["tokens_a_step"] == sorted(told["tokens_a_step"])
+    assert not (path / ".made.new").exists()
+    assert in_eight_bits(path / "made" / "model.safetensors")
+    config = json.loads((path / "made" / "config.json").read_text())
+    assert config[FIELD] == digest_of(target)
