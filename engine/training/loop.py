@@ -43,8 +43,8 @@ class Budget:
         if self.tokens is not None:
             return min(1.0, self.spent_tokens / self.tokens)
         if self.until is not None:
-            left = max(0.0, self.until - time.monotonic())
-            return self.seconds() / (self.seconds() + left)
+            left, spent = self.until - time.monotonic(), self.seconds()
+            return spent / (spent + left) if left > 0 else 1.0
         return min(1.0, self.seconds() / (60 * self.minutes))
 
     def part(self, share: float) -> Budget:

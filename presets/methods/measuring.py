@@ -64,11 +64,14 @@ def _record(card: Card) -> None:
 
 def measured(card: Card) -> dict:
     """The figures of the card's example. For a recipe, those before and after that its part records: the accepted
-    lengths, or of a draft the chance that the target keeps its draws at temperature 1. Else {}."""
+    lengths, or of a draft the chance that the target keeps its draws at temperature 1; those that were recorded where
+    the part is not shipped. Else {}."""
     if card.example:
         return figures(card)
-    if card.kind != "recipe" or not card.available:
+    if card.kind != "recipe":
         return {}
+    if not card.available:
+        return card.measured
     found = read_config(PRESETS / "models" / "parts" / card.part["name"])
     if BEFORE in found and AFTER in found:
         return {"before": round(float(found[BEFORE]), 2), "after": round(float(found[AFTER]), 2)}

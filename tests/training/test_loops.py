@@ -73,6 +73,20 @@ def test_a_gradient_that_overflows_changes_nothing_and_ten_in_a_row_end_the_trai
         trained(set(range(5, 20)))
 
 
+def test_a_budget_with_an_end_reaches_it_whatever_else_took_time(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(loop.time, "monotonic", lambda: clock.append(clock[-1] + 0.01) or clock[-1])
+    budget = Budget(minutes=1.0, until=clock[-1] + 40)
+    assert budget.progress() < 0.01
+    clock.append(clock[-1] + 20)
+    assert budget.progress() == pytest.approx(0.5, abs=0.01)
+    budget.load_state_dict({"spent_seconds": 10.0, "spent_tokens": 5})
+    clock.append(clock[-1] + 10)
+    assert budget.progress() == pytest.approx(2 / 3, abs=0.01), "10 of the 20 did not count"
+    clock.append(clock[-1] + 10)
+    assert budget.progress() == 1.0
+
+
 def test_sizes():
     target = parameter_count(LlamaForCausalLM(target_config(4096, 0)))
     assert 12e6 < target < 16e6
