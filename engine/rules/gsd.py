@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from engine.core.exhibits import Later, Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.rule import Case, Verdict
 from engine.core.sampling import display_distribution
 from engine.core.tree import DraftTree, Draw
@@ -53,17 +53,9 @@ class Grouped(Rejection):
     )
     exact_kinds = frozenset()
     options = (
-        Option(
-            "group", "int", 8, "Tokens of a cluster, by their rank in p.", 1, 64, label="Cluster"
-        ),
-        Option(
-            "spread",
-            "float",
-            0.15,
-            "Most that the p of a token of the cluster may differ from the draft's.",
-            0.0,
-            1.0,
-            label="Spread of p",
+        whole("group", 8, 1, 64, "Cluster").meaning("Tokens of a cluster, by their rank in p."),
+        number("spread", 0.15, 0.0, 1.0, "Spread of p").meaning(
+            "Most that the p of a token of the cluster may differ from the draft's."
         ),
     )
     trial = {"group": 2}

@@ -8,7 +8,7 @@ import math
 from torch import Tensor
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
 from engine.core.tree import ROOT
 
@@ -34,23 +34,11 @@ class Typical(Verifier):
         "entropy rises; lossy: above temperature 0 the text is not distributed as the target's own"
     )
     options = (
-        Option(
-            "epsilon",
-            "float",
-            0.09,
-            "A token with more probability than this is typical everywhere.",
-            0.0,
-            1.0,
-            label="epsilon",
+        number("epsilon", 0.09, 0.0, 1.0, "epsilon").meaning(
+            "A token with more probability than this is typical everywhere."
         ),
-        Option(
-            "delta",
-            "float",
-            0.3,
-            "Share of exp(-entropy) that is enough where the target is unsure.",
-            0.0,
-            1.0,
-            label="delta",
+        number("delta", 0.3, 0.0, 1.0, "delta").meaning(
+            "Share of exp(-entropy) that is enough where the target is unsure."
         ),
     )
     exact_kinds = frozenset()

@@ -5,7 +5,7 @@ policy is the rule ``engine.methods.bild.rule``.
 """
 
 from engine.core.exhibits import Gauge
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 
@@ -25,16 +25,10 @@ class BigLittleDrafter(DraftModelDrafter):
         "unlikely: lossy."
     )
     options = (
-        Option(
-            "fallback",
-            "float",
-            0.4,
-            "The small model stops where its highest probability is below this.",
-            0.0,
-            1.0,
-            label="fallback threshold",
+        number("fallback", 0.4, 0.0, 1.0, "fallback threshold").meaning(
+            "The small model stops where its highest probability is below this."
         ),
-        Option("length", "int", 10, "Most tokens that the small model writes in a step.", 1, 32),
+        whole("length", 10, 1, 32).meaning("Most tokens that the small model writes in a step."),
     )
     default_verifier = default_greedy_verifier = "bild"
     reads_chains = True

@@ -6,7 +6,7 @@ Kim et al., Speculative Decoding with Big Little Decoder (2023): the rollback po
 import math
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.rules.near_enough import keep_while, law_shown
 
@@ -28,14 +28,8 @@ class BigLittle(Verifier):
         "differs from the target's own"
     )
     options = (
-        Option(
-            "rollback",
-            "float",
-            2.0,
-            "Roll back to the first token whose distance, -log p of the target, is above this.",
-            0.0,
-            50.0,
-            label="rollback threshold",
+        number("rollback", 2.0, 0.0, 50.0, "rollback threshold").meaning(
+            "Roll back to the first token whose distance, -log p of the target, is above this."
         ),
     )
     exact_kinds = frozenset()

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.chimera.part import GRAM, ChimeraHeads
 from engine.training.student import Lesson
 from engine.training.students.head_students import DECAY, HeadsStudent
@@ -21,7 +21,7 @@ from engine.training.students.head_students import DECAY, HeadsStudent
 class ChimeraStudent(HeadsStudent):
     key = "chimera"
     summary = "an encoder of trigrams and one of the target's states, with a readout per token"
-    options = (Option("heads", "int", 4, "Readouts: tokens it learns to draft.", 1, 16),)
+    options = (whole("heads", 4, 1, 16).meaning("Readouts: tokens it learns to draft."),)
 
     def start(self) -> ChimeraHeads:
         return ChimeraHeads.beginning(self.target, **self.settings)

@@ -6,7 +6,7 @@ is judged one-hot and is therefore exact whatever its shape.
 """
 
 from engine.core.drafter import tree_size
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.shared.best_first_tree import best_first_tree
 from engine.methods.shared.block_drafter import DiffusionDrafter
 
@@ -16,7 +16,7 @@ class DDTreeDrafter(DiffusionDrafter):
     title = "Block diffusion tree, DDTree"
     summary = "A diffusion drafter fills a block in one step; its likeliest paths form a tree."
     options = (
-        Option("length", "int", 7, "Longest branch.", 1, 31),
+        whole("length", 7, 1, 31).meaning("Longest branch."),
         tree_size(256),
     )
     size_option, usual_size = "budget", 16

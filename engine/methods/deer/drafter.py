@@ -9,7 +9,7 @@ each is the true law of its token.
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Curve, Series
 from engine.core.finite import refuse_nan
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.deer.part import ReadText, tensor_of
@@ -21,7 +21,7 @@ class DeerDrafter(Drafter):
     family = "diffusion"
     summary = "A diffusion language model of its own reads the text and fills a long block at once."
     needs = {"deer": "diffusion_lm"}
-    options = (Option("length", "int", 16, "Tokens drafted in each step.", 1, 63, label="Length"),)
+    options = (whole("length", 16, 1, 63, "Length").meaning("Tokens drafted in each step."),)
     trial = {"length": 2}
 
     def __init__(self, settings, model, device) -> None:

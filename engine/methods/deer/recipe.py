@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.methods.deer.part import DiffusionLM, DiffusionLMConfig
 from engine.training.counted_acceptance import run_lengths
 from engine.training.diffusion import random_anchors
@@ -34,16 +34,11 @@ class DeerStudent(Student):
     key = "deer"
     summary = "a diffusion language model that reads text and fills long blocks"
     options = (
-        Option("layers", "int", 4, "Layers, copied from the target's first and last ones.", 1, 64),
-        Option("block", "int", 16, "Masks of a block.", 2, 63),
-        Option(
-            "alpha",
-            "float",
-            1.06,
+        whole("layers", 4, 1, 64).meaning("Layers, copied from the target's first and last ones."),
+        whole("block", 16, 2, 63).meaning("Masks of a block."),
+        number("alpha", 1.06, 1.0, 4.0).meaning(
             "Stage two: how many times each place weighs what the next one weighs (the paper: 1.01, over "
-            "96 places).",
-            1.0,
-            4.0,
+            "96 places)."
         ),
     )
 

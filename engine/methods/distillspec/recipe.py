@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from engine.core.options import Option
+from engine.core.options import choice, number
 from engine.core.sampling import pick
 from engine.training.distill import draft_loss
 from engine.training.divergences import LOSSES, loss_named
@@ -23,8 +23,8 @@ class DistilledStudent(DraftStudent):
     key = "distillspec"
     summary = "a draft distilled on its own text, with the divergence of your choice"
     options = (
-        Option("divergence", "choice", "forward_kl", "The loss.", choices=LOSSES),
-        Option("on_policy", "float", 0.5, "Share of batches that the draft writes.", 0.0, 1.0),
+        choice("divergence", "forward_kl", LOSSES).meaning("The loss."),
+        number("on_policy", 0.5, 0.0, 1.0).meaning("Share of batches that the draft writes."),
     )
     muon_rate, adam_rate = 0.005, 1e-3
 

@@ -8,7 +8,7 @@ import math
 from torch import Tensor
 
 from engine.core.exhibits import Curve, Exhibit, Gauge, Series
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 
@@ -32,17 +32,12 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
         "A small model writes the easy stretches, unchecked, and a large one the hard ones: lossy."
     )
     options = (
-        Option(
-            "threshold",
-            "float",
-            2.0,
-            "The large model writes while the mean entropy (bits a token) is above this.",
-            0.0,
-            20.0,
+        number("threshold", 2.0, 0.0, 20.0).meaning(
+            "The large model writes while the mean entropy (bits a token) is above this."
         ),
-        Option("window", "int", 5, "Tokens over which the entropy is averaged.", 1, 64),
-        Option(
-            "duration", "int", 5, "Fewest tokens that a model writes before it is relieved.", 1, 64
+        whole("window", 5, 1, 64).meaning("Tokens over which the entropy is averaged."),
+        whole("duration", 5, 1, 64).meaning(
+            "Fewest tokens that a model writes before it is relieved."
         ),
     )
     loop = "switching"

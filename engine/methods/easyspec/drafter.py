@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engine.core.exhibits import Later, Layer, Table, Token
 from engine.core.exhibits import Layers as LayersExhibit
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.shared.draft_model import DraftModelDrafter, DraftReader, stop_option
 from engine.model.fuzzy import FuzzyModel, fuzzy
 
@@ -63,10 +63,8 @@ class EasySpecDrafter(DraftModelDrafter):
     family = "chain"
     summary = "A draft model runs groups of its layers on the same input; its memory is set right once a step."
     options = (
-        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "group", "int", 2, "Most layers that run in parallel.", 1, 16, label="Layers a group"
-        ),
+        whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
+        whole("group", 2, 1, 16, "Layers a group").meaning("Most layers that run in parallel."),
         stop_option(
             0.25,
             "Draft no further when the chance that everything so far is kept falls below this, by q",

@@ -20,7 +20,7 @@ from engine.core.constraint import masked
 from engine.core.drafter import Drafter, tree_size
 from engine.core.exhibits import Curve, Later
 from engine.core.finite import refuse_nan
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.sampling import display_distribution
 from engine.core.transfer import to_device
 from engine.core.tree import ROOT, DraftTree
@@ -39,15 +39,9 @@ class FalconDrafter(Drafter):
     needs = {"falcon": "falcon"}
     options = (
         tree_size(256, "nodes"),
-        Option("passes", "int", 2, "Blocks drafted one after another.", 1, 8, label="Blocks"),
-        Option(
-            "top_k",
-            "int",
-            4,
-            "Candidates below each node, and paths of each block that the cell reads.",
-            1,
-            32,
-            label="Width",
+        whole("passes", 2, 1, 8, "Blocks").meaning("Blocks drafted one after another."),
+        whole("top_k", 4, 1, 32, "Width").meaning(
+            "Candidates below each node, and paths of each block that the cell reads."
         ),
     )
     size_option, usual_size = "nodes", 11

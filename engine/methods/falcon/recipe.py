@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.falcon.falcon_training import accepted, block_loss, new_cell
 from engine.methods.falcon.part import FalconCell
 from engine.training.cell_training import noise_like
@@ -14,7 +14,7 @@ from engine.training.student import Lesson, Student
 class FalconStudent(Student):
     key = "falcon"
     summary = "a cell that predicts the target's features, a block at a time"
-    options = (Option("block", "int", 2, "Tokens of a draft pass.", 2, 8),)
+    options = (whole("block", 2, 2, 8).meaning("Tokens of a draft pass."),)
 
     def __init__(self, target, settings) -> None:
         super().__init__(target, settings)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.core.exhibits import Token, Words
-from engine.core.options import Option
+from engine.core.options import switch, whole
 from engine.core.sampling import likeliest
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.block_drafter import DiffusionDrafter
@@ -30,20 +30,11 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
     title = "Aggressive decoding, generalised"
     summary = "A model fills a whole block at once; after a difference it fills a new block."
     options = (
-        Option(
-            "length",
-            "int",
-            0,
-            "Tokens of a block (0: the fastest size for this machine, measured).",
-            0,
-            31,
+        whole("length", 0, 0, 31).meaning(
+            "Tokens of a block (0: the fastest size for this machine, measured)."
         ),
-        Option(
-            "realign",
-            "bool",
-            False,
-            "Also draft the rest of the last block where the end of the text occurs exactly once in it.",
-            label="Use the rest of the last block",
+        switch("realign", False, "Use the rest of the last block").meaning(
+            "Also draft the rest of the last block where the end of the text occurs exactly once in it."
         ),
     )
     size_option, usual_size = "length", 7

@@ -8,7 +8,7 @@ is at most ``tau`` below the likeliest one's.
 from torch import Tensor
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import DraftTree
 from engine.rules.near_enough import keep_while, law_shown
@@ -28,23 +28,11 @@ class TopBeta(Verifier):
         "lossy: the text differs from the target's own"
     )
     options = (
-        Option(
-            "beta",
-            "int",
-            3,
-            "How many of the target's likeliest tokens may stay.",
-            1,
-            50,
-            label="candidates",
+        whole("beta", 3, 1, 50, "candidates").meaning(
+            "How many of the target's likeliest tokens may stay."
         ),
-        Option(
-            "tau",
-            "float",
-            1.0,
-            "Most that the token's log-probability may be below the likeliest one's.",
-            0.0,
-            50.0,
-            label="tolerance",
+        number("tau", 1.0, 0.0, 50.0, "tolerance").meaning(
+            "Most that the token's log-probability may be below the likeliest one's."
         ),
     )
     exact_kinds = frozenset()

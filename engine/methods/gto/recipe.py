@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.methods.gto.tree_reward_training import (
     GrownTree,
     Lender,
@@ -39,12 +39,12 @@ class GTOStudent(CellStudent):
     summary = "a trained `eagle` cell (--start), rewarded by the accepted length of its trees"
     after = "eagle"
     options = (
-        Option("group", "int", 4, "Places of a group, at which trees are drafted.", 2, 8),
-        Option("nodes", "int", 11, "Nodes of a tree.", 1, 64),
-        Option("depth", "int", 5, "Longest branch of a tree.", 1, 16),
-        Option("top_k", "int", 4, "Width of a tree.", 1, 32),
-        Option("weight", "float", 0.01, "Of the tree's loss beside the usual one.", 0.0, 100.0),
-        Option("clip", "float", 0.2, "How far the likelihood ratio may lie from 1.", 0.01, 1.0),
+        whole("group", 4, 2, 8).meaning("Places of a group, at which trees are drafted."),
+        whole("nodes", 11, 1, 64).meaning("Nodes of a tree."),
+        whole("depth", 5, 1, 16).meaning("Longest branch of a tree."),
+        whole("top_k", 4, 1, 32).meaning("Width of a tree."),
+        number("weight", 0.01, 0.0, 100.0).meaning("Of the tree's loss beside the usual one."),
+        number("clip", 0.2, 0.01, 1.0).meaning("How far the likelihood ratio may lie from 1."),
         STEPS,
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.errors import UserError
 from engine.methods.hidden_transfer.part import TransferMaps, check_layers
 from engine.model.layers import Layers, decoder_of, view_of
@@ -25,11 +25,11 @@ class TransferStudent(ProbeStudent):
     key = "hidden_transfer"
     summary = "the maps of `hidden_transfer`, from states at a middle layer to pseudo states of coming tokens"
     options = (
-        Option("places", "int", 3, "Tokens predicted beyond the target's own.", 1, 16),
-        Option(
-            "layer", "int", 0, "Layer at which the first place joins (0: the middle one).", 0, 255
+        whole("places", 3, 1, 16).meaning("Tokens predicted beyond the target's own."),
+        whole("layer", 0, 0, 255).meaning(
+            "Layer at which the first place joins (0: the middle one)."
         ),
-        Option("apart", "int", 0, "Layers from one place's to the next one's.", 0, 16),
+        whole("apart", 0, 0, 16).meaning("Layers from one place's to the next one's."),
         ProbeStudent.asked_option("pseudo states"),
     )
 

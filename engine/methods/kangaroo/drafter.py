@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.core.exhibits import Exhibit, Gauge, Layer
 from engine.core.exhibits import Layers as LayersExhibit
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.proposal import Proposal
 from engine.core.tree import DraftTree
 from engine.methods.kangaroo.adapter import Adapter, reader_of
@@ -29,15 +29,9 @@ class KangarooDrafter(OwnLayersDrafter):
     summary = "The target's first layers and a small adapter draft; only the layers above verify."
     needs = {"kangaroo": "adapter"}
     options = (
-        Option("length", "int", 6, "Most tokens drafted in a step.", 1, 32, label="Length"),
-        Option(
-            "confidence",
-            "float",
-            0.6,
-            "Draft no further once the likeliest token has less probability than this.",
-            0.0,
-            1.0,
-            label="Confidence",
+        whole("length", 6, 1, 32, "Length").meaning("Most tokens drafted in a step."),
+        number("confidence", 0.6, 0.0, 1.0, "Confidence").meaning(
+            "Draft no further once the likeliest token has less probability than this."
         ),
     )
     trial = {"length": 2, "confidence": 0.0}

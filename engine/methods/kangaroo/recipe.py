@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.errors import UserError
 from engine.methods.kangaroo.adapter import PUBLISHED_EXIT, Adapter, AdapterConfig
 from engine.methods.kangaroo.drafter import KangarooDrafter
@@ -28,8 +28,8 @@ class KangarooStudent(Student):
     key = "kangaroo"
     summary = "the adapter of `kangaroo` behind the target's first layers"
     options = (
-        Option("exit_layer", "int", PUBLISHED_EXIT, "Layers below the adapter.", 1, 64),
-        Option("layers", "int", 1, "Attention blocks of the adapter.", 1, 8),
+        whole("exit_layer", PUBLISHED_EXIT, 1, 64).meaning("Layers below the adapter."),
+        whole("layers", 1, 1, 8).meaning("Attention blocks of the adapter."),
     )
 
     def __init__(self, target, settings) -> None:

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.learn2pd.drafter import LearnedParallelDrafter
 from engine.methods.learn2pd.part import UnmaskingFilter, reading
 from engine.methods.shared.dflash_model import DFlashModel
@@ -48,8 +48,8 @@ class FilterStudent(Student):
     key = "learn2pd"
     summary = "the filter of `learn2pd`, from the diffusion drafter's confidences"
     options = (
-        Option("hidden", "int", 0, "Width of the filter (0: the places of a block).", 0, 1024),
-        Option("passes", "int", 3, "Denoising passes that are learned from.", 1, 16),
+        whole("hidden", 0, 0, 1024).meaning("Width of the filter (0: the places of a block)."),
+        whole("passes", 3, 1, 16).meaning("Denoising passes that are learned from."),
     )
     muon_rate = 0.1
     adam_rate = 3e-2

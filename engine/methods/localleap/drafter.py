@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
 from engine.methods.shared.unmasking_order import Canvas, Unmasking, open_confidence, surest
 
@@ -41,16 +41,10 @@ class LocalLeapDrafter(UnmaskingDrafter):
     options = (
         LENGTH,
         threshold(),
-        Option(
-            "relaxed",
-            "float",
-            0.75,
-            "Confidence that is enough near an anchor.",
-            0.0,
-            1.0,
-            label="Confidence near an anchor",
+        number("relaxed", 0.75, 0.0, 1.0, "Confidence near an anchor").meaning(
+            "Confidence that is enough near an anchor."
         ),
-        Option("radius", "int", 4, "Places to each side of an anchor.", 0, 31, label="Radius"),
+        whole("radius", 4, 0, 31, "Radius").meaning("Places to each side of an anchor."),
         PASSES,
     )
 

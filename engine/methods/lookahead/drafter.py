@@ -20,7 +20,7 @@ import torch
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import switch, whole
 from engine.core.proposal import Proposal
 from engine.core.sampling import likeliest
 from engine.core.seen import MOST_PROBES, Probes
@@ -61,39 +61,17 @@ class LookaheadDrafter(Drafter):
     summary = "A window of parallel guesses in the target's pass leaves n-grams, which are drafted."
     uses_target = True
     options = (
-        Option(
-            "window",
-            "int",
-            5,
-            f"Columns of the window: places guessed ahead (at most {MOST_PROBES} guesses on all levels).",
-            1,
-            16,
-            label="Window",
+        whole("window", 5, 1, 16, "Window").meaning(
+            f"Columns of the window: places guessed ahead (at most {MOST_PROBES} guesses on all levels)."
         ),
-        Option(
-            "ngram",
-            "int",
-            4,
-            "Tokens of an n-gram; the window has one level less.",
-            2,
-            6,
-            label="N-gram",
+        whole("ngram", 4, 2, 6, "N-gram").meaning(
+            "Tokens of an n-gram; the window has one level less."
         ),
-        Option(
-            "branches",
-            "int",
-            4,
-            "Most n-grams drafted in each step.",
-            1,
-            16,
-            label="N-grams drafted",
+        whole("branches", 4, 1, 16, "N-grams drafted").meaning(
+            "Most n-grams drafted in each step."
         ),
-        Option(
-            "prompt_ngrams",
-            "bool",
-            False,
-            "Put the prompt's n-grams into the pool as well.",
-            label="The prompt's n-grams",
+        switch("prompt_ngrams", False, "The prompt's n-grams").meaning(
+            "Put the prompt's n-grams into the pool as well."
         ),
     )
     trial = {"window": 2, "ngram": 3, "branches": 2}

@@ -13,7 +13,7 @@ written instead. The method's own rule, ``engine.methods.lud.rule``, is lossy; u
 from __future__ import annotations
 
 from engine.core.exhibits import Cell, Table, Token
-from engine.core.options import Option
+from engine.core.options import number
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.probing import ProbingDrafter, sure_tokens
 
@@ -25,14 +25,8 @@ class LexicalUnitDrafter(ProbingDrafter):
     summary = "The model writes several tokens at once where it is sure of each, unchecked: lossy."
     needs = {"ppd": "prompt_tokens"}
     options = (
-        Option(
-            "sure",
-            "float",
-            0.9,
-            "A unit ends before the first token that is less likely than this.",
-            0.0,
-            1.0,
-            label="Confidence",
+        number("sure", 0.9, 0.0, 1.0, "Confidence").meaning(
+            "A unit ends before the first token that is less likely than this."
         ),
     )
     default_verifier = default_greedy_verifier = "lud"

@@ -6,7 +6,7 @@ The drafts of SpecTr (Sun et al. 2023).
 from collections.abc import Sequence
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.sampling import likeliest
 from engine.core.tree import DraftTree
 from engine.methods.shared.levels import SOURCE, LevelDrafter
@@ -25,8 +25,8 @@ class MultiChainDrafter(LevelDrafter):
     summary = "A draft model writes several chains, each on its own; equal beginnings are merged."
     default_verifier = "spectr"
     options = (
-        Option("chains", "int", 3, "Chains drafted in a step.", 1, 16),
-        Option("length", "int", 4, "Tokens of each chain.", 1, 16),
+        whole("chains", 3, 1, 16).meaning("Chains drafted in a step."),
+        whole("length", 4, 1, 16).meaning("Tokens of each chain."),
     )
     trial = {"chains": 2, "length": 2}
 

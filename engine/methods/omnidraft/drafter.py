@@ -24,7 +24,7 @@ from torch import Tensor
 from engine.core.drafter import Drafter, Kept
 from engine.core.exhibits import Later, Table, Token
 from engine.core.memory import Store
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.omnidraft.online_head import OnlineHead
 from engine.methods.omnidraft.run_cache import RunCache
@@ -59,15 +59,9 @@ class OmniDraftDrafter(Drafter):
     family = "chain"
     summary = "A draft model with another vocabulary; your texts teach it which runs of its tokens are the target's."
     options = (
-        Option("length", "int", 6, "Most tokens of the target drafted in a step.", 1, 32),
-        Option(
-            "threshold",
-            "float",
-            0.7,
-            "Draft no further once the chance that a token so far is refused exceeds this.",
-            0.0,
-            1.0,
-            label="Chance of a refusal",
+        whole("length", 6, 1, 32).meaning("Most tokens of the target drafted in a step."),
+        number("threshold", 0.7, 0.0, 1.0, "Chance of a refusal").meaning(
+            "Draft no further once the chance that a token so far is refused exceeds this."
         ),
         *LEARNING,
     )

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
-from engine.core.options import Option
+from engine.core.options import choice, number, whole
 from engine.methods.omnidraft.spelling import Spelling, spelling_of
 from engine.training import selftext
 from engine.training.checkpoint import export_model
@@ -46,12 +46,10 @@ class ForeignStudent(Student):
     key = "omnidraft"
     summary = "a draft with a tokenizer of its own, by hybrid distillation"
     options = (
-        Option("vocabulary", "int", 1024, "Tokens of the second tokenizer.", 300, 65536),
-        Option("layers", "int", 2, "Of the draft.", 1, 8),
-        Option("runs", "float", 1.0, "Weight of the likelihood inside of runs.", 0.0, 10.0),
-        Option(
-            "divergence", "choice", "forward_kl", "At runs' beginnings.", choices=(*DIVERGENCES,)
-        ),
+        whole("vocabulary", 1024, 300, 65536).meaning("Tokens of the second tokenizer."),
+        whole("layers", 2, 1, 8).meaning("Of the draft."),
+        number("runs", 1.0, 0.0, 10.0).meaning("Weight of the likelihood inside of runs."),
+        choice("divergence", "forward_kl", (*DIVERGENCES,)).meaning("At runs' beginnings."),
     )
     muon_rate, adam_rate = 0.02, 3e-3
 

@@ -12,7 +12,7 @@ import time
 
 from engine.core.drafter import Kept
 from engine.core.exhibits import Curve, Later, Series, Table
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import ROOT
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 from engine.methods.shared.learning_pace import LEARNING, Pace
@@ -28,7 +28,7 @@ class OnlineDrafter(DraftModelDrafter):
     family = "chain"
     summary = "Your own copy of the draft model learns from its refused tokens while it drafts."
     options = (
-        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
+        whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
         *LEARNING,
         stop_option(
             0.25,

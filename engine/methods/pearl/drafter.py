@@ -3,7 +3,7 @@
 Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024).
 """
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.shared.draft_model import DraftModelDrafter
 
 
@@ -21,13 +21,8 @@ class PearlDrafter(DraftModelDrafter):
         "A small draft model goes on writing while the target checks: two lanes of work at once."
     )
     options = (
-        Option(
-            "length",
-            "int",
-            0,
-            "Tokens drafted during one pass of the target (0: the fastest size for this machine, measured).",
-            0,
-            32,
+        whole("length", 0, 0, 32).meaning(
+            "Tokens drafted during one pass of the target (0: the fastest size for this machine, measured)."
         ),
     )
     size_option, usual_size = "length", 4

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.seen import MOST_PROBES
 from engine.errors import UserError
 from engine.methods.shared.prompt_tokens_part import PromptTokens
@@ -24,9 +24,9 @@ class PromptTokenStudent(ProbeStudent):
     key = "ppd"
     summary = "the prompt tokens of `ppd` and `lud`, read by the frozen target"
     options = (
-        Option("places", "int", 3, "Tokens predicted beyond the target's own.", 1, 16),
-        Option(
-            "members", "int", 1, "Vectors of each prompt token, whose logits are averaged.", 1, 16
+        whole("places", 3, 1, 16).meaning("Tokens predicted beyond the target's own."),
+        whole("members", 1, 1, 16).meaning(
+            "Vectors of each prompt token, whose logits are averaged."
         ),
         ProbeStudent.asked_option("they"),
     )

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Gauge, Token, Words
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.rapid.retrieved_prompt import ShortPrompt, shortened
 from engine.methods.shared.draft_chain import DraftChain
 
@@ -31,35 +31,16 @@ class RapidDrafter(Drafter):
     summary = "A draft model reads only the pieces of a long prompt that matter for its end."
     needs = DraftChain.needs
     options = (
-        Option(
-            "length",
-            "int",
-            0,
-            "Most tokens drafted in a step (0: the fastest size for this machine, measured).",
-            0,
-            32,
+        whole("length", 0, 0, 32).meaning(
+            "Most tokens drafted in a step (0: the fastest size for this machine, measured)."
         ),
-        Option(
-            "retrieved",
-            "int",
-            128,
-            "Most tokens of the prompt that are retrieved for the draft model.",
-            0,
-            16_384,
-            label="Retrieved tokens",
+        whole("retrieved", 128, 0, 16_384, "Retrieved tokens").meaning(
+            "Most tokens of the prompt that are retrieved for the draft model."
         ),
-        Option(
-            "ending",
-            "int",
-            64,
-            "Tokens at the prompt's end that the draft model always reads, and by which the rest is searched.",
-            1,
-            4096,
-            label="End of the prompt",
+        whole("ending", 64, 1, 4096, "End of the prompt").meaning(
+            "Tokens at the prompt's end that the draft model always reads, and by which the rest is searched."
         ),
-        Option(
-            "piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece length", advanced=True
-        ),
+        whole("piece", 32, 4, 1024, "Piece length", advanced=True).meaning("Tokens of a piece."),
         *(option for option in DraftChain.options if option.name == "stop_below"),
     )
     size_option, usual_size = "length", DraftChain.usual_size

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engine.core.chance import JudgeChance
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
 from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree, Draw
@@ -41,14 +41,8 @@ class Transfer(Verifier):
         "moves p towards q before the coin is tossed; lossy: the text differs from the target's own"
     )
     options = (
-        Option(
-            "transfer",
-            "float",
-            10.0,
-            "How far p is moved towards q (0: not at all).",
-            0.0,
-            100.0,
-            label="transfer",
+        number("transfer", 10.0, 0.0, 100.0, "transfer").meaning(
+            "How far p is moved towards q (0: not at all)."
         ),
     )
     exact_kinds = frozenset()

@@ -5,7 +5,7 @@ beside each of its two sources.
 """
 
 from engine.core.drafter import Drafter
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.rasd.retrieved_tree import frequent
 
@@ -17,10 +17,10 @@ class DatastoreAlone(Drafter):
     summary = "Copies the most frequent continuations of the text's end from a datastore."
     needs = {"datastore": "datastore"}
     options = (
-        Option("retrieved", "int", 12, "Most nodes.", 1, 64),
-        Option("length", "int", 10, "Longest branch.", 1, 64),
-        Option("longest_match", "int", 16, "Most tokens looked up.", 1, 64),
-        Option("shortest_match", "int", 2, "Fewest tokens that match.", 1, 64),
+        whole("retrieved", 12, 1, 64).meaning("Most nodes."),
+        whole("length", 10, 1, 64).meaning("Longest branch."),
+        whole("longest_match", 16, 1, 64).meaning("Most tokens looked up."),
+        whole("shortest_match", 2, 1, 64).meaning("Fewest tokens that match."),
     )
 
     @classmethod

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token, Words
-from engine.core.options import Option
+from engine.core.options import number, switch, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.rasd.datastore_alone import DatastoreAlone
 from engine.methods.rasd.retrieved_tree import Retrieved, frequent
@@ -57,62 +57,22 @@ class RetrievalAugmentedDrafter(Drafter):
     mixed_siblings = True
     sources = (GrownTree, DatastoreAlone)
     options = (
-        Option(
-            "budget",
-            "int",
-            0,
-            "Most nodes of the draft model's own tree (0: the fastest size for this machine, measured).",
-            0,
-            32,
-            label="Nodes",
+        whole("budget", 0, 0, 32, "Nodes").meaning(
+            "Most nodes of the draft model's own tree (0: the fastest size for this machine, measured)."
         ),
-        Option(
-            "retrieved",
-            "int",
-            12,
-            "Most nodes retrieved from each source: from the text itself, and from the datastore.",
-            1,
-            16,
-            label="Retrieved nodes",
+        whole("retrieved", 12, 1, 16, "Retrieved nodes").meaning(
+            "Most nodes retrieved from each source: from the text itself, and from the datastore."
         ),
-        Option(
-            "least_q",
-            "float",
-            0.02,
-            "A retrieved path is kept while the draft model's q of the whole path is at least this.",
-            0.0,
-            1.0,
-            label="Least q",
+        number("least_q", 0.02, 0.0, 1.0, "Least q").meaning(
+            "A retrieved path is kept while the draft model's q of the whole path is at least this."
         ),
-        Option(
-            "length", "int", 10, "Longest continuation that is retrieved.", 1, 32, label="Length"
+        whole("length", 10, 1, 32, "Length").meaning("Longest continuation that is retrieved."),
+        switch("this_text", True, "This text").meaning("Look into the text itself, too."),
+        whole("longest_match", 16, 1, 64, "Longest match", advanced=True).meaning(
+            "Most tokens of the text's end that are looked up."
         ),
-        Option(
-            "this_text",
-            "bool",
-            True,
-            "Look into the text itself, too.",
-            label="This text",
-        ),
-        Option(
-            "longest_match",
-            "int",
-            16,
-            "Most tokens of the text's end that are looked up.",
-            1,
-            64,
-            label="Longest match",
-            advanced=True,
-        ),
-        Option(
-            "shortest_match",
-            "int",
-            2,
-            "Fewest tokens that count as a match.",
-            1,
-            16,
-            label="Shortest match",
-            advanced=True,
+        whole("shortest_match", 2, 1, 16, "Shortest match", advanced=True).meaning(
+            "Fewest tokens that count as a match."
         ),
     )
     size_option, usual_size = "budget", 8

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 
 from engine.core.exhibits import Token, Words
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.core.proposal import Proposal
 from engine.core.seen import MOST_PROBES, Probes
 from engine.core.tree import DraftTree
@@ -40,23 +40,11 @@ class ReflectiveDrafter(DraftModelDrafter):
     )
     options = (
         *DraftChain.options,
-        Option(
-            "prompt",
-            "choice",
-            "check",
-            "Words that ask the target to reflect on the draft.",
-            choices=tuple(PROMPTS),
-            label="Reflective prompt",
+        choice("prompt", "check", tuple(PROMPTS), "Reflective prompt").meaning(
+            "Words that ask the target to reflect on the draft."
         ),
-        Option(
-            "quoted",
-            "int",
-            4,
-            "Last tokens of the text that stand before the second copy of the draft.",
-            1,
-            16,
-            label="Quoted tokens",
-            advanced=True,
+        whole("quoted", 4, 1, 16, "Quoted tokens", advanced=True).meaning(
+            "Last tokens of the text that stand before the second copy of the draft."
         ),
     )
     size_option, usual_size = "length", DraftChain.usual_size

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import number
 from engine.core.rule import Case, Verdict, Verifier
 from engine.core.sampling import display_distribution
 from engine.rules.greedy import Greedy
@@ -38,14 +38,8 @@ class Reflective(Verifier):
         "target's own"
     )
     options = (
-        Option(
-            "weight",
-            "float",
-            0.3,
-            "Share of the reflection in the fused distribution (0: p itself).",
-            0.0,
-            1.0,
-            label="weight of the reflection",
+        number("weight", 0.3, 0.0, 1.0, "weight of the reflection").meaning(
+            "Share of the reflection in the fused distribution (0: p itself)."
         ),
     )
     exact_kinds = frozenset()

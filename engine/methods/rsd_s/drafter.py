@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.levels import SOURCE, LevelDrafter
 
@@ -42,8 +42,8 @@ class RSDBeam(LevelDrafter):
     title = "Tree, RSD-S"
     summary = "A draft model draws different sequences by stochastic beam search."
     options = (
-        Option("width", "int", 3, "Sequences kept at every level.", 1, 32, label="Beam width"),
-        Option("length", "int", 4, "Levels of the tree.", 1, 16),
+        whole("width", 3, 1, 32, "Beam width").meaning("Sequences kept at every level."),
+        whole("length", 4, 1, 16).meaning("Levels of the tree."),
     )
     trial = {"width": 2, "length": 2}
 

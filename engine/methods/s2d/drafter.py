@@ -22,7 +22,7 @@ from torch import Tensor
 
 from engine.core.drafter import Kept
 from engine.core.exhibits import Later, Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter, DraftReader, stop_option
 from engine.model.layers import Layers
@@ -100,15 +100,9 @@ class SortedDrafter(DraftModelDrafter):
         "A nested draft model; each token comes from the first of its exits that is sure enough."
     )
     options = (
-        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "confidence",
-            "float",
-            0.5,
-            "Go on to the next deeper exit where the likeliest token has less probability than this.",
-            0.0,
-            1.0,
-            label="Confidence",
+        whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
+        number("confidence", 0.5, 0.0, 1.0, "Confidence").meaning(
+            "Go on to the next deeper exit where the likeliest token has less probability than this."
         ),
         stop_option(
             0.25,

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.methods.s2d.part import EXITS
 from engine.training.distill import divergence_loss
 from engine.training.divergences import DIVERGENCES
@@ -27,8 +27,8 @@ class SortedStudent(DraftStudent):
     key = "s2d"
     summary = "a nested draft with exits behind 1, 2 and 4 layers"
     options = (
-        Option("layers", "int", 4, "Of the whole draft; exits behind 1, 2, 4, 8 of them.", 2, 8),
-        Option("divergence", "choice", "forward_kl", "The loss.", choices=(*DIVERGENCES,)),
+        whole("layers", 4, 2, 8).meaning("Of the whole draft; exits behind 1, 2, 4, 8 of them."),
+        choice("divergence", "forward_kl", (*DIVERGENCES,)).meaning("The loss."),
     )
     muon_rate, adam_rate = 0.02, 3e-3
 

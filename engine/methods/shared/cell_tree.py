@@ -28,7 +28,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter, Kept, tree_size
 from engine.core.exhibits import Curve, Later
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import stop_option
 from engine.methods.shared.eagle_context import context_of
@@ -45,16 +45,10 @@ class CellTree(Drafter):
     needs = {"eagle": "eagle"}
     options = (
         tree_size(256, "nodes"),
-        Option("depth", "int", 8, "Longest branch.", 1, 16),
-        Option(
-            "top_k",
-            "int",
-            0,
+        whole("depth", 8, 1, 16).meaning("Longest branch."),
+        whole("top_k", 0, 0, 32, "Width").meaning(
             "Candidates below each node, and nodes of each level that the cell reads (0: nodes divided by depth, as in "
-            "the paper's trees of 60 nodes and 6 levels).",
-            0,
-            32,
-            label="Width",
+            "the paper's trees of 60 nodes and 6 levels)."
         ),
         stop_option(
             0.1,

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.core.sampling import likeliest
 from engine.core.tree import ROOT, DraftTree
 
@@ -46,15 +46,10 @@ class Place:
 class GuessedWindow(Drafter):
     family = "self"
     options = (
-        Option("window", "int", 5, "Tokens guessed ahead.", 1, 64, label="Window"),
-        Option(
-            "fill",
-            "choice",
-            "prompt",
+        whole("window", 5, 1, 64, "Window").meaning("Tokens guessed ahead."),
+        choice("fill", "prompt", ("prompt", "vocabulary", "repeat"), "First guesses").meaning(
             "First guess of a new place: a random token of the prompt, a random token of the "
-            "vocabulary, or the last token again (the paper pads).",
-            choices=("prompt", "vocabulary", "repeat"),
-            label="First guesses",
+            "vocabulary, or the last token again (the paper pads)."
         ),
     )
     trial = {"window": 2}
@@ -103,8 +98,8 @@ class GuessedWindow(Drafter):
         choices = likeliest(logits)
         if len(choices) > len(self._window):
             self._window.append(Place())
-        for place, choice in zip(self._window, choices, strict=False):
-            place.guess(choice)
+        for place, token in zip(self._window, choices, strict=False):
+            place.guess(token)
 
     def _move(self, position: int) -> None:
         """Drop the places that the text has reached."""

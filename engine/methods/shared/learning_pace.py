@@ -1,39 +1,18 @@
 """When a visitor's copy of a draft learns: within some milliseconds per step, or after a number of refusals."""
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 
 USUAL = 10.0  # assumed milliseconds of an update, before one was timed
 
 LEARNING = (
-    Option(
-        "milliseconds",
-        "float",
-        2.0,
-        "Milliseconds of learning after a step, on average (0: the number of refusals decides instead).",
-        0.0,
-        100.0,
-        label="Learning per step",
+    number("milliseconds", 2.0, 0.0, 100.0, "Learning per step").meaning(
+        "Milliseconds of learning after a step, on average (0: the number of refusals decides instead)."
     ),
-    Option(
-        "every",
-        "int",
-        8,
-        "Refusals from one update to the next where no clock decides.",
-        1,
-        256,
-        label="Refusals per update",
-        advanced=True,
-        depends_on=("milliseconds", 0.0),
-    ),
-    Option(
-        "rate",
-        "float",
-        0.001,
-        "How far an update may move a weight, as a share of its size.",
-        0.00001,
-        0.2,
-        label="Learning rate",
-        advanced=True,
+    whole(
+        "every", 8, 1, 256, "Refusals per update", advanced=True, depends_on=("milliseconds", 0.0)
+    ).meaning("Refusals from one update to the next where no clock decides."),
+    number("rate", 0.001, 0.00001, 0.2, "Learning rate", advanced=True).meaning(
+        "How far an update may move a weight, as a share of its size."
     ),
 )
 """Options of a drafter whose copy of the draft learns."""

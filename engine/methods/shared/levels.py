@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import Option, choice
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 
@@ -23,9 +23,7 @@ SHAPES = (
 
 def shape_option(usual: str, help_text: str) -> Option:
     """Branching factors, one per level."""
-    return Option(
-        "branching", "choice", usual, help_text, choices=SHAPES, label="Branching factors"
-    )
+    return choice("branching", usual, SHAPES, "Branching factors").meaning(help_text)
 
 
 class LevelDrafter(DraftModelDrafter):

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from engine.core.drafter import tree_size
 from engine.core.exhibits import Cell, Exhibit, Table, Token
-from engine.core.options import Option
+from engine.core.options import Option, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.best_first_tree import best_first_tree
 from engine.methods.shared.probing import ProbingDrafter
@@ -30,14 +30,8 @@ class ProbedTreeDrafter(ProbingDrafter):
         """The options of every such drafter."""
         return (
             tree_size(64),
-            Option(
-                "asked",
-                "int",
-                asked,
-                f"Most nodes, the likeliest ends of the step, behind which {probes_are} stand.",
-                1,
-                16,
-                label=f"Nodes with {probes_are}",
+            whole("asked", asked, 1, 16, f"Nodes with {probes_are}").meaning(
+                f"Most nodes, the likeliest ends of the step, behind which {probes_are} stand."
             ),
         )
 

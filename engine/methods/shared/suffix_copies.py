@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from engine.core.drafter import tree_size
 from engine.core.exhibits import Table, Token
 from engine.core.memory import Store
-from engine.core.options import Option
+from engine.core.options import number, switch, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.remembering import RememberingDrafter
 from engine.methods.shared.suffix_automaton import START, Match, SuffixAutomaton
@@ -30,8 +30,8 @@ MOST_BYTES = 4_000_000
 SHOWN = 8  # continuations of the match that the table shows
 
 
-EARLIER_TEXTS = Option(
-    "earlier_texts", "bool", True, "Look into texts written before, too.", label="Earlier texts"
+EARLIER_TEXTS = switch("earlier_texts", True, "Earlier texts").meaning(
+    "Look into texts written before, too."
 )
 
 
@@ -60,28 +60,12 @@ class SuffixCopies(RememberingDrafter):
     family = "retrieval"
     options = (
         tree_size(64),
-        Option(
-            "factor", "float", 2.0, "Nodes for each token that matches.", 0.0, 8.0, label="Trust"
+        number("factor", 2.0, 0.0, 8.0, "Trust").meaning("Nodes for each token that matches."),
+        whole("offset", 6, 0, 32, "Trust at once", advanced=True).meaning(
+            "Nodes for a match of any length, beside those for its tokens."
         ),
-        Option(
-            "offset",
-            "int",
-            6,
-            "Nodes for a match of any length, beside those for its tokens.",
-            0,
-            32,
-            label="Trust at once",
-            advanced=True,
-        ),
-        Option(
-            "least_chance",
-            "float",
-            0.25,
-            "No node that is less likely than this to be reached.",
-            0.0,
-            1.0,
-            label="Least chance",
-            advanced=True,
+        number("least_chance", 0.25, 0.0, 1.0, "Least chance", advanced=True).meaning(
+            "No node that is less likely than this to be reached."
         ),
         EARLIER_TEXTS,
     )

@@ -8,19 +8,19 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import Option, number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.block_drafter import DiffusionDrafter
 from engine.methods.shared.unmasking_order import Canvas, Unmasking, fill_in
 
-LENGTH = Option("length", "int", 7, "Tokens drafted in each step.", 1, 31, label="Length")
-PASSES = Option("passes", "int", 3, "Most denoising passes in a step.", 1, 16, label="Passes")
+LENGTH = whole("length", 7, 1, 31, "Length").meaning("Tokens drafted in each step.")
+PASSES = whole("passes", 3, 1, 16, "Passes").meaning("Most denoising passes in a step.")
 
 
 def threshold(default: float = 0.9) -> Option:
     """The confidence with which a place is filled."""
     told = "A place is filled once its likeliest token has this probability."
-    return Option("threshold", "float", default, told, 0.0, 1.0, label="Confidence")
+    return number("threshold", default, 0.0, 1.0, "Confidence").meaning(told)
 
 
 class UnmaskingDrafter(DiffusionDrafter):

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from engine.core.drafter import Kept
 from engine.core.exhibits import Curve, Exhibit, Gauge, Later, Series
 from engine.core.load import Acceptance
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 from engine.methods.smartspec.goodput import (
@@ -47,25 +47,12 @@ class SmartSpecDrafter(DraftModelDrafter):
     family = "chain"
     summary = "Chooses at every step how many tokens to draft, or none, by their cost and by how many are kept."
     options = (
-        Option("length", "int", 8, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "load",
-            "int",
-            0,
-            "Choose as if this many texts like this one shared each pass of the target (0: as many as there are).",
-            0,
-            64,
-            label="Texts in a pass",
+        whole("length", 8, 1, 32).meaning("Most tokens drafted in a step."),
+        whole("load", 0, 0, 64, "Texts in a pass").meaning(
+            "Choose as if this many texts like this one shared each pass of the target (0: as many as there are)."
         ),
-        Option(
-            "row_cost",
-            "float",
-            0.0,
-            "Cost of a drafted token, in passes of the target over one token (0: as measured).",
-            0.0,
-            2.0,
-            label="Cost of a drafted token",
-            advanced=True,
+        number("row_cost", 0.0, 0.0, 2.0, "Cost of a drafted token", advanced=True).meaning(
+            "Cost of a drafted token, in passes of the target over one token (0: as measured)."
         ),
     )
     reads_chains = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from engine.core.drafter import Kept
 from engine.core.exhibits import Later, Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
@@ -23,15 +23,9 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     family = "chain"
     summary = "Drafts until a trained head expects that one of the drafted tokens will be refused."
     options = (
-        Option("length", "int", 12, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "threshold",
-            "float",
-            0.8,
-            "Draft no further once the chance that a token so far is refused exceeds this.",
-            0.0,
-            1.0,
-            label="Chance of a refusal",
+        whole("length", 12, 1, 32).meaning("Most tokens drafted in a step."),
+        number("threshold", 0.8, 0.0, 1.0, "Chance of a refusal").meaning(
+            "Draft no further once the chance that a token so far is refused exceeds this."
         ),
     )
     needs = {"draft": "draft", "specdec_pp": "acceptance_head"}

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.sampling import pick
 from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
 from engine.methods.specdec_pp.part import AcceptanceHead
@@ -40,23 +40,13 @@ class AcceptanceStudent(Student):
     key = "specdec_pp"
     summary = "an acceptance head on the draft's last state"
     options = (
-        Option("layers", "int", 3, "Residual blocks.", 0, 8),
-        Option(
-            "rejected_weight",
-            "float",
-            6.0,
-            "Weight of a refused token; a kept one weighs 1.",
-            0.1,
-            100,
+        whole("layers", 3, 0, 8).meaning("Residual blocks."),
+        number("rejected_weight", 6.0, 0.1, 100).meaning(
+            "Weight of a refused token; a kept one weighs 1."
         ),
-        Option("mixing", "float", 0.15, "Share of the text's own tokens.", 0.0, 0.9),
-        Option(
-            "greedy",
-            "float",
-            0.5,
-            "Share of the texts in which the draft takes its favourites, which are kept if they are the target's.",
-            0.0,
-            1.0,
+        number("mixing", 0.15, 0.0, 0.9).meaning("Share of the text's own tokens."),
+        number("greedy", 0.5, 0.0, 1.0).meaning(
+            "Share of the texts in which the draft takes its favourites, which are kept if they are the target's."
         ),
     )
     muon_rate = 0.005

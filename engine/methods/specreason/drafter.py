@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.core.proposal import Proposal
 from engine.core.seen import Probes
 from engine.core.tree import DraftTree
@@ -32,22 +32,12 @@ class SpecReasonDrafter(DraftModelDrafter):
     family = "chain"
     summary = "A small model writes whole reasoning steps, which a large one grades and may rewrite: lossy."
     options = (
-        Option(
-            "ending",
-            "choice",
-            "sentence",
-            "Where a step ends: at a line break, or at a full stop, too.",
-            choices=tuple(ENDINGS),
-            label="A step ends with a",
+        choice("ending", "sentence", tuple(ENDINGS), "A step ends with a").meaning(
+            "Where a step ends: at a line break, or at a full stop, too."
         ),
-        Option("length", "int", 40, "Most tokens of a step.", 1, 64, label="Longest step"),
-        Option(
-            "score",
-            "choice",
-            "likelihood",
-            "How a step is graded: by its likelihood, or by asking the large model for a digit, as in the paper.",
-            choices=("likelihood", "question"),
-            label="Graded by",
+        whole("length", 40, 1, 64, "Longest step").meaning("Most tokens of a step."),
+        choice("score", "likelihood", ("likelihood", "question"), "Graded by").meaning(
+            "How a step is graded: by its likelihood, or by asking the large model for a digit, as in the paper."
         ),
     )
     uses_target = True

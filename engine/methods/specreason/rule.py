@@ -10,7 +10,7 @@ import math
 from torch import Tensor
 
 from engine.core.exhibits import Gauge, Table, Token
-from engine.core.options import Option
+from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
 from engine.core.tree import ROOT, DraftTree
 from engine.rules.near_enough import allowed_nodes, law_shown
@@ -36,14 +36,8 @@ class StepGrade(Verifier):
     title = "Graded steps (lossy)"
     summary = "keeps a whole reasoning step if the target grades it high enough; lossy: the target would have written others"
     options = (
-        Option(
-            "threshold",
-            "float",
-            7.0,
-            "Least grade, of 9, with which a step is kept (0: every step).",
-            0.0,
-            float(BEST),
-            label="least grade",
+        number("threshold", 7.0, 0.0, float(BEST), "least grade").meaning(
+            "Least grade, of 9, with which a step is kept (0: every step)."
         ),
     )
     exact_kinds = frozenset()

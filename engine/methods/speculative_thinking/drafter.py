@@ -11,7 +11,7 @@ Left out: the sentence that the authors put into the text before they help a mod
 from __future__ import annotations
 
 from engine.core.exhibits import Words
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 from engine.methods.shared.reasoning import COLUMN_CUES, CUES, ENDINGS, Steps, cue_in, share_written
@@ -28,41 +28,12 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
     family = "chain"
     summary = "A small model thinks, unchecked, and hands over to a large one at cues in its words: lossy."
     options = (
-        Option(
-            "cues",
-            "choice",
-            "both",
-            "Words that hand over: the authors', those of worked sums in columns, or both.",
-            choices=tuple(KINDS),
-            label="Cues",
-        ),
-        Option(
-            "ending",
-            "choice",
-            "sentence",
-            "Where a step ends: at a line break, or at a full stop, too.",
-            choices=tuple(ENDINGS),
-            label="A step ends with a",
-        ),
-        Option("ahead", "int", 12, "Tokens that are searched for a cue at the beginning of a step.", 1, 64),
-        Option("taken", "int", 20, "Tokens that the large model writes after a cue.", 1, 256),
-        Option(
-            "verifying",
-            "int",
-            40,
-            "Tokens that it writes where the small model wants to verify, or reflects too often.",
-            1,
-            512,
-        ),
-        Option(
-            "patience",
-            "int",
-            15,
-            "Reflections after which the large model takes over for longer.",
-            1,
-            100,
-            advanced=True,
-        ),
+        choice("cues", "both", tuple(KINDS), "Cues").meaning("Words that hand over: the authors', those of worked sums in columns, or both."),
+        choice("ending", "sentence", tuple(ENDINGS), "A step ends with a").meaning("Where a step ends: at a line break, or at a full stop, too."),
+        whole("ahead", 12, 1, 64).meaning("Tokens that are searched for a cue at the beginning of a step."),
+        whole("taken", 20, 1, 256).meaning("Tokens that the large model writes after a cue."),
+        whole("verifying", 40, 1, 512).meaning("Tokens that it writes where the small model wants to verify, or reflects too often."),
+        whole("patience", 15, 1, 100, advanced=True).meaning("Reflections after which the large model takes over for longer."),
     )  # fmt: skip
     loop = "switching"
     reads_chains = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Gauge
-from engine.core.options import Option, resolve
+from engine.core.options import number, resolve, whole
 from engine.methods.shared.draft_chain import DraftChain
 from engine.methods.shared.suffix_copies import EARLIER_TEXTS, Branches, SuffixCopies, drafted
 
@@ -25,25 +25,12 @@ class SuffixHybridDrafter(Drafter):
     reads_chains = True
     options = (
         DraftChain.options[0],
-        Option(
-            "threshold",
-            "float",
-            10.0,
-            "Copied tokens are drafted where at least this many of them are expected to be kept.",
-            0.0,
-            64.0,
-            label="Threshold",
+        number("threshold", 10.0, 0.0, 64.0, "Threshold").meaning(
+            "Copied tokens are drafted where at least this many of them are expected to be kept."
         ),
-        Option("copied", "int", 12, "Most tokens copied in a step.", 1, 64, label="Copied tokens"),
-        Option(
-            "factor",
-            "float",
-            2.0,
-            "Most copied tokens for each token that matches.",
-            0.0,
-            8.0,
-            label="Trust",
-            advanced=True,
+        whole("copied", 12, 1, 64, "Copied tokens").meaning("Most tokens copied in a step."),
+        number("factor", 2.0, 0.0, 8.0, "Trust", advanced=True).meaning(
+            "Most copied tokens for each token that matches."
         ),
         EARLIER_TEXTS,
     )

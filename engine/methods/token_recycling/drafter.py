@@ -18,7 +18,7 @@ from torch import Tensor
 from engine.core.drafter import tree_size
 from engine.core.exhibits import Gauge, Table, Token
 from engine.core.memory import Store
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.fixed_shape import Shape, cheapest_shape
 from engine.methods.shared.remembering import RememberingDrafter
@@ -41,16 +41,9 @@ class TokenRecyclingDrafter(RememberingDrafter):
     summary = "Drafts from the next tokens that the target considered when it last read each token."
     options = (
         tree_size(80),
-        Option("depth", "int", 6, "Longest branch.", 1, 16, label="Depth", advanced=True),
-        Option(
-            "successors",
-            "int",
-            8,
-            "Candidates kept for each token.",
-            1,
-            16,
-            label="Candidates",
-            advanced=True,
+        whole("depth", 6, 1, 16, "Depth", advanced=True).meaning("Longest branch."),
+        whole("successors", 8, 1, 16, "Candidates", advanced=True).meaning(
+            "Candidates kept for each token."
         ),
     )
     size_option, usual_size = "budget", 16

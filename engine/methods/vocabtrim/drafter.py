@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.core.exhibits import Gauge, Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.model.cut_head import head_bytes, with_head
@@ -27,16 +27,10 @@ class VocabTrimDrafter(DraftModelDrafter):
     family = "chain"
     summary = "A draft model whose head keeps only the target's most frequent tokens writes ahead."
     options = (
-        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "kept",
-            "float",
-            0.25,
+        whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
+        number("kept", 0.25, 0.01, 1.0, "Share of the head").meaning(
             "The share of the vocabulary that the draft's head keeps, the most frequent tokens first. It is rounded "
-            "to 1/64, 1/32, 1/16, 1/8, 1/4, 1/2, 3/4 or 1.",
-            0.01,
-            1.0,
-            label="Share of the head",
+            "to 1/64, 1/32, 1/16, 1/8, 1/4, 1/2, 3/4 or 1."
         ),
         stop_option(
             0.25,
