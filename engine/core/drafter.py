@@ -98,6 +98,10 @@ class Drafter(ABC):
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
 
+    draw_kinds: ClassVar[tuple[str, ...]]
+    """The kinds of draw that it makes in sampled decoding. At temperature 0 the likeliest tokens take the place of draws
+    from a law, ``one_hot``."""
+
     default_verifier: ClassVar[str] = "rejection"
     """The default rule of sampled decoding."""
 
@@ -180,12 +184,13 @@ class Drafter(ABC):
         """Prepare, before a text is timed, for a text of this size."""
 
     @classmethod
-    @abstractmethod
     def kinds(cls, sampling: Sampling) -> frozenset[str]:
         """The kinds of draw that the drafter makes under these settings; they decide exactness.
 
         ``unseen``: tokens that are kept although the target never looks at them; no rule is exact for them.
         """
+        drawn = ("iid", "without_replacement") if sampling.greedy else ()
+        return frozenset("one_hot" if kind in drawn else kind for kind in cls.draw_kinds)
 
     def begin(self, start: Start) -> None:
         """Start a sequence. The copy of ``start`` that is kept has no features: they are large and needed only here."""

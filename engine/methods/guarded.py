@@ -38,9 +38,11 @@ def outside_drafter(folder: Path, known: Mapping[str, type[Drafter]]) -> type[Dr
         raise UserError(
             f"The method {name} has the key {cls.key!r}, which another method has already."
         )
-    if cls.__abstractmethods__:
-        missing = ", ".join(sorted(cls.__abstractmethods__))
-        raise UserError(f"The drafter of the method {name} lacks {missing}.")
+    lacking = set(cls.__abstractmethods__)
+    if cls.kinds.__func__ is Drafter.kinds.__func__ and not hasattr(cls, "draw_kinds"):
+        lacking.add("kinds")
+    if lacking:
+        raise UserError(f"The drafter of the method {name} lacks {', '.join(sorted(lacking))}.")
     made = guarded(cls)
     within(name, "what it declares", lambda: _check_declared(name, made))
     return made

@@ -20,6 +20,7 @@ class AggressiveDrafter(Drafter):
     title = "Aggressive decoding"
     family = "retrieval"
     summary = "Copies the prompt from a pointer; where the output departs, finds its place again."
+    draw_kinds = ("one_hot",)
     options = (
         whole("length", 16, 0, 512, "Length").meaning(
             "Most tokens copied in a step (0: all the rest of the input, as in the paper)."
@@ -29,10 +30,6 @@ class AggressiveDrafter(Drafter):
         ),
     )
     trial = {"length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

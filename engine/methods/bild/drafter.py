@@ -34,10 +34,6 @@ class BigLittleDrafter(DraftModelDrafter):
     reads_chains = True
     trial = {"fallback": 0.3, "length": 3}
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT
         length = min(self.settings["length"], max_depth)

@@ -20,6 +20,7 @@ class DeerDrafter(Drafter):
     title = "Diffusion language model, DEER"
     family = "diffusion"
     summary = "A diffusion language model of its own reads the text and fills a long block at once."
+    draw_kinds = ("iid",)
     needs = {"deer": "diffusion_lm"}
     options = (whole("length", 16, 1, 63, "Length").meaning("Tokens drafted in each step."),)
     trial = {"length": 2}
@@ -32,10 +33,6 @@ class DeerDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.part("deer"), models.target.device)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
         super().begin(start)

@@ -14,6 +14,7 @@ class DFlashDrafter(DiffusionDrafter):
     key = "dflash"
     title = "Block diffusion, DFlash"
     summary = "A diffusion drafter fills a whole block in one step, as one chain."
+    draw_kinds = ("iid",)
     options = (
         whole("length", 0, 0, 31).meaning(
             "Tokens drafted in each step (0: the fastest size for this machine, measured)."
@@ -21,10 +22,6 @@ class DFlashDrafter(DiffusionDrafter):
     )
     size_option, usual_size = "length", 7
     trial = {"length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT

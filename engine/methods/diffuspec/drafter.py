@@ -24,6 +24,7 @@ class DiffuSpecDrafter(DiffusionDrafter):
     summary = (
         "Searches a diffusion drafter's block for the path that reads best from left to right."
     )
+    draw_kinds = ("one_hot",)
     needs = {"diffusion": "denoiser", "datastore": "datastore"}
     options = (
         whole("length", 7, 1, 31, "Longest draft").meaning("Most tokens drafted in a step."),
@@ -52,10 +53,6 @@ class DiffuSpecDrafter(DiffusionDrafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.part("diffusion"), models.target, models.part("datastore"))
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

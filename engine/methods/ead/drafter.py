@@ -31,6 +31,7 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
     summary = (
         "A small model writes the easy stretches, unchecked, and a large one the hard ones: lossy."
     )
+    draw_kinds = ("unseen",)
     options = (
         number("threshold", 2.0, 0.0, 20.0).meaning(
             "The large model writes while the mean entropy (bits a token) is above this."
@@ -42,10 +43,6 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
     )
     loop = "switching"
     trial = {"threshold": 1.0, "window": 2, "duration": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"unseen"})
 
     def begin(self, start):
         super().begin(start)

@@ -76,10 +76,6 @@ class EasySpecDrafter(DraftModelDrafter):
         super().__init__(settings, draft, vocabulary)
         self._fuzzy = fuzzy(draft, settings["group"])
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         super().begin(start)
         self._drafted: list[int] = []  # kept tokens of the last step

@@ -36,6 +36,7 @@ class FalconDrafter(Drafter):
     title = "Blocks of features, Falcon"
     family = "heads"
     summary = "A small cell predicts the target's features, a block of tokens per pass."
+    draw_kinds = ("one_hot",)
     needs = {"falcon": "falcon"}
     options = (
         tree_size(256, "nodes"),
@@ -55,10 +56,6 @@ class FalconDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.part("falcon"), models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

@@ -29,6 +29,7 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
     key = "gad"
     title = "Aggressive decoding, generalised"
     summary = "A model fills a whole block at once; after a difference it fills a new block."
+    draw_kinds = ("one_hot",)
     options = (
         whole("length", 0, 0, 31).meaning(
             "Tokens of a block (0: the fastest size for this machine, measured)."
@@ -39,10 +40,6 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
     )
     size_option, usual_size = "length", 7
     trial = {"length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

@@ -59,6 +59,7 @@ class LookaheadDrafter(Drafter):
     title = "Lookahead"
     family = "self"
     summary = "A window of parallel guesses in the target's pass leaves n-grams, which are drafted."
+    draw_kinds = ("one_hot",)
     uses_target = True
     options = (
         whole("window", 5, 1, 16, "Window").meaning(
@@ -84,10 +85,6 @@ class LookaheadDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

@@ -30,10 +30,6 @@ class MultiChainDrafter(LevelDrafter):
     )
     trial = {"chains": 2, "length": 2}
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     @property
     def levels(self) -> int:
         return self.settings["length"]

@@ -58,6 +58,7 @@ class OmniDraftDrafter(Drafter):
     title = "OmniDraft"
     family = "chain"
     summary = "A draft model with another vocabulary; your texts teach it which runs of its tokens are the target's."
+    draw_kinds = ("iid", "one_hot")
     options = (
         whole("length", 6, 1, 32).meaning("Most tokens of the target drafted in a step."),
         number("threshold", 0.7, 0.0, 1.0, "Chance of a refusal").meaning(
@@ -83,10 +84,6 @@ class OmniDraftDrafter(Drafter):
             folders.get("omnidraft", made._model.name),
         )
         return made
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"} if sampling.greedy else {"iid", "one_hot"})
 
     def begin(self, start):
         super().begin(start)

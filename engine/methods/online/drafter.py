@@ -48,10 +48,6 @@ class OnlineDrafter(DraftModelDrafter):
         )
         return made
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         self._passes = 0  # of discarded readers
         rate = self.settings["rate"]

@@ -30,10 +30,6 @@ class PearlDrafter(DraftModelDrafter):
     reads_chains = True
     trial = {"length": 3}
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def propose(self, context, max_depth):
         tree = self._chain(context, min(self.settings["length"], max_depth))
         self._reader.keep(range(len(tree) - 1))  # read on as if all were kept; see observe

@@ -16,16 +16,13 @@ class PromptLookupDrafter(Drafter):
     title = "Prompt lookup"
     family = "retrieval"
     summary = "Copies what followed the longest matching run of tokens earlier in the text."
+    draw_kinds = ("one_hot",)
     options = (
         # 12 and the root are 13 rows, a size for which passes on a CPU have a graph (engine.fast.cpu.fixed)
         whole("length", 12, 1, 64).meaning("Tokens copied in each step."),
         whole("max_ngram", 5, 1, 16).meaning("Longest run of tokens to look for."),
         whole("min_ngram", 1, 1, 16, advanced=True).meaning("Shortest run that counts as a match."),
     )
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     trial = {"length": 2}
 

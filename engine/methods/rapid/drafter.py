@@ -29,6 +29,7 @@ class RapidDrafter(Drafter):
     title = "Retrieved context, RAPID"
     family = "retrieval"
     summary = "A draft model reads only the pieces of a long prompt that matter for its end."
+    draw_kinds = DraftChain.draw_kinds
     needs = DraftChain.needs
     options = (
         whole("length", 0, 0, 32).meaning(
@@ -55,10 +56,6 @@ class RapidDrafter(Drafter):
     def build(cls, settings, models):
         sizes = {name: settings[name] for name in ("length", "stop_below")}
         return cls(settings, DraftChain.build(sizes, models))
-
-    @classmethod
-    def kinds(cls, sampling):
-        return DraftChain.kinds(sampling)
 
     def begin(self, start):
         super().begin(start)

@@ -15,6 +15,7 @@ class DatastoreAlone(Drafter):
     title = "Datastore alone"
     family = "retrieval"
     summary = "Copies the most frequent continuations of the text's end from a datastore."
+    draw_kinds = ("one_hot",)
     needs = {"datastore": "datastore"}
     options = (
         whole("retrieved", 12, 1, 64).meaning("Most nodes."),
@@ -28,10 +29,6 @@ class DatastoreAlone(Drafter):
         drafter = cls(settings)
         drafter.index = models.part("datastore")
         return drafter
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def propose(self, context, max_depth):
         most, least = self.settings["longest_match"], self.settings["shortest_match"]

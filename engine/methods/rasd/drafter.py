@@ -53,6 +53,7 @@ class RetrievalAugmentedDrafter(Drafter):
     title = "Draft model and datastore, RASD"
     family = "retrieval"
     summary = "Merges a draft model's tree with what follows the same words in a text of yours."
+    draw_kinds = (*GrownTree.draw_kinds, "one_hot")
     needs = {"draft": "draft", "datastore": "datastore"}
     mixed_siblings = True
     sources = (GrownTree, DatastoreAlone)
@@ -90,10 +91,6 @@ class RetrievalAugmentedDrafter(Drafter):
         size = settings["budget"] or cls.usual_size
         own = GrownTree.build({**given, "budget": size}, models)
         return cls(settings, own, models.part("datastore"))
-
-    @classmethod
-    def kinds(cls, sampling):
-        return GrownTree.kinds(sampling) | {"one_hot"}
 
     def begin(self, start):
         super().begin(start)

@@ -61,10 +61,6 @@ class ReflectiveDrafter(DraftModelDrafter):
     def build(cls, settings, models):
         return cls(settings, models.part("draft"), models.target.vocab_size, models.target)
 
-    @classmethod
-    def kinds(cls, sampling):
-        return DraftChain.kinds(sampling)
-
     def begin(self, start):
         super().begin(start)
         self._prompt = _tokens_of(self.target, PROMPTS[self.settings["prompt"]])

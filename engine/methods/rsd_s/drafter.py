@@ -41,15 +41,12 @@ class RSDBeam(LevelDrafter):
     key = "rsd_s"
     title = "Tree, RSD-S"
     summary = "A draft model draws different sequences by stochastic beam search."
+    draw_kinds = ("without_replacement",)
     options = (
         whole("width", 3, 1, 32, "Beam width").meaning("Sequences kept at every level."),
         whole("length", 4, 1, 16).meaning("Levels of the tree."),
     )
     trial = {"width": 2, "length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
     @property
     def levels(self) -> int:

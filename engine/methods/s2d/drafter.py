@@ -122,10 +122,6 @@ class SortedDrafter(DraftModelDrafter):
         part.model.prepare_stretches(part.exits[:-1], 1)
         return cls(settings, part, models.target.vocab_size)
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         super().begin(start)
         self._depths: Counter[int] = Counter()

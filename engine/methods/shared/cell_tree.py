@@ -42,6 +42,7 @@ SOURCE = "feature draft"
 
 class CellTree(Drafter):
     family = "heads"
+    draw_kinds = ("one_hot",)
     needs = {"eagle": "eagle"}
     options = (
         tree_size(256, "nodes"),
@@ -67,10 +68,6 @@ class CellTree(Drafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.part(next(iter(cls.needs))), models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def expect(self, coming):
         context_of(self.cell, self.target).expect(coming)

@@ -182,6 +182,7 @@ class DraftModelDrafter(Drafter):
     """A drafter whose guesses come from a draft model of its own."""
 
     needs = {"draft": "draft"}
+    draw_kinds = ("iid",)
     q_stays: ClassVar[bool] = False  # whether q stays on the draft model's device
 
     head_tokens: Tensor | None = None

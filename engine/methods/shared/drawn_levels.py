@@ -17,14 +17,11 @@ class DrawnLevels(ShapedDrafter):
     In greedy decoding the siblings are the k likeliest tokens, judged one-hot.
     """
 
+    draw_kinds = ("without_replacement",)
     options = (
         shape_option("3-2-1", "Children of every node, level by level, drawn without replacement."),
     )
     trial = {"branching": "2-1"}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
     def draws(self, q, count):
         if self.sampling.greedy:

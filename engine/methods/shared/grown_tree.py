@@ -54,6 +54,7 @@ class HostPlace:
 class GrownTree(DraftModelDrafter):
     key = "dyspec"
     family = "tree"
+    draw_kinds = ("without_replacement",)
     options = (
         tree_size(256),
         whole("depth", 12, 1, 32).meaning("Longest branch."),
@@ -74,10 +75,6 @@ class GrownTree(DraftModelDrafter):
     reads_chains = True
     size_option, usual_size = "budget", 12
     trial = {"budget": 3, "depth": 2, "width": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
     def propose(self, context, max_depth):
         growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))

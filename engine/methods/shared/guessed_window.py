@@ -45,6 +45,7 @@ class Place:
 
 class GuessedWindow(Drafter):
     family = "self"
+    draw_kinds = ("one_hot",)
     options = (
         whole("window", 5, 1, 64, "Window").meaning("Tokens guessed ahead."),
         choice("fill", "prompt", ("prompt", "vocabulary", "repeat"), "First guesses").meaning(
@@ -59,10 +60,6 @@ class GuessedWindow(Drafter):
         drafter = cls(settings)
         drafter._vocabulary = models.target.vocab_size
         return drafter
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

@@ -33,6 +33,7 @@ class HeadsDrafter(Drafter):
     """heads: ``len(heads)`` is their number; ``heads.accuracies`` has an entry for each."""
 
     family = "heads"
+    draw_kinds = ("one_hot",)
     options = (tree_size(256),)
     size_option, usual_size = "budget", 16
     trial = {"budget": 4}
@@ -48,10 +49,6 @@ class HeadsDrafter(Drafter):
     def build(cls, settings, models):
         (role,) = cls.needs
         return cls(settings, models.part(role), models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start: Start) -> None:
         super().begin(start)

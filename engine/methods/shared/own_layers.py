@@ -21,6 +21,7 @@ class OwnLayersDrafter(Drafter):
     target goes on from the exit instead of reading them again."""
 
     family = "self"
+    draw_kinds = ("iid",)
     uses_target = True
 
     def __init__(self, settings, target) -> None:
@@ -33,10 +34,6 @@ class OwnLayersDrafter(Drafter):
         with about ``nodes`` nodes. Whether the target can go on is tested at the first of these layers."""
         target.prepare_stretches(cuts, nodes)
         goes_on(target, cuts[0])
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
         super().begin(start)

@@ -26,6 +26,7 @@ class ProbingDrafter(Drafter):
     target's own, from the same pass."""
 
     uses_target = True
+    draw_kinds = ("one_hot",)
 
     def __init__(self, settings, target: LanguageModel, part) -> None:
         super().__init__(settings)
@@ -35,10 +36,6 @@ class ProbingDrafter(Drafter):
     def build(cls, settings, models):
         (role,) = cls.needs
         return cls(settings, models.target, models.part(role))
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

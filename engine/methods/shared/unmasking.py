@@ -26,14 +26,11 @@ def threshold(default: float = 0.9) -> Option:
 class UnmaskingDrafter(DiffusionDrafter):
     """Methods differ in their policy, and in where their canvas ends."""
 
+    draw_kinds = ("one_hot",)
     options = (LENGTH, PASSES)
     trial = {"length": 2, "passes": 2}
     ends: frozenset[int] = frozenset()
     """Tokens behind which nothing is filled."""
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     @abstractmethod
     def policy(self) -> Unmasking:

@@ -46,10 +46,7 @@ class SpeculativeJacobiDrafter(GuessedWindow):
     key = "sjd"
     title = "Speculative Jacobi"
     summary = "Draws a window of tokens from the target's own laws of the pass before."
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
+    draw_kinds = ("iid",)
 
     def _new_place(self, root):
         return DrawnPlace(law=self._first_law(root))

@@ -58,10 +58,6 @@ class SmartSpecDrafter(DraftModelDrafter):
     reads_chains = True
     trial = {"length": 3, "row_cost": 0.2}
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         super().begin(start)
         price, asked = self.settings["row_cost"], self.settings["load"]

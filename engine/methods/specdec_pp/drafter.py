@@ -43,10 +43,6 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
         check_draft(head, draft.hidden_size, draft.name, models.folders.get("draft"))
         return cls(settings, draft, models.target.vocab_size, head)
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         super().begin(start)
         self._curve = CalibrationCurve()

@@ -58,10 +58,6 @@ class SpecReasonDrafter(DraftModelDrafter):
             )
         return cls(settings, models.part("draft"), target.vocab_size, target)
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         super().begin(start)
         target = self.target

@@ -27,6 +27,7 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
     title = "Speculative Thinking"
     family = "chain"
     summary = "A small model thinks, unchecked, and hands over to a large one at cues in its words: lossy."
+    draw_kinds = ("unseen",)
     options = (
         choice("cues", "both", tuple(KINDS), "Cues").meaning("Words that hand over: the authors', those of worked sums in columns, or both."),
         choice("ending", "sentence", tuple(ENDINGS), "A step ends with a").meaning("Where a step ends: at a line break, or at a full stop, too."),
@@ -48,10 +49,6 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
         target = models.target
         draft, ends = models.part("draft"), target.end_tokens
         return cls(settings, draft, target.vocab_size, target.tokenizer, ends)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"unseen"})
 
     def begin(self, start):
         super().begin(start)

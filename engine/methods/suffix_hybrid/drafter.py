@@ -20,6 +20,7 @@ class SuffixHybridDrafter(Drafter):
     title = "Suffix decoding and draft model"
     family = "retrieval"
     summary = "Copies where the text repeats itself; elsewhere a draft model writes ahead."
+    draw_kinds = (*SuffixCopies.draw_kinds, *DraftChain.draw_kinds)
     needs = DraftChain.needs
     learns = True
     reads_chains = True
@@ -53,10 +54,6 @@ class SuffixHybridDrafter(Drafter):
             for part, given in ((SuffixCopies, copying), (DraftChain, drafting))
         )
         return cls(settings, *made)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return SuffixCopies.kinds(sampling) | DraftChain.kinds(sampling)
 
     def begin(self, start):
         super().begin(start)

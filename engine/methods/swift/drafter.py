@@ -41,6 +41,7 @@ class SwiftDrafter(Drafter):
     title = "Skipped layers, SWIFT"
     family = "self"
     summary = "The target drafts for itself without some of its middle layers, chosen on the fly."
+    draw_kinds = ("without_replacement",)
     uses_target = True
     learns = True
     keeps_settings_only = True
@@ -86,10 +87,6 @@ class SwiftDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
     def begin(self, start):
         super().begin(start)

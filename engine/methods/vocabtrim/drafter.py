@@ -56,10 +56,6 @@ class VocabTrimDrafter(DraftModelDrafter):
         made._has[tokens] = True
         return made
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         super().begin(start)
         self.missing = self.written = 0  # the target's tokens: those not in the head, and all
