@@ -4,8 +4,6 @@ The grammar engine is llguidance. Wherever the schema leaves only one token (bra
 that token is forced, and a forced token costs no draft.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Collection, Sequence
 from copy import copy

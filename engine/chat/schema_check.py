@@ -6,8 +6,6 @@ another there, formats that it takes too lightly, and ``oneOf``, which it takes 
 the branches.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

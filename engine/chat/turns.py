@@ -1,7 +1,5 @@
 """Conversations: turns become the text that a chat model was trained to answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The terminal: text on standard output, everything else on standard error. Either may be closed."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import signal

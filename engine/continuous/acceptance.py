@@ -9,8 +9,6 @@ The paper draws with diffusion models and aligns the denoising paths of both; he
 every claim can be checked.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass

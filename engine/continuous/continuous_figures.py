@@ -1,7 +1,5 @@
 """The figures on acceptance on densities: clouds, acceptance against the overlap integral, and the tests."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 import torch

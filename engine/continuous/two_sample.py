@@ -4,8 +4,6 @@ Székely and Rizzo, Energy statistics (2013). If both clouds have one law, the p
 at most alpha, for any numbers of points and permutations.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

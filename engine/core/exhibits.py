@@ -3,8 +3,6 @@
 Token ids become text only in the recorder, so a cell that is a token says so with ``Token``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache

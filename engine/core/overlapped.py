@@ -4,8 +4,6 @@ Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (202
 generator, and nothing runs between two steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Methods from outside: what a stranger's drafter does wrong ends the run with one sentence, never the process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args

@@ -7,8 +7,6 @@ the other rules, the law of the tokens of a step is computed by enumerating all 
 target's.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections import Counter

@@ -12,8 +12,6 @@ those whose p differs by more than ``spread``. (The paper's code also leaves out
 apart.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

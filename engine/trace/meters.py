@@ -3,8 +3,6 @@
 A new meter takes a function and a line in ``METERS``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace

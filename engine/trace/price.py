@@ -4,8 +4,6 @@ The target reads the texts anew, so that the figures mean the same for every met
 read while they were written. All probabilities are those of the plain softmax.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

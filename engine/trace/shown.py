@@ -5,8 +5,6 @@ tensor operation costs more than its arithmetic. So the rows are read by NumPy, 
 torch's, and the numbers one by one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

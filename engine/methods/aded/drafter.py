@@ -10,8 +10,6 @@ The paper fills its first matrix with counts from a corpus. Here the matrix begi
 each visitor's matrix is kept from text to text.
 """
 
-from __future__ import annotations
-
 from engine.core.drafter import tree_size
 from engine.core.exhibits import Gauge, Table, Token
 from engine.core.options import number, whole

@@ -1,7 +1,5 @@
 """A matrix of the tokens that the target finds likely after two others, filled while a text is written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ Where they part (a bifurcation), the target writes alone until the end of the ou
 once in the input; copying goes on from there.
 """
 
-from __future__ import annotations
-
 from engine.core.drafter import Drafter
 from engine.core.options import whole
 from engine.core.tree import DraftTree

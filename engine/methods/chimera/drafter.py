@@ -6,8 +6,6 @@ states that were drafted for the tokens above the node. The readout of that dept
 true state, gives the children.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass

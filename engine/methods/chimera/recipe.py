@@ -6,8 +6,6 @@ The training unrolls as many steps as there are readouts: later steps see a toke
 Letters in shapes: S windows, T tokens of each, H hidden size, K readouts.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

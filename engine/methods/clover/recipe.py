@@ -3,8 +3,6 @@
 At the start the cell repeats the target's state, and the target's head reads from it the token before the wanted one.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor
 

@@ -10,8 +10,6 @@ copies of the target's, and both stages learn from the target's distributions.
 Letters in shapes: S windows, T tokens of each, A blocks, B masks of a block, V vocabulary.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

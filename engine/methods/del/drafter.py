@@ -11,8 +11,6 @@ target's head costs as much as a layer, so the head is then counted too, and the
 steps. With ``when=always`` the plan is the paper's, which counts layers alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

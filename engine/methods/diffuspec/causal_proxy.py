@@ -5,8 +5,6 @@ The chance of a token is how often it followed the n-gram before it, smoothed by
 so nothing has to be built for the corpus; counts of the text are updated as it grows.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ corpus is a datastore, and the text so far is counted as well. The path is searc
 and is exact.
 """
 
-from __future__ import annotations
-
 from engine.core.exhibits import Choice, Gauge, Lattice
 from engine.core.options import number, whole
 from engine.core.tree import DraftTree

@@ -5,8 +5,6 @@ diffusion model's block offers its likeliest tokens; the likeliest tokens of all
 because no position knows the choices of the others. A beam search adds a small causal model's opinion of each step.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

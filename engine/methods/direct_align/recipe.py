@@ -5,8 +5,6 @@ gradient of the total variation as a policy gradient with normalised rewards (``
 windows of the target's text are mixed with one of pre-training text, as in the paper.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

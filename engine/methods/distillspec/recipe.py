@@ -6,8 +6,6 @@ draws, and the target gives its distributions there), and which divergence is th
 target's own text and the corpora, in turn.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

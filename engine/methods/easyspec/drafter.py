@@ -9,8 +9,6 @@ fuzzy ones were.
 q is the law of the fuzzy pass that drew the token, so the text still has the target's distribution.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The part of one text that a Falcon cell has read, and drafted blocks after it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

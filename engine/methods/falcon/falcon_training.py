@@ -12,8 +12,6 @@ drafts.
 Letters in shapes: S windows, T tokens of each, P = T - 1 pairs, H hidden size, V the target's vocabulary, k block size.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

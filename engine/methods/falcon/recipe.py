@@ -1,7 +1,5 @@
 """Training of a Falcon cell: glancing distillation of blocks."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from engine.core.options import whole

@@ -5,8 +5,6 @@ model, on next tokens; the second is sequence-level distillation, because its te
 temperatures. A target without corpora has only its own text.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM

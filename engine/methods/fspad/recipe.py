@@ -13,8 +13,6 @@ begun=True it starts with the weights of the trained cell that it is compared wi
 training.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from engine.core.options import switch, whole

@@ -13,8 +13,6 @@ tokens after it become a second branch. That helps where the block repeats a wor
 which is rare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from engine.core.exhibits import Token, Words

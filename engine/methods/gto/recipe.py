@@ -10,8 +10,6 @@ The paper's smooth maximum (eta = 1), groups of 4 to 8 and two phases are kept: 
 The paper's weight of the two losses and its clip were not known when this was written; the options' values are ours.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

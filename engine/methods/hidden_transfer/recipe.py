@@ -7,8 +7,6 @@ probe rows (``probes``).
 Letters in shapes: S windows, T tokens of each, A places with pseudo states after them, K places, H hidden size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -4,8 +4,6 @@ The start is Medusa's, with zero weights for the embeddings. teacher=true is the
 distribution in place of the written token. prefix=true and layers=4 also belong to Hydra++.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from engine.core.options import switch, whole

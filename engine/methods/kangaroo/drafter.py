@@ -6,8 +6,6 @@ head; the second exit ends the draft once the adapter's likeliest token is less 
 reads a drafted row once.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

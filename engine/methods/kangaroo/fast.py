@@ -4,8 +4,6 @@ Letters in shapes: R rows, P rows of the pass (the spare ones come last), C colu
 D head size, V vocabulary, N attention blocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Opens the adapter of Kangaroo (``engine.methods.kangaroo.adapter``) and picks how it reads."""
 
-from __future__ import annotations
-
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.methods.kangaroo.adapter import Adapter
 from engine.methods.kangaroo.fast import compiled_readers

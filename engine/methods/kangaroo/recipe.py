@@ -6,8 +6,6 @@ are the target's own, and so is the text, so one pass of the target gives the wh
 Letters in shapes: S windows, T tokens of each, H hidden size, V vocabulary.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -8,8 +8,6 @@ so here the text that the target wrote decides.
 Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block after its root.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 

@@ -12,8 +12,6 @@ The branches are built from the target's likeliest tokens and not drawn from a l
 exact rule.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 import torch

@@ -10,8 +10,6 @@ Here a step drafts the unit that the previous pass found, so that the trace can 
 written instead. The method's own rule, ``engine.methods.lud.rule``, is lossy; under an exact rule the drafter is exact.
 """
 
-from __future__ import annotations
-
 from engine.core.exhibits import Cell, Table, Token
 from engine.core.options import number
 from engine.core.tree import ROOT, DraftTree

@@ -4,8 +4,6 @@ The paper's recipe: cross-entropy of each head, the weight of head k being 0.8^k
 projections that begin as the target's head, or that head itself, shared and frozen (shared=true).
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from engine.core.options import switch, whole

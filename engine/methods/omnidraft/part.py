@@ -1,7 +1,5 @@
 """Draft models with a vocabulary of their own, and how the target's tokens are written in it (OmniDraft, 2025)."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ paper's hybrid: where a token of the target begins, the target's distribution is
 tokens. The paper distils only tokens that both vocabularies have; here runs also count, with their first token.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path

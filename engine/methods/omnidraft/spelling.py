@@ -5,8 +5,6 @@ token in both vocabularies. The draft reads a text as the runs of its tokens, on
 token is also an end of a draft token.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass

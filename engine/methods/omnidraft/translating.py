@@ -10,8 +10,6 @@ tokens that end a run and scaled to 1, which is a true conditional law. Where no
 already fix the run that is proposed, so it is one-hot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ within a time budget. q always comes from the weights that drew the token, so th
 has learned runs uncompiled, because compiled passes have their weights built in.
 """
 
-from __future__ import annotations
-
 import time
 
 from engine.core.drafter import Kept

@@ -10,8 +10,6 @@ stop, drafts for the same requests as the control: what it gains is due to the r
 At the end the memory is emptied, and the first request must be drafted exactly as it was at the beginning.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ loss is that of all probe rows (``probes``).
 Letters in shapes: S windows, T tokens of each, A places with prompt tokens after them, K, E, H, V as in the part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

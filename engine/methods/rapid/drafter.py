@@ -10,8 +10,6 @@ The paper retrieves with an embedding model and BM25; here only BM25 over token 
 (``engine.methods.rapid.retrieved_prompt``). Even a draft model whose context is too short for the prompt can draft.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from engine.core.drafter import Drafter

@@ -5,8 +5,6 @@ ids: by how many of the end's rarer tokens a piece holds. No model of meaning is
 the end repeats its names, numbers or words, but not if the end says the same in other words.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

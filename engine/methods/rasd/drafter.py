@@ -10,8 +10,6 @@ The draft model's own tree is DySpec's (``engine.methods.dyspec.drafter``). The 
 one pass; that tree was not drawn from q, so its nodes are judged one-hot, after those that were drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

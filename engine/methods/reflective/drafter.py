@@ -9,8 +9,6 @@ The paper's prompts are for chat models. The prompts here are short, and the las
 before the second copy of the draft, so that a model not tuned for instructions knows where to go on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -4,8 +4,6 @@
 distribution comes from probe rows of the same pass (``engine.methods.reflective.drafter``).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

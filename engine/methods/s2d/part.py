@@ -4,8 +4,6 @@ The files are those of a causal language model; ``exits`` in its config names th
 applied.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

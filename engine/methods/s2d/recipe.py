@@ -4,8 +4,6 @@ Kavehzadeh et al., S2D (2024), after sorted fine-tuning: the loss is the sum ove
 layers, the final norm and the head. Here each of them is distilled from the target's distributions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

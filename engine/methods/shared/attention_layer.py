@@ -3,8 +3,6 @@
 Letters in shapes: R rows, H hidden size, D head size, Hq heads of queries, Hkv heads of keys and values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -5,8 +5,6 @@ of the text sorted by the tokens that begin there, is made when the folder is op
 millions of tokens. ``engine.methods.shared.making_datastores`` makes a folder from a text.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A decoder layer like those of the target."""
 
-from __future__ import annotations
-
 import copy
 
 from torch import nn

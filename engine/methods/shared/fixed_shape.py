@@ -1,7 +1,5 @@
 """Trees of fixed shape: before any token is known, the shape settles which ranks of candidates are tried where."""
 
-from __future__ import annotations
-
 import heapq
 from functools import lru_cache
 

@@ -8,8 +8,6 @@ the first wrong guess, because all guesses before it were right. As in the basel
 decoding (Fu et al., 2024), the window moves on with the text instead of waiting for a whole block.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field
 

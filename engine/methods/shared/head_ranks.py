@@ -3,8 +3,6 @@
 These shares give the tree of a set of heads.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

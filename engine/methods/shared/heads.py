@@ -5,8 +5,6 @@ The tree has a fixed shape, which follows from how often each rank of each head'
 measured. Nothing is drawn, so the tree is judged one-hot and is exact under every exact rule.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar

@@ -1,8 +1,6 @@
 """A pointer through an input that the output follows (Ge et al., Lossless Acceleration for Seq2seq Generation with
 Aggressive Decoding, 2022)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from engine.core.exhibits import Gauge, Token, Words

@@ -1,7 +1,5 @@
 """Makes a datastore from a text file: `python -m engine datastore TEXT --out DIR`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

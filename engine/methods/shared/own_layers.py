@@ -1,7 +1,5 @@
 """The common base of drafters that run the target's first layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -6,8 +6,6 @@ the weights that learn. It is made on the first update, kept in the visitor's me
 emptied.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

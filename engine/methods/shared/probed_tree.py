@@ -4,8 +4,6 @@ The likeliest paths through the predicted distributions form the tree. Probes st
 is likeliest to end, because the next draft can come only from there. The tree has the size that pays on this machine.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from engine.core.drafter import tree_size

@@ -6,8 +6,6 @@ predict; ``len``, how many rows stand behind a node; ``probes(nodes, size)``, th
 rows -> places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

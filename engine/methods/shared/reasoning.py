@@ -1,7 +1,5 @@
 """Reasoning steps: where one ends, and which words in it ask for help."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Sequence
 

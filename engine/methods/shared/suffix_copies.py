@@ -9,8 +9,6 @@ drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al., 2024) 
 trees: the same runs and counts in memory that grows with the text.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Sequence

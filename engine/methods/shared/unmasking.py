@@ -3,8 +3,6 @@
 The block is one chain of likeliest tokens, judged one-hot, so it is exact whatever the policy looks at.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 from engine.core.exhibits import Table, Token

@@ -4,8 +4,6 @@ A policy sees the probabilities of all places and everything filled before, and 
 a reason in a few words. At least one place is filled in each pass, so that the denoiser comes to an end.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

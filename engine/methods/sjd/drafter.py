@@ -10,8 +10,6 @@ The places after a refusal are drawn anew from the latest laws. If a token staye
 would be judged by a law that it was not drawn from, and the output would not follow the target's law.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -7,8 +7,6 @@ do. The length is fixed before the first token is drawn and never depends on the
 exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 

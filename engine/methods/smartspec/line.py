@@ -3,8 +3,6 @@
 It is fitted while texts are written, so it reflects the machine and the machine's other work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 from operator import mul

@@ -6,8 +6,6 @@ chance that a token so far is refused, 1 - the product of those chances, exceeds
 was drawn from q, and dropping a drawn token for its value would change the law of the text.
 """
 
-from __future__ import annotations
-
 from engine.core.drafter import Kept
 from engine.core.exhibits import Later, Table, Token
 from engine.core.options import number, whole

@@ -8,8 +8,6 @@ several times (weighted binary cross-entropy). Not in the paper: in a share of t
 tokens, and the label says whether they are the target's favourites too, as in greedy decoding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

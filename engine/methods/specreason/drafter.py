@@ -6,8 +6,6 @@ of a worked sum, or a sentence. It is drafted as one chain, which the large mode
 model has ended its own step.
 """
 
-from __future__ import annotations
-
 import torch
 
 from engine.core.options import choice, whole

@@ -3,8 +3,6 @@
 Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025).
 """
 
-from __future__ import annotations
-
 import math
 
 from torch import Tensor

@@ -8,8 +8,6 @@ verify or has reflected too often. All other tokens are the small model's, unche
 Left out: the sentence that the authors put into the text before they help a model that reflects too often.
 """
 
-from __future__ import annotations
-
 from engine.core.exhibits import Words
 from engine.core.options import choice, whole
 from engine.core.tree import ROOT, DraftTree

@@ -9,8 +9,6 @@ The drafter is the paper's baseline: a draft model and a tree whose shape is fix
 tree is read in the same way.
 """
 
-from __future__ import annotations
-
 from engine.core.exhibits import Cell, Gauge, Table, Token
 from engine.core.tree import DraftTree
 from engine.methods.shared.drawn_levels import DrawnLevels

@@ -6,8 +6,6 @@ another drafter drafts. That is the chain of a small draft model here, and EAGLE
 reads copied tokens when it drafts again.
 """
 
-from __future__ import annotations
-
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Gauge
 from engine.core.options import number, resolve, whole

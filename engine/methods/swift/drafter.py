@@ -11,8 +11,6 @@ sets and drafts together may cost a small share of the time, and a few steps at 
 (``engine.methods.swift.ledger``), so which steps draft depends on the clock, except with ``when=always``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The exhibits of a SWIFT step: the layers that draft, and how well they do."""
 
-from __future__ import annotations
-
 from engine.core.exhibits import Exhibit, Gauge, Layer, Layers
 from engine.model.layers import ATTENTION, MLP
 

@@ -7,8 +7,6 @@ token was kept or refused. The next draft is read off the matrix: breadth first 
 a tree of fixed shape.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

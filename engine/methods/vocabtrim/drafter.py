@@ -5,8 +5,6 @@ head reads more bytes per token than any other part. Tokens that the head lacks 
 and where the target writes one of them the draft is refused, so the text stays the target's.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
