@@ -193,7 +193,7 @@ def test_the_prompt_stays_while_the_text_grows(models):
     for _ in run_loop(models.target, request):
         assert made.start.prompt == tuple(PROMPTS[0])
         assert made._reader._prompt_length == len(PROMPTS[0])
-    assert made._read, "the reader was renewed"
+    assert made._version, "the reader was renewed"
 
 
 def test_it_is_counted_while_another_run_writes(monkeypatch, models):

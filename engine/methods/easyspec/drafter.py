@@ -17,7 +17,7 @@ from torch import Tensor
 from engine.core.exhibits import Later, Layer, Table, Token
 from engine.core.exhibits import Layers as LayersExhibit
 from engine.core.options import whole
-from engine.methods.shared.draft_model import DraftModelDrafter, DraftReader, stop_option
+from engine.methods.shared.draft_model import STOP, DraftModelDrafter, DraftReader
 from engine.model.fuzzy import FuzzyModel, fuzzy
 
 
@@ -63,10 +63,7 @@ class EasySpecDrafter(DraftModelDrafter):
     options = (
         whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
         whole("group", 2, 1, 16, "Layers a group").meaning("Most layers that run in parallel."),
-        stop_option(
-            0.25,
-            "Draft no further when the chance that everything so far is kept falls below this, by q",
-        ),
+        STOP,
     )
     trial = {"length": 3, "group": 2}
 

@@ -14,7 +14,6 @@ is judged by its true law.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,14 +29,13 @@ from engine.methods.omnidraft.online_head import OnlineHead
 from engine.methods.omnidraft.run_cache import RunCache
 from engine.methods.omnidraft.translating import Proposal, Translator, root
 from engine.methods.shared.draft_model import DraftReader
-from engine.methods.shared.learning_pace import LEARNING, Pace
+from engine.methods.shared.learning_pace import LEARNING, LearningDraft
 from engine.methods.shared.private_draft import PrivateDraft
+from engine.model.language_model import LanguageModel
 from engine.printable import printable
 
 if TYPE_CHECKING:
     from engine.methods.omnidraft.part import ForeignDraft
-
-REREAD = 4  # updates after which the text so far is read anew, as in ``online``
 
 
 @dataclass
@@ -53,7 +51,7 @@ class Learned(Store):
         return self.private.nbytes + self.cache.nbytes + self.head.nbytes
 
 
-class OmniDraftDrafter(Drafter):
+class OmniDraftDrafter(LearningDraft, Drafter):
     key = "omnidraft"
     title = "OmniDraft"
     family = "chain"
@@ -67,7 +65,6 @@ class OmniDraftDrafter(Drafter):
         *LEARNING,
     )
     needs = {"omnidraft": "foreign_draft"}
-    learns = True
     trial = {"length": 2, "milliseconds": 0.0, "every": 3, "rate": 0.05, "threshold": 0.9}
 
     def __init__(self, settings, part: ForeignDraft, vocabulary: int) -> None:
@@ -78,11 +75,7 @@ class OmniDraftDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         made = cls(settings, models.part("omnidraft"), models.target.vocab_size)
-        folders = models.folders
-        made._pair = (
-            folders.get("target", models.target.name),
-            folders.get("omnidraft", made._model.name),
-        )
+        made._remember_pair(models, made._model.name)
         return made
 
     def begin(self, start):
@@ -90,11 +83,9 @@ class OmniDraftDrafter(Drafter):
         rate = self.settings["rate"]
         self._learned = start.memory.store((self.key, *self._pair, rate), lambda: self._new(rate))
         self._new_runs = self._learned.cache.see(start.prompt)
-        self._pace = Pace(self.settings["milliseconds"], self.settings["every"])
         self._text: list[int] = []  # the context in the draft's tokens
-        self._count = self._passes = 0  # context tokens already in it; passes of discarded readers
-        self._reader, self._version = self._reading(), self._learned.private.version
-        self._passage = self._learned.private.begin(self._spelled(start.prompt))
+        self._count = 0  # context tokens already in it
+        self._begin_learning(self._learned.private, self._spelled(start.prompt))
         self._forget_step()
 
     def _forget_step(self) -> None:
@@ -106,8 +97,7 @@ class OmniDraftDrafter(Drafter):
         width = self._model.hidden_size
         return Learned(PrivateDraft(self._model, rate), RunCache(self._spelling), OnlineHead(width))
 
-    def _reading(self) -> DraftReader:
-        model = self._learned.private.model
+    def _reading(self, model: LanguageModel) -> DraftReader:
         return DraftReader(
             model, self._model.vocab_size, self.sampling, features=(self._model.layers,)
         )
@@ -148,18 +138,6 @@ class OmniDraftDrafter(Drafter):
             if 1 - all_kept > self.settings["threshold"]:
                 break
 
-    def _learn(self) -> None:
-        private = self._learned.private
-        if self._pace.due(private.waiting):
-            began = time.perf_counter()
-            private.update()
-            self.start.memory.trim()
-            self._pace.took(1000 * (time.perf_counter() - began))
-        behind = private.version - self._version
-        if behind >= REREAD or (behind and not self._version):
-            self._passes += self._reader.passes
-            self._reader, self._version = self._reading(), private.version
-
     def observe(self, kept: Kept):
         self._reader.keep([one for node in kept.path for one in self._nodes[node]])
         tree, known, accepted = kept.tree, self._learned, len(kept.path)
@@ -167,11 +145,8 @@ class OmniDraftDrafter(Drafter):
         for state, fate in zip(self._states, fates, strict=False):
             known.head.learn(state, fate)
         self._new_runs += known.cache.see(kept.tokens)
-        known.private.history.see(accepted, min(accepted + 1, len(tree)))
-        refused = accepted < len(tree) and len(kept.tokens) > accepted
-        if refused and kept.logits is not None:
-            row = kept.logits[(kept.path[-1] if kept.path else ROOT) + 1]
-            self._fail(kept.tokens[: accepted + 1], row.float().softmax(-1).cpu())
+        if (law := self._refusal(kept)) is not None:
+            self._fail(kept.tokens[: accepted + 1], law.cpu())
         if self._proposals:
             proposals, new = list(self._proposals), self._new_runs
             tree.exhibits.append(Later(lambda: self._shown_translation(proposals)))
@@ -193,12 +168,6 @@ class OmniDraftDrafter(Drafter):
             certain = torch.zeros(rows)
             certain[one] = 1.0
             passage.add(len(passage.tokens), certain)
-
-    def close(self):
-        self.start.memory.trim()
-
-    def passes(self):
-        return {"omnidraft": self._passes + self._reader.passes}
 
     def _shown_translation(self, proposals: list[Proposal]) -> Table:
         rows = [

@@ -24,7 +24,7 @@ from engine.core.drafter import Kept
 from engine.core.exhibits import Later, Table, Token
 from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
-from engine.methods.shared.draft_model import DraftModelDrafter, DraftReader, stop_option
+from engine.methods.shared.draft_model import STOP, DraftModelDrafter, DraftReader
 from engine.model.layers import Layers
 
 if TYPE_CHECKING:
@@ -104,10 +104,7 @@ class SortedDrafter(DraftModelDrafter):
         number("confidence", 0.5, 0.0, 1.0, "Confidence").meaning(
             "Go on to the next deeper exit where the likeliest token has less probability than this."
         ),
-        stop_option(
-            0.25,
-            "Draft no further when the chance that everything so far is kept falls below this, by q",
-        ),
+        STOP,
     )
     needs = {"s2d": "nested_draft"}
     trial = {"length": 3, "confidence": 0.5}

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.core.exhibits import Gauge, Table, Token
 from engine.core.options import number, whole
-from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
+from engine.methods.shared.draft_model import STOP, DraftModelDrafter
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.model.cut_head import head_bytes, with_head
 from engine.model.language_model import LanguageModel
@@ -30,10 +30,7 @@ class VocabTrimDrafter(DraftModelDrafter):
             "The share of the vocabulary that the draft's head keeps, the most frequent tokens first. It is rounded "
             "to 1/64, 1/32, 1/16, 1/8, 1/4, 1/2, 3/4 or 1."
         ),
-        stop_option(
-            0.25,
-            "Draft no further when the chance that everything so far is kept falls below this, by q",
-        ),
+        STOP,
     )
     needs = {"draft": "draft", "vocabulary": "vocabulary"}
     trial = {"length": 2, "kept": 0.75}
