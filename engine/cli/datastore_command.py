@@ -24,7 +24,7 @@ def declare(parser: argparse.ArgumentParser, usual_target: Callable[[], str]) ->
     )
 
     def make(given: argparse.Namespace) -> int:
-        from engine.methods.shared.making_datastores import make_datastore
+        from engine.methods.shared.datastore_part import make_datastore
 
         target = given.target or usual_target()
         count = make_datastore(Path(given.text), Path(given.out), target)

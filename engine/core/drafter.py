@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from torch import Tensor
 
 from engine.core.chance import DraftChance
-from engine.core.expected import Expected
-from engine.core.load import Load
+from engine.core.load import Expected, Load
 from engine.core.memory import Memory
 from engine.core.options import Option, Value
 from engine.core.proposal import Proposal

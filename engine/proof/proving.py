@@ -26,12 +26,20 @@ from engine.methods import Drafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.printable import one_line
-from engine.proof.counterexample import Counterexample, draft_at, furthest
 from engine.proof.enumeration import Path
 from engine.proof.memo import remembering
-from engine.proof.step_law import LENGTH, CoinsDiffer, Reader, StepLaw, TextEnded, step_law
-from engine.proof.tiny_parts import tiny_parts
-from engine.proof.tiny_target import tiny_target
+from engine.proof.step_law import (
+    LENGTH,
+    CoinsDiffer,
+    Counterexample,
+    Reader,
+    StepLaw,
+    TextEnded,
+    draft_at,
+    furthest,
+    step_law,
+)
+from engine.proof.tiny_parts import tiny_parts, tiny_target
 from engine.rules import Verifier, verifier
 
 EXACT = 1e-5

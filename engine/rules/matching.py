@@ -1,8 +1,12 @@
-"""The walk of rules that first choose the target's token and then look for it in the tree."""
+"""Walks down a tree that several rules share: of those that first choose the target's token and then look for it, and of the
+lossy ones that keep tokens which the target finds near enough to its own choice."""
 
 from collections.abc import Callable
 
-from engine.core.rule import Judgement, Verdict, statuses
+from torch import Tensor
+
+from engine.core.rule import Case, Judgement, Verdict, statuses
+from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree
 
 
@@ -44,3 +48,54 @@ def follow(
         final="recovered" if children else "bonus",
         walk=walk,
     )
+
+
+def law_shown(case: Case) -> Tensor:
+    """p [N+1, V] on the CPU; at temperature 0 the plain softmax, because p itself is then one-hot."""
+    greedy = case.sampling.greedy
+    return (display_distribution(case.logits, case.sampling) if greedy else case.p).cpu()
+
+
+def keep_while(
+    case: Case, rule: str, p: Tensor, near_enough: Callable[[Tensor, int], bool]
+) -> Verdict:
+    """Descend to the first child that is near enough, as long as there is one. No coin is tossed.
+
+    p: from ``law_shown``. near_enough(p, token): whether a token may stay where the target's
+    distribution is p [V]. A token that the constraint forbids never stays. After the kept path the
+    target writes a token of its own.
+    """
+    tree, walk = case.tree, [ROOT]
+    allowed = allowed_nodes(case)
+    judgements: list[Judgement] = []
+    while True:
+        place, kept = walk[-1], None
+        children = tree.children(place)
+        for node in children:
+            here, token = p[place + 1], tree.tokens[node]
+            near = allowed[node] and near_enough(here, token)
+            judgements.append(Judgement(node, rule, float(here[token]), None, float(near), None))
+            if near:
+                kept = node
+                break
+        if kept is None:
+            break
+        walk.append(kept)
+    accepted = walk[1:]
+    return Verdict(
+        accepted=accepted,
+        status=statuses(len(tree), accepted, judgements),
+        judgements=judgements,
+        final_token=case.chance.draw(case.p[place + 1], case.position + len(accepted)),
+        final="recovered" if children else "bonus",
+        walk=walk,
+    )
+
+
+def allowed_nodes(case: Case) -> list[bool]:
+    """For each node, whether the constraint, already in the logits, allows it after its parent."""
+    tree = case.tree
+    if not len(tree):
+        return []
+    rows = [parent + 1 for parent in tree.parents]
+    return (case.logits[rows, tree.tokens] > float("-inf")).tolist()

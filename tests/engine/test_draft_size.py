@@ -16,7 +16,7 @@ from engine.methods import drafter
 from engine.parts.loading import load_models
 from engine.rules import verifier
 from engine.sizes import calibration, draft_size, patience
-from engine.sizes.calibration import Measurement, observed, recall, remember
+from engine.sizes.calibration import Measurement, Patience, observed, recall, remember
 from engine.sizes.draft_size import (
     GainTable,
     best,
@@ -26,7 +26,6 @@ from engine.sizes.draft_size import (
     settle_size,
     watched,
 )
-from engine.sizes.patience import Patience
 from presets import family
 from tests.engine.family import offered
 from tests.verifiers.tiny import tiny_models

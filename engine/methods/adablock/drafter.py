@@ -13,8 +13,15 @@ from torch import Tensor
 
 from engine.core.exhibits import Words
 from engine.core.options import choice, number, whole
-from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
-from engine.methods.shared.unmasking_order import Canvas, Confident, open_confidence
+from engine.methods.shared.unmasking import (
+    LENGTH,
+    PASSES,
+    Canvas,
+    Confident,
+    UnmaskingDrafter,
+    open_confidence,
+    threshold,
+)
 
 MARKS = {"lines": "\n", "sentences": "\n.!?", "clauses": "\n.!?,;:"}
 

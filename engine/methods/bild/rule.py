@@ -8,7 +8,7 @@ import math
 from engine.core.exhibits import Table, Token
 from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier
-from engine.rules.near_enough import keep_while, law_shown
+from engine.rules.matching import keep_while, law_shown
 
 
 class BigLittle(Verifier):

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from engine.core.options import whole
-from engine.methods.shared.unmasking import LENGTH, UnmaskingDrafter
-from engine.methods.shared.unmasking_order import Canvas, Unmasking
+from engine.methods.shared.unmasking import LENGTH, Canvas, Unmasking, UnmaskingDrafter
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ is judged one-hot and is therefore exact whatever its shape.
 
 from engine.core.drafter import tree_size
 from engine.core.options import whole
-from engine.methods.shared.best_first_tree import best_first_tree
 from engine.methods.shared.block_drafter import DiffusionDrafter
+from engine.methods.shared.fixed_shape import best_first_tree
 
 
 class DDTreeDrafter(DiffusionDrafter):

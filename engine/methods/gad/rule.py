@@ -11,7 +11,7 @@ from engine.core.exhibits import Table, Token
 from engine.core.options import number, whole
 from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import DraftTree
-from engine.rules.near_enough import keep_while, law_shown
+from engine.rules.matching import keep_while, law_shown
 
 
 class TopBeta(Verifier):

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
 from engine.errors import UserError
-from engine.methods.shared.decoder_layer import decoder_like
+from engine.methods.shared.attention_layer import decoder_like
 from engine.methods.shared.head_ranks import HeadsPart, usual
 from engine.parts.files import WEIGHTS
 

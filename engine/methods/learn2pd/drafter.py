@@ -14,8 +14,15 @@ from torch import Tensor
 
 from engine.core.options import number, switch
 from engine.methods.learn2pd.part import UnmaskingFilter, check_denoiser, reading
-from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter
-from engine.methods.shared.unmasking_order import Canvas, Unmasking, open_confidence, surest
+from engine.methods.shared.unmasking import (
+    LENGTH,
+    PASSES,
+    Canvas,
+    Unmasking,
+    UnmaskingDrafter,
+    open_confidence,
+    surest,
+)
 
 
 @dataclass

@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from engine.core.options import number, whole
-from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
-from engine.methods.shared.unmasking_order import Canvas, Unmasking, open_confidence, surest
+from engine.methods.shared.unmasking import (
+    LENGTH,
+    PASSES,
+    Canvas,
+    Unmasking,
+    UnmaskingDrafter,
+    open_confidence,
+    surest,
+    threshold,
+)
 
 
 @dataclass

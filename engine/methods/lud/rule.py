@@ -5,7 +5,7 @@ Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of L
 
 from engine.core.exhibits import Table, Token
 from engine.core.rule import Case, Judgement, Verdict, Verifier
-from engine.rules.near_enough import keep_while, law_shown
+from engine.rules.matching import keep_while, law_shown
 
 
 class Unchecked(Verifier):

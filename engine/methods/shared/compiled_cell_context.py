@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.core.seen import ReadChain
 from engine.fast.cpu.ahead import AheadPass
 from engine.fast.cpu.arrays import HIDDEN, padded

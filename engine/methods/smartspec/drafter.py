@@ -24,8 +24,7 @@ from engine.methods.smartspec.goodput import (
     goodputs_alike,
     worth_a_try,
 )
-from engine.methods.smartspec.retries import Retries
-from engine.methods.smartspec.round_costs import Costs, FixedCosts, MeasuredCosts
+from engine.methods.smartspec.round_costs import Costs, FixedCosts, MeasuredCosts, Retries
 from engine.model.language_model import LanguageModel
 
 FIRST = 3  # tokens drafted where it is not known whether they will be kept

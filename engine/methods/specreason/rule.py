@@ -11,7 +11,7 @@ from engine.core.exhibits import Gauge, Table, Token
 from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
 from engine.core.tree import ROOT, DraftTree
-from engine.rules.near_enough import allowed_nodes, law_shown
+from engine.rules.matching import allowed_nodes, law_shown
 
 BEST = 9
 

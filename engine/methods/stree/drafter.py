@@ -11,8 +11,7 @@ tree is read in the same way.
 
 from engine.core.exhibits import Cell, Gauge, Table, Token
 from engine.core.tree import DraftTree
-from engine.methods.shared.drawn_levels import DrawnLevels
-from engine.methods.shared.levels import shape_option
+from engine.methods.shared.levels import DrawnLevels, shape_option
 
 SHOWN = 24  # rows of the table
 
