@@ -1,11 +1,12 @@
 """Walks down a tree that several rules share: of those that first choose the target's token and then look for it, and of the
 lossy ones that keep tokens which the target finds near enough to its own choice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from engine.core.rule import Case, Judgement, Verdict, statuses
+from engine.core.exhibits import Table, Token
+from engine.core.rule import Case, Judgement, Verdict
 from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree
 
@@ -39,15 +40,7 @@ def follow(
         if match is None:
             break
         walk.append(match)
-    accepted = walk[1:]
-    return Verdict(
-        accepted=accepted,
-        status=statuses(len(tree), accepted, judgements),
-        judgements=judgements,
-        final_token=token,
-        final="recovered" if children else "bonus",
-        walk=walk,
-    )
+    return Verdict.along(tree, walk, judgements, token, "recovered" if children else "bonus")
 
 
 def law_shown(case: Case) -> Tensor:
@@ -81,15 +74,8 @@ def keep_while(
         if kept is None:
             break
         walk.append(kept)
-    accepted = walk[1:]
-    return Verdict(
-        accepted=accepted,
-        status=statuses(len(tree), accepted, judgements),
-        judgements=judgements,
-        final_token=case.chance.draw(case.p[place + 1], case.position + len(accepted)),
-        final="recovered" if children else "bonus",
-        walk=walk,
-    )
+    token = case.chance.draw(case.p[place + 1], case.position + len(walk) - 1)
+    return Verdict.along(tree, walk, judgements, token, "recovered" if children else "bonus")
 
 
 def allowed_nodes(case: Case) -> list[bool]:
@@ -99,3 +85,17 @@ def allowed_nodes(case: Case) -> list[bool]:
         return []
     rows = [parent + 1 for parent in tree.parents]
     return (case.logits[rows, tree.tokens] > float("-inf")).tolist()
+
+
+def show_judged(
+    case: Case,
+    verdict: Verdict,
+    title: str,
+    columns: Sequence[str],
+    row: Callable[[Judgement], Sequence],
+) -> None:
+    """Add a table with a row for each judged token: the token, and what ``row`` says of its judgement."""
+    rows = [[Token(case.tree.tokens[entry.node]), *row(entry)] for entry in verdict.judgements]
+    note = "Lossy: a token may stay that the target would not have written itself."
+    if rows:
+        verdict.exhibits.append(Table(title=title, note=note, columns=columns, rows=rows))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.core.exhibits import Table, Token
 from engine.core.options import number
-from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
+from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT
 
 SHOWN = 12  # rows of the table
@@ -66,16 +66,11 @@ class Typical(Verifier):
                 if node == kept or not typical[node]:
                     accept = float(node == kept)
                     judgements.append(Judgement(node, self.key, found[node], None, accept, None))
-        place = walk[-1]
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=int(case.p[place + 1].argmax()),
-            final="recovered" if tree.children(place) else "bonus",
-            walk=walk,
-            exhibits=[self._table(case, walk, found, thresholds)] if len(tree) else [],
-        )
+        token, final = int(case.p[walk[-1] + 1].argmax()), "bonus"
+        if tree.children(walk[-1]):
+            final = "recovered"
+        shown = [self._table(case, walk, found, thresholds)] if len(tree) else []
+        return Verdict.along(tree, walk, judgements, token, final, exhibits=shown)
 
     def thresholds(self, p: Tensor) -> Tensor:
         """p [N, V] -> [N]"""

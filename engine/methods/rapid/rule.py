@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.core.chance import JudgeChance
 from engine.core.exhibits import Table, Token
 from engine.core.options import number
-from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
+from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree, Draw
 from engine.rules.rejection import normalised
@@ -82,17 +82,11 @@ class Transfer(Verifier):
             if kept is None:
                 break
             walk.append(kept)
-        accepted, law = walk[1:], case.p[place + 1] if greedy else trial.left
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=case.chance.draw(law, case.position + len(accepted)),
-            final="recovered" if draws else "bonus",
-            walk=walk,
-            residuals=residuals,
-            exhibits=[_table(rows, transfer)] if rows else [],
-        )
+        law = case.p[place + 1] if greedy else trial.left
+        token = case.chance.draw(law, case.position + len(walk) - 1)
+        shown = {"residuals": residuals, "exhibits": [_table(rows, transfer)] if rows else []}
+        final = "recovered" if draws else "bonus"
+        return Verdict.along(tree, walk, judgements, token, final, **shown)
 
     @staticmethod
     def _row(tree: DraftTree, drawn: Draw, p: float, told: Judgement) -> list:

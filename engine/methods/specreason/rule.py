@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.core.exhibits import Gauge, Table, Token
 from engine.core.options import number
-from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
+from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT, DraftTree
 from engine.rules.matching import allowed_nodes, law_shown
 
@@ -60,17 +60,13 @@ class StepGrade(Verifier):
         ]
         accepted = [*forced, *step] if kept else forced
         place = forced[-1] if forced else ROOT
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=case.chance.draw(case.p[place + 1], case.position + len(forced)),
-            final=None if kept else "recovered" if step else "bonus",
-            walk=[ROOT, *accepted],
-            exhibits=[self._shown(grade, _asked(case)), _table(tree, step, found, kept)]
-            if step
-            else [],
-        )
+        token = case.chance.draw(case.p[place + 1], case.position + len(forced))
+        final = None if kept else "recovered" if step else "bonus"
+        verdict = Verdict.along(tree, [ROOT, *accepted], judgements, token, final)
+        if step:
+            shown = self._shown(grade, _asked(case))
+            verdict.exhibits += [shown, _table(tree, step, found, kept)]
+        return verdict
 
     def _grade(self, case: Case, step: list[int], found: list[float]) -> float:
         if not step or not all(allowed_nodes(case)[node] for node in step):
