@@ -123,45 +123,41 @@ def _clouds() -> Clouds:
     found = judged(SHOWN, 3)
     rounded = lambda points: [[round(float(x), 2), round(float(y), 2)] for x, y in points]
     kept, new = found.points[found.kept], found.points[~found.kept]
-    return Clouds(
-        title="Target, draft, and what is written",
-        note="Kept drafts lie where both are dense; the recovered points fill in what the draft leaves out.",
-        panels=[
-            Panel("p, the target", [Cloud("target", rounded(TARGET.draw(SHOWN, seeded(2))))]),
-            Panel(
-                "q, the draft",
-                [
-                    Cloud("accepted", rounded(found.drafts[found.kept])),
-                    Cloud("rejected", rounded(found.drafts[~found.kept])),
-                ],
-            ),
-            Panel("Written", [Cloud("accepted", rounded(kept)), Cloud("recovered", rounded(new))]),
-        ],
-    )
+    note = "Kept drafts lie where both are dense; the recovered points fill in what the draft leaves out."
+    panels = [
+        Panel("p, the target", [Cloud("target", rounded(TARGET.draw(SHOWN, seeded(2))))]),
+        Panel(
+            "q, the draft",
+            [
+                Cloud("accepted", rounded(found.drafts[found.kept])),
+                Cloud("rejected", rounded(found.drafts[~found.kept])),
+            ],
+        ),
+        Panel("Written", [Cloud("accepted", rounded(kept)), Cloud("recovered", rounded(new))]),
+    ]
+    return Clouds("Target, draft, and what is written", panels, note=note)
 
 
 def _curve(figures: Figures) -> Curve:
     rows = figures.overlaps
     return Curve(
-        title="Kept drafts against the overlap of p and q",
-        note="The share that is kept is the integral of min(p, q), as for tokens it is the sum.",
-        x=[row.shift for row in rows],
-        series=[
+        "Kept drafts against the overlap of p and q",
+        [row.shift for row in rows],
+        [
             Series("kept, measured", [row.kept for row in rows]),
             Series("integral of min(p, q)", [row.integral for row in rows]),
         ],
         x_label="shift of the draft",
         y_label="share",
+        note="The share that is kept is the integral of min(p, q), as for tokens it is the sum.",
     )
 
 
 def _table(figures: Figures) -> Table:
     length, passes = figures.walk
     rows = [[name, round(value, 3)] for name, value in figures.tests.items()]
-    return Table(
-        title="Does it come from p?",
-        note=f"Two-sample tests by energy distance; under one law a value below 0.01 has a chance of 1 %. A walk of {length} "
-        f"points took {passes} passes of the target.",
-        columns=["Compared with the target", "p-value"],
-        rows=rows,
+    note = (
+        f"Two-sample tests by energy distance; under one law a value below 0.01 has a chance of 1 %. A walk of {length} "
+        f"points took {passes} passes of the target."
     )
+    return Table("Does it come from p?", ["Compared with the target", "p-value"], rows, note=note)

@@ -189,15 +189,13 @@ class OverlappedText(Text):
         self._in_a_row = 0 if "rejected" in verdict.status else in_a_row
         checked = [Token(guess.token) for guess in [*waiting, *fresh[:1]]]
         written = [Token(guess.token) for guess in fresh]
-        return Words(
-            title="Post-verify" if waiting else "Pre-verify",
-            note="Both lanes were at work at the same time.",
-            lines=[
-                ["Target, checking: ", *checked],
-                ["Draft, writing: ", *written],
-                f"Drafted tokens kept since the last refusal: {in_a_row}.",
-            ],
-        )
+        note = "Both lanes were at work at the same time."
+        lines = [
+            ["Target, checking: ", *checked],
+            ["Draft, writing: ", *written],
+            f"Drafted tokens kept since the last refusal: {in_a_row}.",
+        ]
+        return Words("Post-verify" if waiting else "Pre-verify", lines, note=note)
 
 
 def _chain(guesses: Sequence[Guess]) -> DraftTree:

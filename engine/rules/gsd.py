@@ -100,11 +100,11 @@ class Grouped(Rejection):
         gain = sum(row[3] - row[2] for row in rows)
         price = sum(row[4] for row in rows) / len(rows)
         return Table(
-            title=f"Clusters of at most {self.settings['group']}: gain and price",
+            f"Clusters of at most {self.settings['group']}: gain and price",
+            ["Draft", "Cluster", "Kept by p/q", "Kept by clusters", "Price", "Outcome"],
+            rows,
             note=f"Lossy: {gain:.2f} more tokens expected to be kept than by the lossless rule, at a price of {price:.3f} of "
             "the probability per place that goes to other tokens than the target’s.",
-            columns=["Draft", "Cluster", "Kept by p/q", "Kept by clusters", "Price", "Outcome"],
-            rows=rows,
         )
 
 

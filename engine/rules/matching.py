@@ -98,4 +98,4 @@ def show_judged(
     rows = [[Token(case.tree.tokens[entry.node]), *row(entry)] for entry in verdict.judgements]
     note = "Lossy: a token may stay that the target would not have written itself."
     if rows:
-        verdict.exhibits.append(Table(title=title, note=note, columns=columns, rows=rows))
+        verdict.exhibits.append(Table(title, columns, rows, note=note))

@@ -157,9 +157,7 @@ def _one_of(chance: float, draws: int) -> float:
 
 
 def _shown(factors: Sequence[Sequence[float]]) -> Exhibit:
-    return Table(
-        title="Division factors along the path",
-        columns=("place", "drafts", "division factor", "chance that one is kept"),
-        rows=[[place, *row] for place, row in enumerate(factors, start=1)],
-        note="p is divided by the factor before it is compared with q, so that the first draft leaves the others a chance.",
-    )
+    columns = ("place", "drafts", "division factor", "chance that one is kept")
+    rows = [[place, *row] for place, row in enumerate(factors, start=1)]
+    note = "p is divided by the factor before it is compared with q, so that the first draft leaves the others a chance."
+    return Table("Division factors along the path", columns, rows, note=note)

@@ -86,12 +86,9 @@ class Typical(Verifier):
                 kept = "kept" if node in walk else "a longer path"
                 outcome = kept if found[node] > threshold else "refused"
                 rows.append([Token(tree.tokens[node]), found[node], threshold, outcome])
-        return Table(
-            title="Typical or not",
-            note="Lossy: the threshold is lower where the target is unsure, and the longest path of typical tokens is kept.",
-            columns=["token", "target's p", "threshold", "outcome"],
-            rows=rows[:SHOWN],
-        )
+        note = "Lossy: the threshold is lower where the target is unsure, and the longest path of typical tokens is kept."
+        columns = ["token", "target's p", "threshold", "outcome"]
+        return Table("Typical or not", columns, rows[:SHOWN], note=note)
 
 
 def _longest(

@@ -82,7 +82,7 @@ class AdaptiveBlockDrafter(UnmaskingDrafter):
             told = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
         else:
             told = f"The block ends with place {found[0] + 1}, an end of confidence {found[1]:.2f}."
-        tree.exhibits.append(Words(title="Size of the block", lines=[told]))
+        tree.exhibits.append(Words("Size of the block", [told]))
         return tree
 
     def _is_delimiter(self, token: int) -> bool:

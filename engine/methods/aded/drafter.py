@@ -85,13 +85,9 @@ class AdaptiveDraftDrafter(RememberingDrafter):
 
     def _filled(self) -> Gauge:
         matrix = self.index
-        return Gauge(
-            title="Pairs in the tri-gram matrix",
-            note=f"The matrix takes {matrix.nbytes / 1000:,.0f} kB; when it is full, the oldest pair gives way.",
-            value=matrix.filled,
-            maximum=matrix.rows,
-            unit="pairs",
-        )
+        title = "Pairs in the tri-gram matrix"
+        note = f"The matrix takes {matrix.nbytes / 1000:,.0f} kB; when it is full, the oldest pair gives way."
+        return Gauge(title, matrix.filled, maximum=matrix.rows, unit="pairs", note=note)
 
 
 def _visits(search: DraftSearch, drafted: int) -> Table:
@@ -107,10 +103,9 @@ def _visits(search: DraftSearch, drafted: int) -> Table:
         ]
         for rank, place in enumerate(search.best(SHOWN))
     ]
-    return Table(
-        title="Search tree: the most visited nodes",
-        note=f"{search.root.visits} simulations visited {len(search.visited)} nodes; "
-        f"the {drafted} most visited are drafted.",
-        columns=["Token", "After", "Depth", "Visits", "Mean value", "Probability", "Drafted"],
-        rows=rows,
+    note = (
+        f"{search.root.visits} simulations visited {len(search.visited)} nodes; "
+        f"the {drafted} most visited are drafted."
     )
+    columns = ["Token", "After", "Depth", "Visits", "Mean value", "Probability", "Drafted"]
+    return Table("Search tree: the most visited nodes", columns, rows, note=note)

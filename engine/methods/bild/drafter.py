@@ -51,11 +51,10 @@ class BigLittleDrafter(DraftModelDrafter):
 
     def _confidence(self, sure: float) -> Gauge:
         threshold = self.settings["fallback"]
-        return Gauge(
-            title="How sure the small model was at its last place",
-            note="It was below the fallback threshold: the large model takes over."
+        title = "How sure the small model was at its last place"
+        note = (
+            "It was below the fallback threshold: the large model takes over."
             if sure < threshold
-            else "It was still sure; the step had its most tokens.",
-            value=sure,
-            mark=threshold,
+            else "It was still sure; the step had its most tokens."
         )
+        return Gauge(title, sure, mark=threshold, note=note)

@@ -130,19 +130,13 @@ class ChimeraDrafter(HeadsDrafter):
 
     def _path_table(self, ends: Sequence[Path], known: int) -> Table:
         rows = [[len(path), *map(Token, self._gram(path))] for path in ends]
-        return Table(
-            title="Trigrams along the kept path",
-            note=f"{known} trigrams of this text have been encoded so far; the latest are remembered.",
-            columns=["behind the true states", "two before", "one before", "token"],
-            rows=rows,
-        )
+        note = f"{known} trigrams of this text have been encoded so far; the latest are remembered."
+        columns = ["behind the true states", "two before", "one before", "token"]
+        return Table("Trigrams along the kept path", columns, rows, note=note)
 
     @staticmethod
     def _near(near: Sequence[float | None]) -> Curve:
-        return Curve(
-            title="Drafted states along the kept path",
-            note="0 is the last token of the text: its state, too, is drafted until the target has read the token.",
-            x=list(range(len(near))),
-            series=[Series("cosine to the true state", near)],
-            x_label="tokens kept",
-        )
+        title = "Drafted states along the kept path"
+        note = "0 is the last token of the text: its state, too, is drafted until the target has read the token."
+        series = [Series("cosine to the true state", near)]
+        return Curve(title, list(range(len(near))), series, x_label="tokens kept", note=note)

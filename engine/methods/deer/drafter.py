@@ -68,13 +68,13 @@ class DeerDrafter(Drafter):
         laws = [kept.tree.shown_law(place) for place in range(-1, len(kept.tree) - 1)]
         sure = [float(law.max()) for law in laws]
         return Curve(
-            title="Confidence along the block",
-            note=f"One denoising step; {len(kept.path)} of {len(sure)} places were kept (the mark).",
-            x=list(range(1, len(sure) + 1)),
-            series=[Series("likeliest token", sure), Series("drafted token", list(kept.tree.q))],
+            "Confidence along the block",
+            list(range(1, len(sure) + 1)),
+            [Series("likeliest token", sure), Series("drafted token", list(kept.tree.q))],
             x_label="place of the block",
             y_label="q",
             mark=len(kept.path),
+            note=f"One denoising step; {len(kept.path)} of {len(sure)} places were kept (the mark).",
         )
 
     def passes(self):

@@ -131,9 +131,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             if sure < threshold
             else "The draft has its full length."
         )
-        return Gauge(
-            title="Probability of the last drafted token", note=note, value=sure, mark=threshold
-        )
+        return Gauge("Probability of the last drafted token", sure, mark=threshold, note=note)
 
 
 @dataclass(frozen=True)
@@ -155,25 +153,22 @@ class Shown:
         if plan.length:
             shown[plan.layer - 1] = Layer("exit", accepted[plan.layer - 1])
             shown[plan.layer :] = [Layer("skipped", layer.value) for layer in shown[plan.layer :]]
-        return LayersExhibit(
-            title="Layers that draft",
-            note="A bar is the share of recent positions at which this layer's exit chose the target's token.",
-            layers=shown,
-        )
+        note = "A bar is the share of recent positions at which this layer's exit chose the target's token."
+        return LayersExhibit("Layers that draft", shown, note=note)
 
     def curve(self) -> Exhibit:
         values, length = self.exits.per_layer(self.most), self.plan.length
         gains = (values[:, 1:].max(-1).values / values[0, 0]).tolist()
         return Curve(
-            title="Tokens per layer by exit, plain decoding = 1",
-            note="The mark shows the exit that drafts."
-            if length
-            else "No exit promises more than plain decoding, so nothing is drafted.",
-            x=range(1, len(values) + 1),
-            series=[
+            "Tokens per layer by exit, plain decoding = 1",
+            range(1, len(values) + 1),
+            [
                 Series("tokens per layer", [round(gain, 3) for gain in gains]),
                 Series("share accepted", self.accepted),
             ],
             x_label="layers that draft",
             mark=self.plan.layer if length else None,
+            note="The mark shows the exit that drafts."
+            if length
+            else "No exit promises more than plain decoding, so nothing is drafted.",
         )

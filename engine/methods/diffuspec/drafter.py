@@ -93,14 +93,9 @@ class DiffuSpecDrafter(DiffusionDrafter):
         told = "Nothing is known of earlier drafts yet."
         if kept is not None:
             told = f"Lately {length.drafted:.1f} tokens were drafted in a step, and {kept:.1f} (the mark) kept."
+        title = "Length of the draft"
         return Gauge(
-            title="Length of the draft",
-            note=told,
-            value=drafted,
-            minimum=0,
-            maximum=length.longest,
-            mark=kept,
-            unit="tokens",
+            title, drafted, minimum=0, maximum=length.longest, mark=kept, unit="tokens", note=told
         )
 
 
@@ -115,9 +110,5 @@ def lattice(columns: list[Column], path: Path) -> Lattice:
         shown.append(few)
         rows.append(row)
     likeliest = sum(row == 0 for row in path.rows)
-    return Lattice(
-        title="Lattice and path",
-        note=f"At {likeliest} of {len(path.rows)} positions the path takes the likeliest candidate.",
-        columns=shown,
-        path=rows,
-    )
+    note = f"At {likeliest} of {len(path.rows)} positions the path takes the likeliest candidate."
+    return Lattice("Lattice and path", shown, rows, note=note)

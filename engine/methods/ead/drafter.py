@@ -90,11 +90,9 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
         switched = self._switched is not None and self._switched >= first
         window = self.settings["window"]
         curve = Curve(
-            title="Entropy of the model that wrote each token",
-            note=f"Above the threshold, in the mean of {window}, the large model takes over. "
-            "The mark is the last switch.",
-            x=range(first, position + 1),
-            series=[
+            "Entropy of the model that wrote each token",
+            range(first, position + 1),
+            [
                 Series("entropy", _short(self._entropies[-count:])),
                 Series(f"mean of {window}", _short(self._means[-count:])),
                 Series("threshold", [threshold] * count),
@@ -102,12 +100,12 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
             x_label="position in the text",
             y_label="bits",
             mark=self._switched if switched else None,
+            note=f"Above the threshold, in the mean of {window}, the large model takes over. "
+            "The mark is the last switch.",
         )
-        gauge = Gauge(
-            title="Share of the text written by the small model",
-            note="Lossy: the large model never checks what the small one wrote.",
-            value=self._writers.count(SMALL) / len(self._writers),
-        )
+        note = "Lossy: the large model never checks what the small one wrote."
+        value = self._writers.count(SMALL) / len(self._writers)
+        gauge = Gauge("Share of the text written by the small model", value, note=note)
         return [curve, gauge]
 
 

@@ -108,18 +108,15 @@ class EasySpecDrafter(DraftModelDrafter):
             for layer in group
         }
         count = len(labels)
-        return LayersExhibit(
-            title="The draft model’s layers",
-            note=f"While drafting, {count} layers take the time of {len(groups)} where all of a group run at once.",
-            layers=[Layer("run", label=labels[layer]) for layer in range(count)],
-        )
+        note = f"While drafting, {count} layers take the time of {len(groups)} where all of a group run at once."
+        layers = [Layer("run", label=labels[layer]) for layer in range(count)]
+        return LayersExhibit("The draft model’s layers", layers, note=note)
 
 
 def shown_errors(tokens: list[int], errors: list[float]) -> Table:
-    return Table(
-        title="How far the fuzzy passes were off",
-        note="Kept tokens of the step before, read again layer after layer: the distance of the fuzzy law behind each from the "
-        "true one, 0 to 1.",
-        columns=["behind", "distance"],
-        rows=[[Token(token), round(error, 4)] for token, error in zip(tokens, errors, strict=True)],
+    note = (
+        "Kept tokens of the step before, read again layer after layer: the distance of the fuzzy law behind each from the "
+        "true one, 0 to 1."
     )
+    rows = [[Token(token), round(error, 4)] for token, error in zip(tokens, errors, strict=True)]
+    return Table("How far the fuzzy passes were off", ["behind", "distance"], rows, note=note)

@@ -82,4 +82,4 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         lines = [[*line, "."]]
         if rest:
             lines.append(["The rest of that block is drafted from here on: ", *map(Token, rest)])
-        return [Words(title="Bifurcation", lines=lines)]
+        return [Words("Bifurcation", lines)]

@@ -39,8 +39,5 @@ class HiddenTransferDrafter(ProbedTreeDrafter):
             places = [str(at + 1) for at, one in enumerate(self.part.layers) if one == layer]
             label = f"pseudo states of place {', '.join(places)} are made here"
             layers[layer - 1] = Layer("adapter", label=label)
-        return Layers(
-            title="Where pseudo states join the pass",
-            note="The layers above read tokens and pseudo states side by side.",
-            layers=layers,
-        )
+        note = "The layers above read tokens and pseudo states side by side."
+        return Layers("Where pseudo states join the pass", layers, note=note)

@@ -82,18 +82,15 @@ class KangarooDrafter(OwnLayersDrafter):
             Layer("run" if layer < exit_layer else "skipped") for layer in range(self.target.layers)
         ]
         shown[exit_layer - 1] = Layer("adapter", label="the adapter reads this layer's output")
-        stack = LayersExhibit(
-            title="Layers that draft",
-            note="To verify, the layers above read all drafted tokens in one pass.",
-            layers=shown,
-        )
+        note = "To verify, the layers above read all drafted tokens in one pass."
+        stack = LayersExhibit("Layers that draft", shown, note=note)
         low = sure < threshold
         gauge = Gauge(
-            title="The adapter's confidence at the last drafted token",
+            "The adapter's confidence at the last drafted token",
+            sure,
+            mark=threshold,
             note="Below the threshold, so drafting stopped."
             if low
             else "The draft has its full length.",
-            value=sure,
-            mark=threshold,
         )
         return [stack, gauge]

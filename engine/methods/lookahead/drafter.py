@@ -147,10 +147,8 @@ class LookaheadDrafter(Drafter):
             cells = [None if guess is None else Token(guess) for guess in guesses]
             rows.append([position + place, *cells, same])
         names = [f"level {level + 1}" for level in range(levels)]
-        return Table(
-            title="Lookahead window",
-            note=f"Level 1 is the oldest. At {still} of {len(rows)} places all levels name one token. The pool holds "
-            f"{len(self._pool)} n-grams; {drafted} of them begin with the last token and were drafted.",
-            columns=["Position", *names, "At rest"],
-            rows=rows,
+        note = (
+            f"Level 1 is the oldest. At {still} of {len(rows)} places all levels name one token. The pool holds "
+            f"{len(self._pool)} n-grams; {drafted} of them begin with the last token and were drafted."
         )
+        return Table("Lookahead window", ["Position", *names, "At rest"], rows, note=note)

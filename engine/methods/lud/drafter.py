@@ -49,8 +49,5 @@ class LexicalUnitDrafter(ProbingDrafter):
             [place + 1, Token(token), sure, "in the unit" if place < unit else "left out"]
             for place, (token, sure) in enumerate(found)
         ]
-        return Table(
-            title=f"What the placeholders predicted; a unit ends below {self.settings['sure']:g}",
-            columns=["placeholder", "token", "probability", "outcome"],
-            rows=rows,
-        )
+        title = f"What the placeholders predicted; a unit ends below {self.settings['sure']:g}"
+        return Table(title, ["placeholder", "token", "probability", "outcome"], rows)

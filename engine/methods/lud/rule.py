@@ -46,9 +46,6 @@ class Unchecked(Verifier):
             token = tree.tokens[entry.node]
             same = "the same" if best == token else Token(best)
             rows.append([Token(token), tree.q[entry.node], entry.p, same])
-        return Table(
-            title="Written unchecked, and the target's own choice",
-            note="Lossy: a token stays although the target might have written another one.",
-            columns=["token", "draft's q", "target's p", "target's favourite"],
-            rows=rows,
-        )
+        note = "Lossy: a token stays although the target might have written another one."
+        columns = ["token", "draft's q", "target's p", "target's favourite"]
+        return Table("Written unchecked, and the target's own choice", columns, rows, note=note)

@@ -60,10 +60,5 @@ class MDSDGreedy(ShapedDrafter):
             ]
             for drawn in tree.draws.get(ROOT, ())
         ]
-        tree.exhibits.append(
-            Table(
-                title="Guesses after the last token, in the order in which they are judged",
-                columns=("token", "how", "q"),
-                rows=rows,
-            )
-        )
+        title = "Guesses after the last token, in the order in which they are judged"
+        tree.exhibits.append(Table(title, ("token", "how", "q"), rows))

@@ -71,11 +71,6 @@ class MultiChainDrafter(LevelDrafter):
             [chain, *(Token(tree.tokens[node]) for node in path)]
             for chain, path in enumerate(self._paths, start=1)
         ]
-        tree.exhibits.append(
-            Table(
-                title="The chains of this step",
-                columns=("chain", *(f"token {depth}" for depth in range(1, longest + 1))),
-                rows=rows,
-                note="Chains that begin alike share a branch of the tree; each still counts as a draw.",
-            )
-        )
+        columns = ("chain", *(f"token {depth}" for depth in range(1, longest + 1)))
+        note = "Chains that begin alike share a branch of the tree; each still counts as a draw."
+        tree.exhibits.append(Table("The chains of this step", columns, rows, note=note))

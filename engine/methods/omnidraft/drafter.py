@@ -181,12 +181,9 @@ class OmniDraftDrafter(LearningDraft, Drafter):
             ]
             for found in proposals
         ]
-        return Table(
-            title="From the draft’s tokens to the target’s",
-            note="The draft reads and writes tokens of a vocabulary of its own.",
-            columns=["draft", "target", "translated", "q of the run"],
-            rows=rows,
-        )
+        note = "The draft reads and writes tokens of a vocabulary of its own."
+        columns = ["draft", "target", "translated", "q of the run"]
+        return Table("From the draft’s tokens to the target’s", columns, rows, note=note)
 
     def _shown_learning(self, new: int) -> Table:
         known = self._learned
@@ -198,4 +195,4 @@ class OmniDraftDrafter(LearningDraft, Drafter):
             ["tokens from which the length is learned", known.head.seen],
             ["kilobytes of all of it", round(known.nbytes / 1000)],
         ]
-        return Table(title="What your texts have taught", columns=["", "value"], rows=rows)
+        return Table("What your texts have taught", ["", "value"], rows)

@@ -57,13 +57,11 @@ class OnlineDrafter(LearningDraft, DraftModelDrafter):
     def _shown_history(self) -> Curve:
         history = self._private.history
         places = [history.width * (place + 1) for place in range(len(history.points))]
+        title = "Drafted tokens kept since you began"
+        note = f"Each point is the share kept of {history.width} judged tokens, over all of your texts."
+        series = [Series("kept", list(history.points))]
         return Curve(
-            title="Drafted tokens kept since you began",
-            note=f"Each point is the share kept of {history.width} judged tokens, over all of your texts.",
-            x=places,
-            series=[Series("kept", list(history.points))],
-            x_label="drafted tokens judged",
-            y_label="share kept",
+            title, places, series, x_label="drafted tokens judged", y_label="share kept", note=note
         )
 
     def _shown_learning(self) -> Table:
@@ -74,6 +72,4 @@ class OnlineDrafter(LearningDraft, DraftModelDrafter):
             ["milliseconds of learning in this text", round(self._pace.learned, 1)],
             ["kilobytes that your copy and its examples take", round(private.nbytes / 1000)],
         ]
-        return Table(
-            title="What your copy of the draft has learned from", columns=["", "value"], rows=rows
-        )
+        return Table("What your copy of the draft has learned from", ["", "value"], rows)

@@ -42,5 +42,5 @@ class PromptLookupDrafter(Drafter):
         tree.chain(context[start:end], f"context {start}")
         matched = [Token(token) for token in context[start - length : start]]
         line = ["The last tokens ", *matched, f" also stand before token {start} of the text."]
-        tree.exhibits.append(Words(title="Match", lines=[line]))
+        tree.exhibits.append(Words("Match", [line]))
         return tree

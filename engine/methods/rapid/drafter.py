@@ -78,15 +78,13 @@ class RapidDrafter(Drafter):
 
 def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
     """How much of the prompt the draft model reads, and how its pieces were chosen."""
-    read = Gauge(
-        title="How much of the prompt the draft model reads",
-        note="The target reads all of it."
+    title = "How much of the prompt the draft model reads"
+    note = (
+        "The target reads all of it."
         if short.pieces
-        else "The prompt is so short that the draft model, too, reads all of it.",
-        value=len(short.tokens),
-        maximum=len(prompt),
-        unit="tokens",
+        else "The prompt is so short that the draft model, too, reads all of it."
     )
+    read = Gauge(title, len(short.tokens), maximum=len(prompt), unit="tokens", note=note)
     kept = sum(piece.kept for piece in short.pieces)
     best = sorted(short.pieces, key=lambda piece: (not piece.kept, -piece.score))[:SHOWN]
     if not best:
@@ -99,4 +97,4 @@ def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
         lines.append(
             [f"Score {piece.score:.1f}, {outcome}, from token {piece.start}: ", *begins, " …"]
         )
-    return [read, Words(title="Pieces of the prompt", lines=lines)]
+    return [read, Words("Pieces of the prompt", lines)]

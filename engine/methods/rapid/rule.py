@@ -148,9 +148,6 @@ def moved_towards(p: Tensor, q: Tensor, transfer: float) -> Tensor:
 
 
 def _table(rows: Sequence[list], transfer: float) -> Table:
-    return Table(
-        title=f"p before and after the transfer of {transfer:g}",
-        note="Lossy: a token may stay that the target would not have written itself.",
-        columns=["Token", "p", "p moved towards q", "q", "Outcome"],
-        rows=rows,
-    )
+    note = "Lossy: a token may stay that the target would not have written itself."
+    columns = ["Token", "p", "p moved towards q", "q", "Outcome"]
+    return Table(f"p before and after the transfer of {transfer:g}", columns, rows, note=note)

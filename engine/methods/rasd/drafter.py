@@ -200,13 +200,12 @@ def told(
         for node, parent in enumerate(retrieved.parents[:SHOWN])
     ]
     pruned = len(retrieved) - len(stay)
+    note = (
+        f"{len(retrieved)} nodes, read by the draft model in one pass; {len(in_both)} are in "
+        f"both trees, {len(stay) - len(in_both)} merged in, {pruned} pruned by q."
+    )
+    columns = ["Token", "After", "Times", "q of the path", "Outcome"]
     return [
-        Words(title=f"Match in the {lookup.place}", lines=[line]),
-        Table(
-            title=f"Continuations in the {lookup.place}",
-            note=f"{len(retrieved)} nodes, read by the draft model in one pass; {len(in_both)} are in "
-            f"both trees, {len(stay) - len(in_both)} merged in, {pruned} pruned by q.",
-            columns=["Token", "After", "Times", "q of the path", "Outcome"],
-            rows=rows,
-        ),
+        Words(f"Match in the {lookup.place}", [line]),
+        Table(f"Continuations in the {lookup.place}", columns, rows, note=note),
     ]

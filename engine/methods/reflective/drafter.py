@@ -93,11 +93,8 @@ def _between(before: Sequence[int], read: bool) -> Words:
     note = "Read in the same pass, and forgotten after it."
     if not read:
         note = "This draft was not reflected on: a second copy has no room in the pass or behind the text."
-    return Words(
-        title="Between the draft and its second copy",
-        note=note,
-        lines=[[Token(token) for token in before]] if read else [],
-    )
+    lines = [[Token(token) for token in before]] if read else []
+    return Words("Between the draft and its second copy", lines, note=note)
 
 
 def _tokens_of(model: LanguageModel, text: str) -> list[int]:

@@ -93,16 +93,13 @@ class RSDBeam(LevelDrafter):
         for rank, place in enumerate(self._beams[-1], start=1):
             tokens = [Token(tree.tokens[node]) for node in tree.path(place.node)]
             rows.append([rank, *tokens, place.share])
-        tree.exhibits.append(
-            Table(
-                title="Sequences kept at the last level",
-                columns=("rank", *(f"token {depth}" for depth in range(1, deepest + 1)), "q"),
-                rows=rows,
-                note="By q."
-                if self.sampling.greedy
-                else "By the perturbed q: each rank is a draw among the sequences that the ranks before it left.",
-            )
+        columns = ("rank", *(f"token {depth}" for depth in range(1, deepest + 1)), "q")
+        note = (
+            "By q."
+            if self.sampling.greedy
+            else "By the perturbed q: each rank is a draw among the sequences that the ranks before it left."
         )
+        tree.exhibits.append(Table("Sequences kept at the last level", columns, rows, note=note))
 
 
 @dataclass(frozen=True)

@@ -171,11 +171,11 @@ class SortedDrafter(DraftModelDrafter):
     def _shown(self, rows: list, depths: Counter) -> Table:
         counted = ", ".join(f"{depths[one]} from {one}" for one in self.exits)
         return Table(
-            title="How sure each exit was",
-            note=f"So far: {counted} layers. The first token of each draft comes from all layers and is not counted.",
-            columns=["token", *(f"{one} layer{'s' * (one > 1)}" for one in self.exits)],
-            rows=[
+            "How sure each exit was",
+            ["token", *(f"{one} layer{'s' * (one > 1)}" for one in self.exits)],
+            [
                 [Token(token), *(one if one is None else round(one, 3) for one in seen)]
                 for token, seen in rows
             ],
+            note=f"So far: {counted} layers. The first token of each draft comes from all layers and is not counted.",
         )

@@ -117,9 +117,6 @@ class GuessedWindow(Drafter):
             rows.append([position, *latest, *[None] * (SHOWN - len(latest)), place.calm])
         still = sum(place.calm > 0 for place in self._window)
         before = [f"{passes} before" for passes in range(1, SHOWN)]
-        return Table(
-            title="Window of guesses",
-            note=f"{still} of {len(rows)} guesses stayed the same in the last pass.",
-            columns=["Position", "Guess", *before, "Passes unchanged"],
-            rows=rows,
-        )
+        note = f"{still} of {len(rows)} guesses stayed the same in the last pass."
+        columns = ["Position", "Guess", *before, "Passes unchanged"]
+        return Table("Window of guesses", columns, rows, note=note)

@@ -135,12 +135,8 @@ class HeadsDrafter(Drafter):
                     None if token is None else int((law > law[token]).sum()) + 1,
                 ]
             )
-        return Table(
-            title="Choices of each head",
-            note=self.note,
-            columns=["head", *(f"{rank + 1}." for rank in range(SHOWN)), "written", "its rank"],
-            rows=rows,
-        )
+        columns = ["head", *(f"{rank + 1}." for rank in range(SHOWN)), "written", "its rank"]
+        return Table("Choices of each head", columns, rows, note=self.note)
 
 
 def by_level(shape: Shape) -> list[dict[int, list[int]]]:

@@ -156,13 +156,10 @@ class DrawnLevels(ShapedDrafter):
                 [order, Token(tree.tokens[node]), q, min(1.0, q / left) if left > 0 else 1.0]
             )
             left -= q
-        tree.exhibits.append(
-            Table(
-                title="Siblings after the last token",
-                columns=("draw", "token", "q", "q without those before"),
-                rows=rows,
-                note=""
-                if self.sampling.greedy
-                else "Every draw leaves its token out of the next one, so that no guess is wasted twice.",
-            )
+        columns = ("draw", "token", "q", "q without those before")
+        note = (
+            ""
+            if self.sampling.greedy
+            else "Every draw leaves its token out of the next one, so that no guess is wasted twice."
         )
+        tree.exhibits.append(Table("Siblings after the last token", columns, rows, note=note))

@@ -140,9 +140,6 @@ class ProbedTreeDrafter(ProbingDrafter):
             )
         names = [name for rank in range(1, SHOWN + 1) for name in (f"token {rank}", f"q {rank}")]
         name = self.probes_are
-        return Table(
-            title=f"What the {name} predicted in the pass before",
-            note=f"{name[0].upper()}{name[1:]} stand behind {len(self._asked)} places of this step's tree.",
-            columns=["place", *names, "drafted"],
-            rows=rows,
-        )
+        title = f"What the {name} predicted in the pass before"
+        note = f"{name[0].upper()}{name[1:]} stand behind {len(self._asked)} places of this step's tree."
+        return Table(title, ["place", *names, "drafted"], rows, note=note)

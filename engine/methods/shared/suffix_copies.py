@@ -184,13 +184,12 @@ def _table(tree: Branches) -> Table:
     matched = (
         "The last token also stands" if length == 1 else f"The last {length} tokens also stand"
     )
-    return Table(
-        title="Continuations of the match",
-        note=f"{matched} in {tree.source}; of {len(tree.tokens)} drafted tokens "
-        f"{tree.score:.1f} are expected to be kept.",
-        columns=["Token", "Followed", "Of", "Chance of the path"],
-        rows=rows,
+    note = (
+        f"{matched} in {tree.source}; of {len(tree.tokens)} drafted tokens "
+        f"{tree.score:.1f} are expected to be kept."
     )
+    columns = ["Token", "Followed", "Of", "Chance of the path"]
+    return Table("Continuations of the match", columns, rows, note=note)
 
 
 class EarlierTexts(Store):

@@ -186,9 +186,6 @@ def canvas_shown(canvas: Canvas) -> Table:
             ]
         )
     guesses = [f"guess in pass {turn + 1}" for turn in range(canvas.turns - 1)]
-    return Table(
-        title="Order of filling",
-        note="A guess was not filled in yet: it could still change in the light of the filled places.",
-        columns=["place", "token", "filled in pass", "confidence", "why", *guesses],
-        rows=rows,
-    )
+    note = "A guess was not filled in yet: it could still change in the light of the filled places."
+    columns = ["place", "token", "filled in pass", "confidence", "why", *guesses]
+    return Table("Order of filling", columns, rows, note=note)

@@ -86,10 +86,9 @@ class SpeculativeJacobiDrafter(GuessedWindow):
         changes = [place.change for place in self._window if place.change is not None]
         mean = f"{sum(changes) / len(changes):.2f}" if changes else "not known yet"
         before = [f"{passes} before" for passes in range(1, SHOWN)]
-        return Table(
-            title="Window of draws",
-            note=f"Change of the laws in the last pass, as total variation: {mean} in the mean; at 0 the window has "
-            "come to rest.",
-            columns=["Position", "Draw", *before, "Change of its law"],
-            rows=rows,
+        note = (
+            f"Change of the laws in the last pass, as total variation: {mean} in the mean; at 0 the window has "
+            "come to rest."
         )
+        columns = ["Position", "Draw", *before, "Change of its law"]
+        return Table("Window of draws", columns, rows, note=note)

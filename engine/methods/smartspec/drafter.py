@@ -130,15 +130,15 @@ class Moment:
         found = goodputs(self.chance, self.most, self.costs, self.coming)
         gain = found[self.chosen] / found[0]
         return Curve(
-            title="Expected goodput by draft length",
-            note=f"Chosen: length {self.chosen}, with {gain:.2f} times the goodput of no draft."
-            if self.chosen
-            else "Chosen: no draft. No length is expected to pay.",
-            x=range(self.most + 1),
-            series=[Series("this text", found)],
+            "Expected goodput by draft length",
+            range(self.most + 1),
+            [Series("this text", found)],
             x_label="tokens drafted",
             y_label=f"tokens in {self.costs.unit}",
             mark=self.chosen,
+            note=f"Chosen: length {self.chosen}, with {gain:.2f} times the goodput of no draft."
+            if self.chosen
+            else "Chosen: no draft. No length is expected to pay.",
         )
 
     def by_load(self) -> Curve:
@@ -149,20 +149,20 @@ class Moment:
         lengths = [best_length(found) for found in each]
         crossing = next((n for n, length in zip(LOADS, lengths, strict=True) if not length), None)
         return Curve(
-            title="Expected goodput by load",
-            note=f"The first load of texts like this one at which drafting does not pay: {crossing}."
-            if crossing
-            else f"Drafting still pays at a load of {LOADS[-1]} texts like this one.",
-            x=LOADS,
-            series=[
+            "Expected goodput by load",
+            LOADS,
+            [
                 Series("with the best length", [max(found) for found in each]),
                 Series("without drafts", [found[0] for found in each]),
             ],
             x_label="texts in a pass",
             y_label=f"tokens in {self.costs.unit}",
             mark=crossing,
+            note=f"The first load of texts like this one at which drafting does not pay: {crossing}."
+            if crossing
+            else f"Drafting still pays at a load of {LOADS[-1]} texts like this one.",
         )
 
     def acceptance(self) -> Gauge:
         note = "Share of this text's judged tokens that were kept; older steps count less."
-        return Gauge(title="Drafted tokens kept", note=note, value=self.chance)
+        return Gauge("Drafted tokens kept", self.chance, note=note)

@@ -77,11 +77,10 @@ def table(tokens: list[int], chances: list[float], happened: list[bool]) -> Tabl
         fate = ("kept" if happened[place] else "refused") if place < len(happened) else "not judged"
         refusal = None if all_kept is None else round(1 - all_kept, 3)
         rows.append([Token(token), chance and round(chance, 3), refusal, fate])
-    return Table(
-        title="Predictions and outcomes",
-        note="The draft model did not read the last token, so it has no prediction."
+    note = (
+        "The draft model did not read the last token, so it has no prediction."
         if len(chances) < len(tokens)
-        else "The chance of a refusal exceeded the threshold.",
-        columns=["token", "chance to be kept", "chance of a refusal so far", "outcome"],
-        rows=rows,
+        else "The chance of a refusal exceeded the threshold."
     )
+    columns = ["token", "chance to be kept", "chance of a refusal so far", "outcome"]
+    return Table("Predictions and outcomes", columns, rows, note=note)

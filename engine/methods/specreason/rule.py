@@ -80,15 +80,12 @@ class StepGrade(Verifier):
         threshold = self.settings["threshold"]
         how = "By the large model's answer." if by_answer else "By the likelihood of the step."
         stays = grade >= threshold
-        return Gauge(
-            title="Grade of the step",
-            note=f"{how} High enough: it stays."
+        note = (
+            f"{how} High enough: it stays."
             if stays
-            else f"{how} Too low: the large model writes it.",
-            value=grade,
-            maximum=BEST,
-            mark=threshold,
+            else f"{how} Too low: the large model writes it."
         )
+        return Gauge("Grade of the step", grade, maximum=BEST, mark=threshold, note=note)
 
 
 def _asked(case: Case) -> bool:
@@ -114,9 +111,6 @@ def _parted(tree: DraftTree) -> tuple[list[int], list[int]]:
 
 def _table(tree: DraftTree, step: list[int], found: list[float], kept: bool) -> Table:
     rows = [[Token(tree.tokens[node]), one] for node, one in zip(step, found, strict=True)]
-    return Table(
-        title="The step that the small model wrote",
-        note="Lossy: it stays as a whole." if kept else "It was thrown away as a whole.",
-        columns=["token", "large model's p"],
-        rows=rows,
-    )
+    title = "The step that the small model wrote"
+    note = "Lossy: it stays as a whole." if kept else "It was thrown away as a whole."
+    return Table(title, ["token", "large model's p"], rows, note=note)

@@ -110,6 +110,4 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
             self._ready, self._used = DraftTree(), 0
         kept.tree.exhibits.append(share_written(self._written))
         if self._handed:
-            kept.tree.exhibits.append(
-                Words(title="Hand-overs to the large model", lines=self._handed[-SHOWN:])
-            )
+            kept.tree.exhibits.append(Words("Hand-overs to the large model", self._handed[-SHOWN:]))

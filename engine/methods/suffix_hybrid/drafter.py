@@ -83,8 +83,8 @@ class SuffixHybridDrafter(Drafter):
             who = "they are drafted" if self._copied else "the draft model drafts"
             note = f"The last {best.match.length} tokens match; from the mark on, copies are drafted. Here {who}."
         return Gauge(
-            title="Copied tokens expected to be kept",
-            value=0.0 if best is None else best.score,
+            "Copied tokens expected to be kept",
+            0.0 if best is None else best.score,
             maximum=float(max(self.settings["copied"], self.settings["threshold"])),
             mark=self.settings["threshold"],
             unit="tokens",

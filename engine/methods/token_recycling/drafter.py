@@ -84,13 +84,13 @@ class TokenRecyclingDrafter(RememberingDrafter):
         total = f"{matrix.nbytes / 1000:,.0f} kB of at most {MOST_BYTES // 1000:,} kB"
         filled = f"{matrix.filled:,} of {matrix.vocabulary:,} tokens have successors"
         return [
-            Table(title="Successors along the kept path", note=note, columns=columns, rows=rows),
+            Table("Successors along the kept path", columns, rows, note=note),
             Gauge(
-                title="Matrix filled",
-                note=f"{filled}; the matrix takes {total}.",
-                value=matrix.filled * matrix.row_bytes / 1000,
+                "Matrix filled",
+                matrix.filled * matrix.row_bytes / 1000,
                 maximum=matrix.rows * matrix.row_bytes / 1000,
                 unit="kB",
+                note=f"{filled}; the matrix takes {total}.",
             ),
         ]
 

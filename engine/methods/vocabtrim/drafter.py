@@ -67,22 +67,17 @@ class VocabTrimDrafter(DraftModelDrafter):
 
     def _saved(self) -> Gauge:
         cut, whole = self.bytes
-        return Gauge(
-            title="Bytes of the draft's head",
-            note=f"{len(self.head_tokens):,} of {self.vocabulary:,} tokens; "
-            f"{1 - cut / whole:.0%} less to read for every drafted token.",
-            value=cut / 1000,
-            maximum=whole / 1000,
-            unit="kB",
+        title = "Bytes of the draft's head"
+        note = (
+            f"{len(self.head_tokens):,} of {self.vocabulary:,} tokens; "
+            f"{1 - cut / whole:.0%} less to read for every drafted token."
         )
+        return Gauge(title, cut / 1000, maximum=whole / 1000, unit="kB", note=note)
 
     def _lacking(self, tokens: list[int]) -> Table:
-        return Table(
-            title="Written by the target, but missing from the draft's head",
-            note=f"{self.missing} of {self.written} tokens so far; none of them could be drafted.",
-            columns=["token"],
-            rows=[[Token(token)] for token in tokens],
-        )
+        title = "Written by the target, but missing from the draft's head"
+        note = f"{self.missing} of {self.written} tokens so far; none of them could be drafted."
+        return Table(title, ["token"], [[Token(token)] for token in tokens], note=note)
 
 
 def rounded(share: float) -> float:
