@@ -178,11 +178,8 @@ class OverlappedText(Text):
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
         """The target may not have read the last kept token; then there is no row of it to leave out."""
-        return super()._keep(seen, replace(verdict, accepted=self._read(verdict)), "bonus")
-
-    def _read(self, verdict: Verdict) -> list[int]:
-        """The kept tokens that are in the target's cache."""
-        return [node for node in verdict.accepted if node + 1 < self.session.rows]
+        read = [node for node in verdict.accepted if node + 1 < self.session.rows]
+        return super()._keep(seen, replace(verdict, accepted=read), "bonus")
 
     def _at_once(self, waiting: Sequence[Guess], fresh: Sequence[Guess], verdict: Verdict) -> Words:
         in_a_row = self._in_a_row + len(verdict.accepted)

@@ -7,6 +7,7 @@ torch's, and the numbers one by one.
 
 import math
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 from torch import Tensor
@@ -55,11 +56,7 @@ def _pairs(row: np.ndarray | None, tokens: Sequence[int]) -> Pairs:
     if row is None:
         return []
     pairs = [(token, short(row.item(token))) for token in tokens]
-    return sorted(pairs, key=_probability, reverse=True)
-
-
-def _probability(pair: tuple[int, float]) -> float:
-    return pair[1]
+    return sorted(pairs, key=itemgetter(1), reverse=True)
 
 
 def _worth_showing(

@@ -111,9 +111,8 @@ class ChimeraDrafter(HeadsDrafter):
     def observe(self, kept):
         drafted, before = self._drafted, self._encoded
         if len(kept.tree):
-            ends = [
-                self._unread + self._kept_tokens(kept, count) for count in range(len(kept.path) + 1)
-            ]
+            tokens = [kept.tree.tokens[node] for node in kept.path]
+            ends = [(*self._unread, *tokens[:count]) for count in range(len(tokens) + 1)]
             true = kept.features[len(kept.features) - len(ends) :]
             near = [
                 float(F.cosine_similarity(drafted[path].state, state, dim=0))
@@ -123,10 +122,6 @@ class ChimeraDrafter(HeadsDrafter):
             ]
             kept.tree.exhibits += [self._path_table(ends, before), self._near(near)]
         super().observe(kept)
-
-    @staticmethod
-    def _kept_tokens(kept, count: int) -> Path:
-        return tuple(kept.tree.tokens[node] for node in kept.path[:count])
 
     def _path_table(self, ends: Sequence[Path], known: int) -> Table:
         rows = [[len(path), *map(Token, self._gram(path))] for path in ends]

@@ -65,7 +65,8 @@ class CloverHeads(HeadsPart):
         """config: the target's. layers: of the augmenting block. Raises ValueError if the target's width is not a
         multiple of its attention heads, or its layers are not of Llama's kind."""
         super().__init__()
-        width, count, eps = config.hidden_size, config.num_attention_heads, _eps(config)
+        width, count = config.hidden_size, config.num_attention_heads
+        eps = getattr(config, "rms_norm_eps", None) or 1e-6
         if width % count:
             raise ValueError(f"its {count} attention heads do not divide a width of {width}")
         self.extract = AttentionDecoder(width, count, eps)
@@ -141,10 +142,6 @@ class CloverHeads(HeadsPart):
             "model_type": "clover",
             "num_layers": len(self.augmenting.layers),
         }
-
-
-def _eps(config: PreTrainedConfig) -> float:
-    return getattr(config, "rms_norm_eps", None) or 1e-6
 
 
 KIND = CloverHeads.kind()

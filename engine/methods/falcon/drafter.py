@@ -146,13 +146,9 @@ class _Blocks(Drafted):
     def state_of(self, place: int) -> Tensor | None:
         """The state [H] drafted in place of the feature at this candidate, or at the text's last token; None if
         its block was never begun."""
-        depth = 0 if place == ROOT else self.candidates.depths[place]
-        states = self.states[self._block[place]]
-        inside = depth - self._begins(self._block[place])
+        block, depths = self._block[place], [*self.candidates.depths, 0]  # that of ROOT, -1
+        states, inside = self.states[block], depths[place] - depths[block]
         return states[inside] if inside < len(states) else None
-
-    def _begins(self, block: int) -> int:
-        return 0 if block == ROOT else self.candidates.depths[block]
 
     def states_at(self, level: Sequence[int], place_in_block: int) -> Tensor:
         """The states [R, H] from which the tokens after these places are made."""

@@ -19,7 +19,7 @@ from transformers import AutoTokenizer
 from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.parts.files import json_object
-from engine.parts.kinds import Opener, PartKind
+from engine.parts.kinds import PartKind
 from engine.parts.shelf import Shelf
 from engine.text_file import text_of
 
@@ -63,7 +63,11 @@ class Datastore:
         """The match of this run; None if the datastore does not hold it."""
         first, last = 0, len(self.tokens)
         for depth, token in enumerate(run):
-            first, last = self._narrowed(first, last, depth, token)
+            bounds = (
+                token,
+                token + 1,
+            )  # of the suffixes, which begin alike, that have it at this depth
+            first, last = (self._bound(first, last, depth, bound) for bound in bounds)
             if first == last:
                 return None
         return Found(first, last, len(run)) if first < last else None
@@ -87,10 +91,6 @@ class Datastore:
         for place in range(found.first, found.last, step):
             start = int(self._order[place]) + found.length
             yield self.tokens[start : start + length].tolist()
-
-    def _narrowed(self, first: int, last: int, depth: int, token: int) -> tuple[int, int]:
-        """The range of those suffixes, among first to last, which begin alike, that have ``token`` at this depth."""
-        return self._bound(first, last, depth, token), self._bound(first, last, depth, token + 1)
 
     def _bound(self, first: int, last: int, depth: int, token: int) -> int:
         """The first suffix whose token at this depth is not below ``token``; the end of the text is
@@ -180,17 +180,15 @@ def _digest(tokenizer, datastore: Datastore) -> str | None:
     return tokenizer_digest(tokenizer, datastore.tokens)
 
 
-def _tiny(target: LanguageModel, opener: Opener) -> Datastore:
-    return tiny_datastore(target.vocab_size)
-
-
 def tiny_datastore(vocabulary: int) -> Datastore:
     """A text of 400 tokens in which short runs recur."""
     rng = np.random.default_rng(2)
     return Datastore(rng.integers(0, min(vocabulary, 12), 400))
 
 
-KIND = PartKind("datastore", "datastore", _load, _tiny)
+KIND = PartKind(
+    "datastore", "datastore", _load, lambda target, opener: tiny_datastore(target.vocab_size)
+)
 
 
 MOST_BYTES = 16 * MOST_TOKENS

@@ -76,7 +76,8 @@ class HeadsDrafter(Drafter):
         nodes, shape = {ROOT: ROOT}, self._shape(max_depth)
         for depth, children in enumerate(by_level(shape)):
             head = self._first + depth
-            paths = [[*unread, *self._tokens(tree, nodes[parent])] for parent in children]
+            above = [tree.path(nodes[parent]) for parent in children]
+            paths = [[*unread, *(tree.tokens[node] for node in path)] for path in above]
             said = self._after(head, paths, max(map(len, children.values())))
             for places, (law, best) in zip(children.values(), said, strict=True):
                 for place in places:
@@ -84,10 +85,6 @@ class HeadsDrafter(Drafter):
                     source = f"head {head + 1}"
                     nodes[place] = tree.draw(nodes[parent], best[rank], law=law, source=source)
         return tree
-
-    @staticmethod
-    def _tokens(tree: DraftTree, node: int) -> list[int]:
-        return [tree.tokens[one] for one in tree.path(node)]
 
     def _shape(self, max_depth: int) -> Shape:
         """The shape for the heads whose positions are still open; a forced token closes its head's position."""

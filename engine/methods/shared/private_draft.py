@@ -112,12 +112,9 @@ class PrivateDraft(Store):
         return passage
 
     def _forget(self) -> None:
-        while len(self._passages) > 1 and self._tokens > MOST_TOKENS:
-            self._passages.popleft()
-
-    @property
-    def _tokens(self) -> int:
-        return sum(len(passage.tokens) for passage in self._passages)
+        known = self._passages
+        while len(known) > 1 and sum(len(passage.tokens) for passage in known) > MOST_TOKENS:
+            known.popleft()
 
     def failed(self, passage: Passage, place: int, law: Tensor) -> None:
         passage.add(place, law)

@@ -58,7 +58,9 @@ class SmartSpecDrafter(DraftModelDrafter):
     def begin(self, start):
         super().begin(start)
         price, asked = self.settings["row_cost"], self.settings["load"]
-        self._costs = FixedCosts(price) if price else self._measured(start.load.shared)
+        own = MeasuredCosts()
+        measured = _COSTS.setdefault(self.draft, own) if start.load.shared else own
+        self._costs = FixedCosts(price) if price else measured
         shared = asked > 1 or start.load.shared
         self._opening = () if self._costs.known else SHARED if shared else ALONE
         self._doubtful = not price and not start.load.shared
@@ -74,9 +76,6 @@ class SmartSpecDrafter(DraftModelDrafter):
         tree = self._chain(context, length) if length else DraftTree()
         tree.exhibits += self._exhibits(most, length)
         return tree
-
-    def _measured(self, shared: bool) -> MeasuredCosts:
-        return _COSTS.setdefault(self.draft, MeasuredCosts()) if shared else MeasuredCosts()
 
     def _length(self, most: int) -> int:
         if self._steps < len(self._opening):
