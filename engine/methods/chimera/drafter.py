@@ -8,7 +8,6 @@ true state, gives the children.
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -22,14 +21,6 @@ from engine.methods.shared.module_columns import ModuleColumns
 MOST_TRIGRAMS = 4096  # trigrams whose rows are remembered
 Path = tuple[int, ...]
 """Tokens after the last true state, the root first."""
-
-
-@dataclass(frozen=True)
-class _Drafted:
-    """state [H], and its columns [Hkv, D]."""
-
-    state: Tensor
-    columns: Columns
 
 
 class ChimeraDrafter(HeadsDrafter):
@@ -52,7 +43,8 @@ class ChimeraDrafter(HeadsDrafter):
             fresh = self.heads.encoder.columns(features, places)
             self._text: Columns = self._columns.append(0, *fresh)
         super()._keep(features)
-        self._drafted: dict[Path, _Drafted] = {}
+        # the drafted state [H] at the end of each path, and its columns [Hkv, D]
+        self._drafted: dict[Path, tuple[Tensor, Columns]] = {}
 
     def propose(self, context, max_depth):
         known = self._read
@@ -66,7 +58,7 @@ class ChimeraDrafter(HeadsDrafter):
         for length in range(1, len(paths[0]) + 1):
             begun = dict.fromkeys(path[:length] for path in paths)
             self._draft([one for one in begun if one not in self._drafted])
-        states = torch.stack([self._drafted[path].state for path in paths])
+        states = torch.stack([self._drafted[path][0] for path in paths])
         true = self._state.expand(len(paths), -1)
         return self._choices(self.heads.spoken(head, true, states), self.target.head, count)
 
@@ -79,14 +71,14 @@ class ChimeraDrafter(HeadsDrafter):
         line = [
             tuple(
                 torch.stack(each, 1)
-                for each in zip(*(self._drafted[path[:at]].columns for path in paths), strict=True)
+                for each in zip(*(self._drafted[path[:at]][1] for path in paths), strict=True)
             )
             for at in range(1, depth + 1)
         ]
         states = encoder(self._trigrams(paths), places, self._text, line=line)
         keys, values = encoder.columns(states, places)
         for at, path in enumerate(paths):
-            self._drafted[path] = _Drafted(states[at], (keys[:, at], values[:, at]))
+            self._drafted[path] = states[at], (keys[:, at], values[:, at])
 
     def _trigrams(self, paths: Sequence[Path]) -> Tensor:
         """[R, H]: the rows of the trigrams with which these paths end."""
@@ -115,7 +107,7 @@ class ChimeraDrafter(HeadsDrafter):
             ends = [(*self._unread, *tokens[:count]) for count in range(len(tokens) + 1)]
             true = kept.features[len(kept.features) - len(ends) :]
             near = [
-                float(F.cosine_similarity(drafted[path].state, state, dim=0))
+                float(F.cosine_similarity(drafted[path][0], state, dim=0))
                 if path in drafted
                 else None
                 for path, state in zip(ends, true, strict=True)
