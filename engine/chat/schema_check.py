@@ -181,16 +181,16 @@ class _Check:
         """The schema that a reference within the document names; None if it cannot be told."""
         if not reference.startswith("#/") or not self._one_root:
             return self._root if reference == "#" and self._one_root else None
-        found: object = self._root
+        subschema: object = self._root
         for part in reference[2:].split("/"):
             part = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and part in found:
-                found = found[part]
-            elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
-                found = found[int(part)]
+            if isinstance(subschema, dict) and part in subschema:
+                subschema = subschema[part]
+            elif isinstance(subschema, list) and part.isdecimal() and int(part) < len(subschema):
+                subschema = subschema[int(part)]
             else:
                 return None
-        return found
+        return subschema
 
     def _keywords(self, schema: dict, place: str, draft: str) -> None:
         if schema.get("uniqueItems") is False:
@@ -215,9 +215,9 @@ class _Check:
                 )
             if isinstance(value, int) and not isinstance(value, bool):
                 schema[keyword] = _rounded(value, direction)
-        given = [schema[one] for one in ("const", "multipleOf") if one in schema]
-        given += list_of(schema, "enum")
-        for value in _leaves(given):
+        values = [schema[one] for one in ("const", "multipleOf") if one in schema]
+        values += list_of(schema, "enum")
+        for value in _leaves(values):
             if type(value) in (int, float) and abs(value) > 2**53:
                 raise unusable(
                     f"the number {value} is kept only where it is a bound; elsewhere numbers must lie within 2 to the "

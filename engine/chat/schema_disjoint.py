@@ -45,15 +45,15 @@ class Disjoint:
 
     def _types(self, schema: dict, depth: int) -> frozenset[str]:
         """The types that its documents may have."""
-        found = TYPES
+        types = TYPES
         given = schema.get("type")
         if isinstance(given, str | list):
             given = [given] if isinstance(given, str) else given
-            found &= frozenset("number" if one == "integer" else str(one) for one in given)
+            types &= frozenset("number" if one == "integer" else str(one) for one in given)
         values = _values(schema)
         if values is not None:
-            found &= frozenset(map(_type_of, values))
-        return found
+            types &= frozenset(map(_type_of, values))
+        return types
 
     def _of_type(self, kind: str, one: dict, other: dict, depth: int) -> bool:
         """Whether no document of this type matches both."""

@@ -111,10 +111,10 @@ def read_prompt(
     """The text and its tokens. Raises UserError if the text is empty, leaves no room in the target's
     context, or holds tokens that the target has no embedding for."""
     if messages is not None:
-        found = chat_prompt(target, messages)
+        read = chat_prompt(target, messages)
     else:
-        found = ChatPrompt(prompt, split(target, prompt, "The prompt"), frozenset())
-    tokens, room = found.tokens, target.max_context
+        read = ChatPrompt(prompt, split(target, prompt, "The prompt"), frozenset())
+    tokens, room = read.tokens, target.max_context
     if not tokens:
         raise UserError("The prompt is empty.")
     if max(tokens) >= target.embeddings:
@@ -127,4 +127,4 @@ def read_prompt(
             f"The prompt has {len(tokens)} tokens; the context of {target.name} "
             f"holds {room}, of which at least one must stay free."
         )
-    return found
+    return read

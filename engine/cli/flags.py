@@ -18,8 +18,8 @@ class _Parser(argparse.ArgumentParser):
     such as ``--stop ---``, unless the value is itself a flag."""
 
     def parse_known_args(self, args=None, namespace=None):
-        given = sys.argv[1:] if args is None else list(args)
-        return super().parse_known_args(self._joined(given), namespace)
+        arguments = sys.argv[1:] if args is None else list(args)
+        return super().parse_known_args(self._joined(arguments), namespace)
 
     def _get_values(self, action, arg_strings):
         """argparse loses a value that is nothing but the two dashes."""

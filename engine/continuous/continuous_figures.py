@@ -54,22 +54,22 @@ def judged(count: int, seed: int, shift: float = 0.0, replaced: Replace = from_r
 
 
 def measured_overlap(shift: float, drafts: int = DRAFTS) -> Overlap:
-    found = judged(drafts, 11, shift)
-    kept = float(found.kept.double().mean())
-    refused = int((~found.kept).sum())
+    verdict = judged(drafts, 11, shift)
+    kept = float(verdict.kept.double().mean())
+    refused = int((~verdict.kept).sum())
     return Overlap(
         shift,
         kept,
         overlap(TARGET, DRAFT.shifted(torch.tensor([shift, 0.0]))),
         (kept * (1 - kept) / drafts) ** 0.5,
-        found.tried / refused if refused else 0.0,
+        verdict.tried / refused if refused else 0.0,
     )
 
 
 def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
     """[count, 4]: the two points after the first, of walks written speculatively; replaced None: plainly."""
     generator, target, draft = seeded(seed), Walk(TARGET), Walk(DRAFT)
-    found = []
+    rows = []
     for _ in range(count):
         if replaced is None:
             points = [torch.zeros(2, dtype=torch.float64)]
@@ -78,8 +78,8 @@ def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
             points = torch.stack(points[1:])
         else:
             points, _ = write(target, draft, 3, 2, generator, replaced)
-        found.append(points[1:].flatten())
-    return torch.stack(found)
+        rows.append(points[1:].flatten())
+    return torch.stack(rows)
 
 
 def evidence(points: Tensor) -> Tensor:
@@ -120,17 +120,17 @@ def exhibits(figures: Figures) -> list[Exhibit]:
 
 
 def _clouds() -> Clouds:
-    found = judged(SHOWN, 3)
+    verdict = judged(SHOWN, 3)
     rounded = lambda points: [[round(float(x), 2), round(float(y), 2)] for x, y in points]
-    kept, new = found.points[found.kept], found.points[~found.kept]
+    kept, new = verdict.points[verdict.kept], verdict.points[~verdict.kept]
     note = "Kept drafts lie where both are dense; the recovered points fill in what the draft leaves out."
     panels = [
         Panel("p, the target", [Cloud("target", rounded(TARGET.draw(SHOWN, seeded(2))))]),
         Panel(
             "q, the draft",
             [
-                Cloud("accepted", rounded(found.drafts[found.kept])),
-                Cloud("rejected", rounded(found.drafts[~found.kept])),
+                Cloud("accepted", rounded(verdict.drafts[verdict.kept])),
+                Cloud("rejected", rounded(verdict.drafts[~verdict.kept])),
             ],
         ),
         Panel("Written", [Cloud("accepted", rounded(kept)), Cloud("recovered", rounded(new))]),

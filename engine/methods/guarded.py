@@ -21,13 +21,13 @@ def outside_drafter(folder: Path, known: Mapping[str, type[Drafter]]) -> type[Dr
     """The drafter of a method from outside, guarded. known: the drafters whose keys are taken. Raises UserError, one
     sentence, for a folder that holds none that can be used."""
     name, module = folder.name, outside_module(folder, "drafter")
-    found = classes(module, Drafter)
-    if len(found) != 1:
-        many = "no class" if not found else f"{len(found)} classes"
+    drafters = classes(module, Drafter)
+    if len(drafters) != 1:
+        many = "no class" if not drafters else f"{len(drafters)} classes"
         raise UserError(
             f"drafter.py of the method {name} must have one subclass of Drafter with a key; it has {many}."
         )
-    (cls,) = found
+    (cls,) = drafters
     if not isinstance(cls.key, str) or not cls.key.isidentifier():
         raise UserError(
             f"The key of the method {name} must be a name of letters, digits and underscores."

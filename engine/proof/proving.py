@@ -138,19 +138,19 @@ def _proof(
     for rule in claims:
         tell(f"{cls.key} with {rule.key} …")
         if rule.only_greedy:
-            found = bench.greedy_texts(rule)
+            shown = bench.greedy_texts(rule)
         elif not rule.lossless_with(drawn):
             continue
         elif rule.same_text:
-            found = bench.sampled_texts(rule)
+            shown = bench.sampled_texts(rule)
         else:
-            found = bench.laws(rule, time.monotonic() + shares[rule], most)
-        if found.enumerated and not found.counterexample and found.cases < ENOUGH:
+            shown = bench.laws(rule, time.monotonic() + shares[rule], most)
+        if shown.enumerated and not shown.counterexample and shown.cases < ENOUGH:
             raise UserError(
-                f"The method {cls.key} cannot be proven with the rule {rule.key} in this time: only {found.cases} cases were "
+                f"The method {cls.key} cannot be proven with the rule {rule.key} in this time: only {shown.cases} cases were "
                 "small enough. Give its class a trial = {...} with options that make small drafts, or take more --seconds."
             )
-        proof.rules.append(found)
+        proof.rules.append(shown)
     return proof
 
 
@@ -205,13 +205,13 @@ class _Bench:
 
     def greedy_texts(self, rule: type[Verifier]) -> RuleProof:
         """At temperature 0, beside plain decoding."""
-        found = RuleProof(rule.key, "the text of plain decoding at temperature 0")
-        return self._texts(found, rule, [Sampling()])
+        proof = RuleProof(rule.key, "the text of plain decoding at temperature 0")
+        return self._texts(proof, rule, [Sampling()])
 
     def sampled_texts(self, rule: type[Verifier]) -> RuleProof:
-        found = RuleProof(rule.key, "the text of plain sampling with the same seed")
+        proof = RuleProof(rule.key, "the text of plain sampling with the same seed")
         return self._texts(
-            found,
+            proof,
             rule,
             [
                 Sampling(one.temperature, one.top_k, one.top_p, seed)
@@ -251,28 +251,28 @@ class _Bench:
 
     def laws(self, rule: type[Verifier], until: float, most: int) -> RuleProof:
         """The law of a step, from the smallest case to the largest."""
-        found = RuleProof(rule.key, "the law of a step, all branches enumerated", enumerated=True)
+        proof = RuleProof(rule.key, "the law of a step, all branches enumerated", enumerated=True)
         for vocabulary, end, prompt, sampling, before in cases():
-            if found.cases >= most or time.monotonic() > until:
-                found.left_out += 1
+            if proof.cases >= most or time.monotonic() > until:
+                proof.left_out += 1
                 continue
             try:
                 law = self._law(rule, vocabulary, end, prompt, sampling, before, until)
             except _TooMany:
-                found.left_out += 1
+                proof.left_out += 1
                 continue
             if law is None:
                 continue
             if self._sampled_cases:
-                found.how, found.enumerated = f"the law of a step, measured {RUNS} times", False
-            found.cases, found.branches = found.cases + 1, found.branches + law.branches
-            found.error = max(found.error, law.error)
+                proof.how, proof.enumerated = f"the law of a step, measured {RUNS} times", False
+            proof.cases, proof.branches = proof.cases + 1, proof.branches + law.branches
+            proof.error = max(proof.error, law.error)
             if law.error > EXACT:
                 shorter = map(law.shortened, range(1, LENGTH + 1))
                 law = next(one for one in shorter if one.error > EXACT)
-                found.counterexample = furthest(rule.key, sampling, vocabulary, law)
-                return found
-        return found
+                proof.counterexample = furthest(rule.key, sampling, vocabulary, law)
+                return proof
+        return proof
 
     def _law(self, rule, vocabulary, end, prompt, sampling, before, until) -> StepLaw | None:
         """None where the text may end before the step."""
@@ -346,14 +346,14 @@ def cases() -> Iterator[tuple[int, int | None, Path, Sampling, int]]:
 
 def small(cls: type[Drafter]) -> dict[str, int]:
     """Small values for the whole numbers among a drafter's options: lengths and sizes multiply the branches."""
-    found = {}
+    values = {}
     for option in cls.options:
         if option.type == "int" and isinstance(option.default, int):
             low = option.minimum if option.minimum is not None else 0
-            found[option.name] = int(
+            values[option.name] = int(
                 min(max(low, 3), option.maximum if option.maximum is not None else 3)
             )
-    return found
+    return values
 
 
 def plain(models: Models, sampling: Sampling, prompt: Path, count: int) -> list[int]:

@@ -54,22 +54,24 @@ class Typical(Verifier):
         tree = case.tree
         p = case.p.double().cpu()
         thresholds = self.thresholds(p)
-        found = [float(p[tree.parents[node] + 1, token]) for node, token in enumerate(tree.tokens)]
-        typical = [
-            one > float(thresholds[tree.parents[node] + 1]) for node, one in enumerate(found)
+        chances = [
+            float(p[tree.parents[node] + 1, token]) for node, token in enumerate(tree.tokens)
         ]
-        accepted = _longest(tree.parents, tree.depths, found, typical)
+        typical = [
+            one > float(thresholds[tree.parents[node] + 1]) for node, one in enumerate(chances)
+        ]
+        accepted = _longest(tree.parents, tree.depths, chances, typical)
         walk = [ROOT, *accepted]
         judgements = []
         for place, kept in zip(walk, [*accepted, None], strict=True):
             for node in tree.children(place):
                 if node == kept or not typical[node]:
                     accept = float(node == kept)
-                    judgements.append(Judgement(node, self.key, found[node], None, accept, None))
+                    judgements.append(Judgement(node, self.key, chances[node], None, accept, None))
         token, final = int(case.p[walk[-1] + 1].argmax()), "bonus"
         if tree.children(walk[-1]):
             final = "recovered"
-        shown = [self._table(case, walk, found, thresholds)] if len(tree) else []
+        shown = [self._table(case, walk, chances, thresholds)] if len(tree) else []
         return Verdict.along(tree, walk, judgements, token, final, exhibits=shown)
 
     def thresholds(self, p: Tensor) -> Tensor:

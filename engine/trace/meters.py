@@ -45,16 +45,16 @@ def acceptance_at_the_root(
     # in double precision once, for all three sums below
     p, scheme = p.double().cpu(), replace(scheme, q=scheme.q.double().cpu())
     most = transport_bound(p, scheme)
-    found = None if rule is None else rule.expected_acceptance(p, scheme)
-    found = None if found is None else min(found, most)  # the two are rounded differently
+    chance = None if rule is None else rule.expected_acceptance(p, scheme)
+    chance = None if chance is None else min(chance, most)  # the two are rounded differently
     name = "this rule" if rule is None else rule.title or rule.key
     title = "Chance that a draft after the last token is kept"
     note = (
         "Before the drafts are drawn. The mark is the bound of this way of sampling: no rule that "
         "keeps the target’s distribution passes it."
     )
-    yield Gauge(title, found, mark=most, meter=True, note=note)
-    rows = [["drafts", _words(scheme)], [name, found], ["bound of this way of sampling", most]]
+    yield Gauge(title, chance, mark=most, meter=True, note=note)
+    rows = [["drafts", _words(scheme)], [name, chance], ["bound of this way of sampling", most]]
     if not scheme.fixed:
         rows.append(["one draft alone", rejection_keeps(p, Scheme(IID, scheme.q, 1))])
     yield Table("How far from the optimum", ("", "value"), rows, meter=True)

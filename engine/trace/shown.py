@@ -68,7 +68,7 @@ def _worth_showing(
         return []
     tree, last = step.tree, step.verdict.walk[-1]
     logits = step.logits.float().cpu().numpy()
-    found = []
+    places = []
     for place, law in zip(walk, laws, strict=True):
         tokens = _favourites(logits[place + 1])
         if law is not None:
@@ -76,8 +76,8 @@ def _worth_showing(
         tokens += [tree.tokens[node] for node in tree.children(place)]
         if place == last and step.final is not None:
             tokens.append(step.output[-1])
-        found.append(list(dict.fromkeys(tokens)))
-    return found
+        places.append(list(dict.fromkeys(tokens)))
+    return places
 
 
 def _favourites(row: np.ndarray) -> list[int]:

@@ -77,11 +77,13 @@ class AdaptiveBlockDrafter(UnmaskingDrafter):
         return self._blocks
 
     def propose(self, context, max_depth):
-        tree, found = super().propose(context, max_depth), self._blocks.found
-        if found is None:
+        tree, ending = super().propose(context, max_depth), self._blocks.found
+        if ending is None:
             told = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
         else:
-            told = f"The block ends with place {found[0] + 1}, an end of confidence {found[1]:.2f}."
+            told = (
+                f"The block ends with place {ending[0] + 1}, an end of confidence {ending[1]:.2f}."
+            )
         tree.exhibits.append(Words("Size of the block", [told]))
         return tree
 

@@ -101,10 +101,10 @@ class DraftSearch:
         return max(siblings, key=lambda one: one.mean + pull * one.chance / (1 + one.visits))
 
     def _back_up(self, leaf: Place) -> None:
-        found, place = 0.0, leaf
+        value, place = 0.0, leaf
         while place.parent is not None:
-            found = place.chance * (1.0 + found)
+            value = place.chance * (1.0 + value)
             place.visits += 1
-            place.worth += found / self.most_depth
+            place.worth += value / self.most_depth
             place = place.parent
         self.root.visits += 1

@@ -50,8 +50,8 @@ class TrigramMatrix(Store):
         place = self._row_of.get(self._key(pair))
         if place is None:
             return []
-        found = zip(self._tokens[place].tolist(), self._chances[place].tolist(), strict=True)
-        return [(token, chance) for token, chance in found if chance > 0]
+        entries = zip(self._tokens[place].tolist(), self._chances[place].tolist(), strict=True)
+        return [(token, chance) for token, chance in entries if chance > 0]
 
     def write(self, pairs: Sequence[Pair], logits: Tensor, share: float) -> None:
         """Blend the target's new probabilities into the pairs' rows, with the weight ``share``.

@@ -92,10 +92,10 @@ class ChimeraDrafter(HeadsDrafter):
             self._encoded += len(fresh)
         for gram in grams:
             self._rows.move_to_end(gram)
-        found = torch.stack([self._rows[gram] for gram in grams])
+        rows = torch.stack([self._rows[gram] for gram in grams])
         while len(self._rows) > MOST_TRIGRAMS:
             self._rows.popitem(last=False)
-        return found
+        return rows
 
     def _gram(self, path: Path) -> tuple[int, ...]:
         return (*self._before, *path)[-GRAM:]

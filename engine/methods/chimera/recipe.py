@@ -32,7 +32,7 @@ class ChimeraStudent(HeadsStudent):
         places = torch.arange(length, device=true.device)
         keys, values = encoder.columns(true, places)
         mask = torch.ones(length, length, dtype=torch.bool, device=true.device).tril()
-        line, found = [], [true]
+        line, parts = [], [true]
         for step in range(min(len(part), length - 1)):
             count = (
                 length - 1 - step
@@ -42,9 +42,9 @@ class ChimeraStudent(HeadsStudent):
             at = places[1 + step :]
             states = encoder(rows[:, 1 + step :], at, text, mask[:count, :count], line)
             line.append(encoder.columns(states, at))
-            found.append(F.pad(states, (0, 0, 0, length - count)))
-        missing = len(part) + 1 - len(found)
-        return torch.cat([*found, *[torch.zeros_like(true)] * missing], -1)
+            parts.append(F.pad(states, (0, 0, 0, length - count)))
+        missing = len(part) + 1 - len(parts)
+        return torch.cat([*parts, *[torch.zeros_like(true)] * missing], -1)
 
     def _trigrams(self, tokens: Tensor) -> Tensor:
         """[S, T, 3, H]; the first token also stands for the missing tokens before the text."""

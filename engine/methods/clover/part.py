@@ -121,10 +121,10 @@ class CloverHeads(HeadsPart):
         cache: of the augmenting block; holds the rows read before and takes these up.
         """
         rows = self.extract(features, following)
-        found = self.augmenting(
+        output = self.augmenting(
             inputs_embeds=rows, past_key_values=cache, use_cache=cache is not None
         )
-        return found.last_hidden_state
+        return output.last_hidden_state
 
     def next(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         """The hidden state [..., H] of the next head, given the last one's and the embedding of its token."""

@@ -135,10 +135,10 @@ class DeerStudent(Student):
 
 def copy_matching(mine: nn.Module, theirs: nn.Module) -> None:
     """Copy the weights that have the same name and shape."""
-    found = dict(theirs.named_parameters())
+    weights = dict(theirs.named_parameters())
     for name, weight in mine.named_parameters():
-        if name in found and found[name].shape == weight.shape:
-            weight.copy_(found[name])
+        if name in weights and weights[name].shape == weight.shape:
+            weight.copy_(weights[name])
 
 
 STUDENT = DeerStudent

@@ -53,6 +53,6 @@ class CausalProxy:
         if count is None:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            found = self._corpus.find(gram)
-            count = self._known[gram] = 0 if found is None else found.last - found.first
+            match = self._corpus.find(gram)
+            count = self._known[gram] = 0 if match is None else match.last - match.first
         return count

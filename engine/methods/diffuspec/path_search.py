@@ -20,7 +20,7 @@ def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = 
     """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, at least
     one and at most ``most``; in addition the tokens that end a text, so that a path may end anywhere."""
     values, tokens = marginals.topk(min(most, marginals.shape[-1]), dim=-1)
-    found = []
+    columns = []
     for place, (row, ids) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
         column, held = [], 0.0
         for p, token in zip(row, ids, strict=True):
@@ -31,8 +31,8 @@ def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = 
         known = {choice.token for choice in column}
         ending = ((token, float(marginals[place, token])) for token in ends if token not in known)
         column += [Choice(token, p) for token, p in ending if p > 0]
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 @dataclass(frozen=True)

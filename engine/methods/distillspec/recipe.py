@@ -54,9 +54,9 @@ def continued(draft: nn.Module, given: Tensor, length: int, noise: torch.Generat
     text, cache = given, None
     while text.shape[1] < length:
         unread = text if cache is None else text[:, -1:]
-        found = draft(input_ids=unread, past_key_values=cache, use_cache=True)
-        cache = found.past_key_values
-        q = found.logits[:, -1].float().softmax(-1)
+        output = draft(input_ids=unread, past_key_values=cache, use_cache=True)
+        cache = output.past_key_values
+        q = output.logits[:, -1].float().softmax(-1)
         uniform = torch.rand(len(q), generator=noise, dtype=torch.float64).to(q.device)
         text = torch.cat([text, pick(q, uniform)[:, None]], 1)
     return text

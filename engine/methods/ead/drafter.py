@@ -67,9 +67,9 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
 
     def observe(self, kept):
         unseen = kept.logits is None
-        found = self._own_entropy if unseen else entropy(kept.logits[0])
+        bits = self._own_entropy if unseen else entropy(kept.logits[0])
         self._writers.append(SMALL if unseen else LARGE)
-        self._entropies.append(found)
+        self._entropies.append(bits)
         window = self._entropies[-self.settings["window"] :]
         self._means.append(sum(window) / len(window))
         self._since += 1

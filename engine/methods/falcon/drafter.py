@@ -85,17 +85,17 @@ class FalconDrafter(CellTree):
         block after the text."""
         size, width = self.cell.block_size, min(self.settings["top_k"], count)
         blocks, level = _Blocks(states), [ROOT]
-        found = blocks.candidates
+        candidates = blocks.candidates
         for depth in range(levels):
             if depth and depth % size == 0:  # the last level completed blocks
                 self._read(blocks, level, depth // size - 1)
             q = self._laws(
-                blocks.states_at(level, depth % size), [found.path(place) for place in level]
+                blocks.states_at(level, depth % size), [candidates.path(place) for place in level]
             )
             chances, tokens = q.topk(min(width, q.shape[-1]))
             refuse_nan(chances, "The block drafter")
             blocks.add(level, tokens.tolist(), chances.tolist(), q.cpu())
-            level = found.worth_reading(width, count)
+            level = candidates.worth_reading(width, count)
             if not level:
                 break
         return blocks
@@ -125,8 +125,8 @@ class FalconDrafter(CellTree):
         return display_distribution(logits, self.sampling)
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        given = torch.tensor(self.target.readable(tokens))
-        return self.target.embed(to_device(given, self.target.device))
+        ids = torch.tensor(self.target.readable(tokens))
+        return self.target.embed(to_device(ids, self.target.device))
 
 
 class _Blocks(Drafted):

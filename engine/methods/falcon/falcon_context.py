@@ -26,7 +26,7 @@ class FalconContext:
     def read(self, states: Tensor, embedded: Tensor) -> Tensor | None:
         """Commit pairs [R, H]; returns the states [k, H] of the next block, its first one at the last pair's
         token, or None while there are fewer than k pairs."""
-        size, found = self._cell.block_size, None
+        size, ahead = self._cell.block_size, None
         for start in range(0, len(states), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
             fresh, self._memory = self._cell.listen(
@@ -37,10 +37,10 @@ class FalconContext:
             rows = known[-max(size, count) :]
             end = self.length + count
             places = torch.arange(end - len(rows), end, device=states.device)
-            found = self._through(rows, places, self.length, count, None)[-size:]
+            ahead = self._through(rows, places, self.length, count, None)[-size:]
             self._tail, self.length = known[-size:], end
         self._blocks: list[Memory] = []
-        return found if found is not None and len(found) == size else None
+        return ahead if ahead is not None and len(ahead) == size else None
 
     @torch.no_grad()
     def grow(
@@ -62,10 +62,10 @@ class FalconContext:
         wide = seen.to(states.device).repeat_interleave(size, 0).repeat_interleave(size, 1)
         mask = wide.new_ones(len(wide), self.length + wide.shape[1])
         mask[:, self.length :] = wide
-        found = self._through(
+        ahead = self._through(
             rows.flatten(0, 1), places, self.length + drafted, blocks * size, mask
         )
-        return found.unflatten(0, (blocks, size))
+        return ahead.unflatten(0, (blocks, size))
 
     def _through(
         self, rows: Tensor, places: Tensor, begin: int, fresh: int, mask: Tensor | None

@@ -98,8 +98,8 @@ class GTOStudent(CellStudent):
         each of this cell's trees, group by group."""
         trees: list[list[GrownTree]] = []
         for features, tokens, some in zip(lesson.features, lesson.tokens, roots, strict=True):
-            given = (self._lender, features, tokens.tolist(), some.tolist(), self._policy)
-            trees.append([*grown(part, *given), *grown(self.rival, *given)])
+            inputs = (self._lender, features, tokens.tolist(), some.tolist(), self._policy)
+            trees.append([*grown(part, *inputs), *grown(self.rival, *inputs)])
         laws = laws_of(self.target, lesson.tokens, trees)
         size = roots.shape[1]
         rewards = torch.zeros(2, *roots.shape)
@@ -128,8 +128,8 @@ class GTOStudent(CellStudent):
             counts[at, : len(path)] = 1 / max(1, len(path))
         drafted[rows] = wanted = wanted.to(device)
         total = torch.zeros(len(paths), device=device)
-        given = (lesson.features, lesson.tokens, self._embedding, steps, drafted)
-        for step, states in enumerate(unrolled(cell, *given)):
+        inputs = (lesson.features, lesson.tokens, self._embedding, steps, drafted)
+        for step, states in enumerate(unrolled(cell, *inputs)):
             logits = cell.spread(
                 cell.logits(states[rows], self._head).float(), self._lender.vocab_size
             )

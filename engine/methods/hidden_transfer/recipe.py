@@ -54,8 +54,8 @@ class TransferStudent(ProbeStudent):
             at = layer
             made = part.maps[place](read.hidden_states[layer][:, asked])
             rows = made if rows is None else torch.cat([rows, made], 1)
-        found = reading.through(rows, Layers(first=at), head=True)
-        return found.unflatten(1, (part.places, len(asked))).transpose(1, 2)
+        logits = reading.through(rows, Layers(first=at), head=True)
+        return logits.unflatten(1, (part.places, len(asked))).transpose(1, 2)
 
 
 class _Reading:
@@ -76,7 +76,7 @@ class _Reading:
         """[S, R, H] -> states [S, R, H] after the layers, or logits [S, R, V]"""
         count, view = rows.shape[1], view_of(self._target, layers)
         sees = self._sees[:count, : self._length + count]
-        found = (view if head else decoder_of(view))(
+        output = (view if head else decoder_of(view))(
             input_ids=rows.new_zeros(rows.shape[:2], dtype=torch.long),
             injected=rows,
             attention_mask=added(sees, self._target.dtype).expand(self._windows, -1, -1, -1),
@@ -84,7 +84,7 @@ class _Reading:
             past_key_values=self._cache,
             use_cache=True,
         )
-        return found.logits if head else found.last_hidden_state
+        return output.logits if head else output.last_hidden_state
 
 
 STUDENT = TransferStudent

@@ -230,17 +230,17 @@ class Layout(NamedTuple):
             raise ValueError(
                 f"its heads have {len(self.numbers)} blocks, where its configuration promises {promised}"
             )
-        found = dict(tensors)
+        copies = dict(tensors)
         start, step = _numbering(self.prefix)
         for name, tensor in tensors.items():
             block = _BLOCK.fullmatch(name)
             if block is not None and int(block[2]) == self.numbers[1]:
                 for layer in range(1, promised):
                     number = start + step * layer
-                    found.setdefault(
+                    copies.setdefault(
                         f"hydra_mlp.{block[1]}.{number}.{block[3]}.{block[4]}", tensor.clone()
                     )
-        return found
+        return copies
 
 
 KIND = HydraHeads.kind()

@@ -52,12 +52,12 @@ class AdapterConfig:
         rope = raw.get("rope_parameters") or {}
         if type(rope) is not dict:
             raise ValueError("its rope_parameters are no object")
-        found = {"rope_theta": rope.get("rope_theta"), **raw}
-        heads, width = found.get("num_attention_heads"), found.get("hidden_size")
+        entries = {"rope_theta": rope.get("rope_theta"), **raw}
+        heads, width = entries.get("num_attention_heads"), entries.get("hidden_size")
         if isinstance(heads, int) and isinstance(width, int) and heads > 0:
-            found["num_key_value_heads"] = found.get("num_key_value_heads") or heads
-            found["head_dim"] = found.get("head_dim") or width // heads
-        made = sizes_of(cls, found)
+            entries["num_key_value_heads"] = entries.get("num_key_value_heads") or heads
+            entries["head_dim"] = entries.get("head_dim") or width // heads
+        made = sizes_of(cls, entries)
         if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:
             raise ValueError("its heads cannot be rotated or shared")
         return made

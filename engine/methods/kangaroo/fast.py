@@ -33,8 +33,8 @@ class _Pass(nn.Module):
         self, rows: Tensor, places: Tensor, looked: Tensor, bias: Tensor, *columns: Tensor
     ) -> tuple[Tensor, Tensor]:
         attention = Attention(bias, columns)
-        found = self._adapter.through(rows[None], places, attention)[0]
-        return self._head(found[looked]), attention.fresh
+        states = self._adapter.through(rows[None], places, attention)[0]
+        return self._head(states[looked]), attention.fresh
 
 
 def compiled_adapter(adapter: Adapter, target: CompiledModel) -> CompiledReader:
@@ -77,8 +77,8 @@ class CompiledAdapterReader(AdapterReader):
 
     def logits(self, states: Tensor) -> Tensor:
         for start in range(0, len(states), MOST_ROWS):
-            found = self._pass(states[start : start + MOST_ROWS].numpy())
-        return found
+            logits = self._pass(states[start : start + MOST_ROWS].numpy())
+        return logits
 
     def _pass(self, states: np.ndarray) -> Tensor:
         rows, start, columns = len(states), self.length, self._columns
@@ -92,10 +92,10 @@ class CompiledAdapterReader(AdapterReader):
             columns.append(fresh, rows)
             return torch.from_numpy(logits.copy())
 
-        given = [padded(states, shape), places, np.array([rows - 1]), added]
-        found = self._made(columns, given, [0, 1], take)
+        inputs = [padded(states, shape), places, np.array([rows - 1]), added]
+        last = self._made(columns, inputs, [0, 1], take)
         self.length = start + rows
-        return found
+        return last
 
 
 def compiled_readers(adapter: Adapter, target: CompiledModel) -> Callable[[], AdapterReader] | None:

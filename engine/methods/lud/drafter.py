@@ -33,15 +33,15 @@ class LexicalUnitDrafter(ProbingDrafter):
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT
         laws = self._laws(context)
-        found = sure_tokens(laws)
+        guesses = sure_tokens(laws)
         unit = 0
-        while unit < min(len(found), max_depth) and found[unit][1] >= self.settings["sure"]:
-            token, _ = found[unit]
+        while unit < min(len(guesses), max_depth) and guesses[unit][1] >= self.settings["sure"]:
+            token, _ = guesses[unit]
             parent = tree.draw(parent, token, "one_hot", laws[unit], "lexical unit")
             unit += 1
         proposal = self._asking_behind(tree, [parent], context)
-        if found:
-            tree.exhibits.append(self._said(found, unit))
+        if guesses:
+            tree.exhibits.append(self._said(guesses, unit))
         return proposal
 
     def _said(self, found: list[tuple[int, float]], unit: int) -> Table:

@@ -81,8 +81,8 @@ class ForeignStudent(Student):
         inside = torch.arange(width) < sizes.sum(1, keepdim=True)
         inside.scatter_(1, first, False)
         owner = torch.zeros_like(padded).scatter_(1, first, 1).cumsum(1) - 1
-        found = Written(padded, first, inside, counted.cpu().gather(1, owner) & inside)
-        return Written(*(one.to(tokens.device) for one in found))
+        text = Written(padded, first, inside, counted.cpu().gather(1, owner) & inside)
+        return Written(*(one.to(tokens.device) for one in text))
 
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
         text = self.written(lesson.tokens, lesson.counted)

@@ -60,14 +60,14 @@ class PromptTokenStudent(ProbeStudent):
         member, place = within % part.members, within // part.members
         own = (member[:, None] == member) & (place[:, None] >= place)
         sees[:, length:] = torch.block_diag(*[own] * len(asked)).bool()
-        found = self.target(
+        logits = self.target(
             inputs_embeds=part.rows.repeat(len(asked), 1)[None].expand(windows, -1, -1),
             attention_mask=added(sees, self.target.dtype).expand(windows, -1, -1, -1),
             position_ids=(places[:, None] + steps).flatten()[None].expand(windows, -1),
             past_key_values=cache,
             use_cache=True,
         ).logits
-        return part.logits(found.unflatten(1, (len(asked), count)))
+        return part.logits(logits.unflatten(1, (len(asked), count)))
 
 
 STUDENT = PromptTokenStudent

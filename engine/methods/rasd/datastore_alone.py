@@ -32,11 +32,11 @@ class DatastoreAlone(Drafter):
 
     def propose(self, context, max_depth):
         most, least = self.settings["longest_match"], self.settings["shortest_match"]
-        tree, found = DraftTree(), self.index.longest(context[-most:], most, least)
-        if found is None:
+        tree, match = DraftTree(), self.index.longest(context[-most:], most, least)
+        if match is None:
             return tree
         length = min(self.settings["length"], max_depth)
-        retrieved = frequent(self.index.continuations(found, length), self.settings["retrieved"])
+        retrieved = frequent(self.index.continuations(match, length), self.settings["retrieved"])
         node_of = {ROOT: ROOT}
         for node, (token, parent) in enumerate(
             zip(retrieved.tokens, retrieved.parents, strict=True)

@@ -85,9 +85,9 @@ class RetrievalAugmentedDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        given = {option.name: option.default for option in GrownTree.options}
+        usual = {option.name: option.default for option in GrownTree.options}
         size = settings["budget"] or cls.usual_size
-        own = GrownTree.build({**given, "budget": size}, models)
+        own = GrownTree.build({**usual, "budget": size}, models)
         return cls(settings, own, models.part("datastore"))
 
     def begin(self, start):

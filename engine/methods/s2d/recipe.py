@@ -49,9 +49,9 @@ class SortedStudent(DraftStudent):
 
     def logits(self, part: nn.Module, tokens: Tensor) -> list[Tensor]:
         """The logits of each exit, [S, T, V]."""
-        found = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
-        early = (found.hidden_states[one] for one in self.exits[:-1])
-        return [*(part.lm_head(part.model.norm(states)) for states in early), found.logits]
+        output = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
+        early = (output.hidden_states[one] for one in self.exits[:-1])
+        return [*(part.lm_head(part.model.norm(states)) for states in early), output.logits]
 
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
         keep = lesson.counted[:, 1:]

@@ -139,11 +139,11 @@ def drafted_below(
     """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep, below the level of the text's
     last token; see the drafter's options."""
     width = min(width, count)
-    found = Drafted(top.states[0])
-    candidates, read, places = found.candidates, top, [ROOT]
+    drafted = Drafted(top.states[0])
+    candidates, read, places = drafted.candidates, top, [ROOT]
     for depth in range(levels):
         chances, tokens = read.q.topk(min(width, read.q.shape[-1]))
-        found.laws |= zip(places, read.q, strict=True)
+        drafted.laws |= zip(places, read.q, strict=True)
         candidates.add(places, tokens.tolist(), chances.tolist())
         if depth + 1 == levels:
             break
@@ -153,12 +153,12 @@ def drafted_below(
             break
         rows = [above.index(candidates.parents[place]) for place in places]
         seen = candidates.seen_by(places)
-        given = [candidates.tokens[place] for place in places]
+        tokens_read = [candidates.tokens[place] for place in places]
         paths = [candidates.path(place) for place in places]
-        read = reader.grow(read.states[rows], given, depth, seen, paths)
+        read = reader.grow(read.states[rows], tokens_read, depth, seen, paths)
         candidates.read += places
-        found.states |= zip(places, read.states, strict=True)
-    return found
+        drafted.states |= zip(places, read.states, strict=True)
+    return drafted
 
 
 class Drafted:
@@ -177,10 +177,11 @@ class Drafted:
 
     def tree(self, kept: Sequence[int]) -> DraftTree:
         """The tree of the kept candidates."""
-        tree, found = DraftTree(), self.candidates
+        tree, candidates = DraftTree(), self.candidates
         self._node_of = {ROOT: ROOT}
         for place in kept:
-            above, token, own = found.parents[place], found.tokens[place], found.own[place]
+            above = candidates.parents[place]
+            token, own = candidates.tokens[place], candidates.own[place]
             law, parent = self.laws[above], self._node_of[above]
             self._node_of[place] = tree.draw(parent, token, "one_hot", law, self.source, own)
         return tree

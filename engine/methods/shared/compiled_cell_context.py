@@ -117,9 +117,9 @@ class CompiledContext(EagleContext):
         graph = self._graph(count)
         if graph is None:
             return super().read_ahead(*pairs, count)
-        found = graph(self._columns, _arrays(*pairs), self.length)
+        chain = graph(self._columns, _arrays(*pairs), self.length)
         self.length += len(pairs[0])
-        return found
+        return chain
 
     def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
         graph = self._graph(count)

@@ -78,11 +78,11 @@ class Datastore:
         low, high, best = least, min(most, len(context)), None
         while low <= high:
             length = (low + high) // 2
-            found = self.find(context[len(context) - length :])
-            if found is None:
+            match = self.find(context[len(context) - length :])
+            if match is None:
                 high = length - 1
             else:
-                best, low = found, length + 1
+                best, low = match, length + 1
         return best
 
     def continuations(self, found: Found, length: int) -> Iterator[list[int]]:

@@ -126,12 +126,12 @@ class Moment:
     coming: Round
 
     def by_length(self) -> Curve:
-        found = goodputs(self.chance, self.most, self.costs, self.coming)
-        gain = found[self.chosen] / found[0]
+        curve = goodputs(self.chance, self.most, self.costs, self.coming)
+        gain = curve[self.chosen] / curve[0]
         return Curve(
             "Expected goodput by draft length",
             range(self.most + 1),
-            [Series("this text", found)],
+            [Series("this text", curve)],
             x_label="tokens drafted",
             y_label=f"tokens in {self.costs.unit}",
             mark=self.chosen,

@@ -50,8 +50,8 @@ class Line:
     def at(self, *given: float) -> float:
         """Predicted milliseconds; never below a tenth of the first observation's intercept."""
         row = (1.0, *given)
-        found = self._on_line(row) + self._residuals.get(given[0], 0.0)
-        return max(found, 0.1 * self._level)
+        predicted = self._on_line(row) + self._residuals.get(given[0], 0.0)
+        return max(predicted, 0.1 * self._level)
 
     def hoped(self, *given: float) -> float:
         """The prediction, lowered by up to HOPE if few of the latest observations had about this size. A choice by this
@@ -112,10 +112,10 @@ class Line:
         """Intercept and slopes. A slope that would be negative is set to 0, and the others are fitted again."""
         free = list(range(self._size))
         while True:
-            found = dict(zip(free, self._fitted(free), strict=True))
-            negative = [place for place in free if place and found[place] < 0]
+            weights = dict(zip(free, self._fitted(free), strict=True))
+            negative = [place for place in free if place and weights[place] < 0]
             if not negative:
-                return [found.get(place, 0.0) for place in range(self._size)]
+                return [weights.get(place, 0.0) for place in range(self._size)]
             free.remove(negative[0])
 
     def _fitted(self, free: list[int]) -> list[float]:
@@ -144,8 +144,8 @@ def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
             factor = rows[below][pivot] / rows[pivot][pivot]
             for place in range(pivot, size + 1):
                 rows[below][place] -= factor * rows[pivot][place]
-    found = [0.0] * size
+    solution = [0.0] * size
     for place in reversed(range(size)):
-        rest = sum(rows[place][later] * found[later] for later in range(place + 1, size))
-        found[place] = (rows[place][size] - rest) / rows[place][place]
-    return found
+        rest = sum(rows[place][later] * solution[later] for later in range(place + 1, size))
+        solution[place] = (rows[place][size] - rest) / rows[place][place]
+    return solution

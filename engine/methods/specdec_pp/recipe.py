@@ -110,8 +110,8 @@ class AcceptanceStudent(Student):
     @torch.no_grad()
     def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """logits [S, T, V], last hidden states [S, T, H] of the draft."""
-        found = self.draft(input_ids=tokens, use_cache=False, output_hidden_states=True)
-        return found.logits, found.hidden_states[-1]
+        output = self.draft(input_ids=tokens, use_cache=False, output_hidden_states=True)
+        return output.logits, output.hidden_states[-1]
 
     def accepted(self, part: AcceptanceHead, lesson: Lesson) -> Tensor:
         """Greedy chains that end as the drafter's do; as long as they are right, the draft reads the text itself."""

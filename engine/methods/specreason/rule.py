@@ -51,12 +51,12 @@ class StepGrade(Verifier):
         tree = case.tree
         forced, step = _parted(tree)
         p, best = law_shown(case), self.settings["threshold"]
-        found = [float(p[tree.parents[node] + 1, tree.tokens[node]]) for node in step]
-        grade = self._grade(case, step, found)
+        chances = [float(p[tree.parents[node] + 1, tree.tokens[node]]) for node in step]
+        grade = self._grade(case, step, chances)
         kept = bool(step) and grade >= best
         judgements = [Judgement(node, "step", 1.0, None, 1.0, None) for node in forced] + [
             Judgement(node, "step", one, None, float(kept), None)
-            for node, one in zip(step[: None if kept else 1], found, strict=False)
+            for node, one in zip(step[: None if kept else 1], chances, strict=False)
         ]
         accepted = [*forced, *step] if kept else forced
         place = forced[-1] if forced else ROOT
@@ -65,7 +65,7 @@ class StepGrade(Verifier):
         verdict = Verdict.along(tree, [ROOT, *accepted], judgements, token, final)
         if step:
             shown = self._shown(grade, _asked(case))
-            verdict.exhibits += [shown, _table(tree, step, found, kept)]
+            verdict.exhibits += [shown, _table(tree, step, chances, kept)]
         return verdict
 
     def _grade(self, case: Case, step: list[int], found: list[float]) -> float:

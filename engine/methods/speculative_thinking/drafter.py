@@ -84,12 +84,12 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
     def _look_ahead(self, context) -> None:
         """Decide at the beginning of a step which model writes it."""
         self._see(context, min(self.settings["ahead"], self.max_context - len(context)))
-        found = None
+        hit = None
         for kinds in KINDS[self.settings["cues"]]:
-            found = found or cue_in(self._steps.text(self._ready.tokens), kinds)
-        if found is None:
+            hit = hit or cue_in(self._steps.text(self._ready.tokens), kinds)
+        if hit is None:
             return
-        kind, cue = found
+        kind, cue = hit
         self._reflections += kind == "reflection"
         often = self._reflections >= self.settings["patience"]
         self._reflections = 0 if often else self._reflections
