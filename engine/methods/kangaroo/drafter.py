@@ -1,7 +1,7 @@
 """The target's first layers and a small adapter draft; to verify, the layers above go on from those layers' states.
 
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): the first exit comes after
-a small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.adapter``) prepares for the target's
+a small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.part``) prepares for the target's
 head; the second exit ends the draft once the adapter's likeliest token is less probable than a threshold. Each layer
 reads a drafted row once.
 """
@@ -14,7 +14,7 @@ from engine.core.exhibits import Layers as LayersExhibit
 from engine.core.options import number, whole
 from engine.core.proposal import Proposal
 from engine.core.tree import DraftTree
-from engine.methods.kangaroo.adapter import Adapter, reader_of
+from engine.methods.kangaroo.part import Adapter
 from engine.methods.shared.own_layers import OwnLayersDrafter
 
 
@@ -48,7 +48,7 @@ class KangarooDrafter(OwnLayersDrafter):
 
     def begin(self, start):
         super().begin(start)
-        self._reader = reader_of(self.adapter, self.target)
+        self._reader = self.adapter.reader(self.target)
         self._committed = 0  # rows of the text that the adapter has read
         self._waiting = start.features  # [R, H] of the rows after them
 

@@ -14,7 +14,7 @@ from engine.fast.cpu.arrays import chain_bias, padded
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.compiled_reader import Attention, CompiledReader
 from engine.fast.cpu.store import through_module
-from engine.methods.kangaroo.adapter import Adapter, AdapterReader
+from engine.methods.kangaroo.part import Adapter, AdapterReader
 
 SIZES = (1, 4)
 """Rows of the usual passes: a drafted token, and the rows that were kept without being read."""
@@ -70,8 +70,6 @@ def _compare(made: CompiledReader, adapter: Adapter, head: nn.Module, rows: Tens
 
 
 class CompiledAdapterReader(AdapterReader):
-    """See ``AdapterReader``."""
-
     def __init__(self, made: CompiledReader) -> None:
         self._made, self._columns = made, made.columns()
 

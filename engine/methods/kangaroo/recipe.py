@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from engine.core.options import whole
 from engine.errors import UserError
-from engine.methods.kangaroo.adapter import PUBLISHED_EXIT, Adapter, AdapterConfig
 from engine.methods.kangaroo.drafter import KangarooDrafter
+from engine.methods.kangaroo.part import PUBLISHED_EXIT, Adapter, AdapterConfig
 from engine.model.layers import final_norm
 from engine.training.distill import divergence_loss
 from engine.training.new_models import attention_shape
