@@ -63,21 +63,6 @@ class Verdict:
     residuals: dict[int, Tensor] = field(default_factory=dict)
     exhibits: list[Exhibit | Later] = field(default_factory=list)
 
-    @classmethod
-    def along(
-        cls,
-        tree: DraftTree,
-        walk: list[int],
-        judgements: list[Judgement],
-        final_token: int,
-        final: Final,
-        **more,
-    ) -> "Verdict":
-        """Of a walk whose places, all but the root, are kept. more: further fields."""
-        accepted = walk[1:]
-        status = statuses(len(tree), accepted, judgements)
-        return cls(accepted, status, judgements, final_token, final, walk, **more)
-
 
 @dataclass(frozen=True)
 class Case:

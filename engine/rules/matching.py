@@ -6,9 +6,18 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 from engine.core.exhibits import Table, Token
-from engine.core.rule import Case, Judgement, Verdict
+from engine.core.rule import Case, Final, Judgement, Verdict, statuses
 from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree
+
+
+def walked(
+    tree: DraftTree, walk: list[int], judgements: list[Judgement], token: int, final: Final, **more
+) -> Verdict:
+    """The verdict of a walk whose places, all but the root, are kept. token: the final one. more: further fields."""
+    accepted = walk[1:]
+    status = statuses(len(tree), accepted, judgements)
+    return Verdict(accepted, status, judgements, token, final, walk, **more)
 
 
 def follow(
@@ -40,7 +49,7 @@ def follow(
         if match is None:
             break
         walk.append(match)
-    return Verdict.along(tree, walk, judgements, token, "recovered" if children else "bonus")
+    return walked(tree, walk, judgements, token, "recovered" if children else "bonus")
 
 
 def law_shown(case: Case) -> Tensor:
@@ -75,7 +84,7 @@ def keep_while(
             break
         walk.append(kept)
     token = case.chance.draw(case.p[place + 1], case.position + len(walk) - 1)
-    return Verdict.along(tree, walk, judgements, token, "recovered" if children else "bonus")
+    return walked(tree, walk, judgements, token, "recovered" if children else "bonus")
 
 
 def allowed_nodes(case: Case) -> list[bool]:

@@ -11,6 +11,7 @@ from engine.core.exhibits import Table, Token
 from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT
+from engine.rules.matching import walked
 
 SHOWN = 12  # rows of the table
 
@@ -72,7 +73,7 @@ class Typical(Verifier):
         if tree.children(walk[-1]):
             final = "recovered"
         shown = [self._table(case, walk, chances, thresholds)] if len(tree) else []
-        return Verdict.along(tree, walk, judgements, token, final, exhibits=shown)
+        return walked(tree, walk, judgements, token, final, exhibits=shown)
 
     def thresholds(self, p: Tensor) -> Tensor:
         """p [N, V] -> [N]"""

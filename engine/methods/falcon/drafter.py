@@ -125,8 +125,8 @@ class FalconDrafter(CellTree):
         return display_distribution(logits, self.sampling)
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        ids = torch.tensor(self.target.readable(tokens))
-        return self.target.embed(to_device(ids, self.target.device))
+        tokens_read = torch.tensor(self.target.readable(tokens))
+        return self.target.embed(to_device(tokens_read, self.target.device))
 
 
 class _Blocks(Drafted):
