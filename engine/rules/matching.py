@@ -11,7 +11,7 @@ from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree
 
 
-def walked(
+def verdict_of(
     tree: DraftTree, walk: list[int], judgements: list[Judgement], token: int, final: Final, **more
 ) -> Verdict:
     """The verdict of a walk whose places, all but the root, are kept. token: the final one. more: further fields."""
@@ -49,7 +49,7 @@ def follow(
         if match is None:
             break
         walk.append(match)
-    return walked(tree, walk, judgements, token, "recovered" if children else "bonus")
+    return verdict_of(tree, walk, judgements, token, "recovered" if children else "bonus")
 
 
 def law_shown(case: Case) -> Tensor:
@@ -84,7 +84,7 @@ def keep_while(
             break
         walk.append(kept)
     token = case.chance.draw(case.p[place + 1], case.position + len(walk) - 1)
-    return walked(tree, walk, judgements, token, "recovered" if children else "bonus")
+    return verdict_of(tree, walk, judgements, token, "recovered" if children else "bonus")
 
 
 def allowed_nodes(case: Case) -> list[bool]:

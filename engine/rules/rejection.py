@@ -12,7 +12,7 @@ from engine.core.rule import EVERY_KIND, Case, Judgement, Verdict, Verifier
 from engine.core.schemes import Scheme
 from engine.core.tree import ROOT, DraftTree, Draw
 from engine.rules.expected_acceptance import rejection_keeps
-from engine.rules.matching import walked
+from engine.rules.matching import verdict_of
 from engine.rules.sentences import REJECTION
 
 
@@ -51,7 +51,7 @@ class Rejection(Verifier):
                 break
             walk.append(kept)
         token = case.chance.draw(law, case.position + len(walk) - 1)
-        return walked(tree, walk, judgements, token, final, residuals=residuals)
+        return verdict_of(tree, walk, judgements, token, final, residuals=residuals)
 
     def trial_of(self, p: Tensor, tree: DraftTree, draws: Sequence[Draw]) -> "SiblingTrial":
         """The trial of the draws under one place whose p is [V]."""

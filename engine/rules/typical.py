@@ -11,7 +11,7 @@ from engine.core.exhibits import Table, Token
 from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT
-from engine.rules.matching import walked
+from engine.rules.matching import verdict_of
 
 SHOWN = 12  # rows of the table
 
@@ -73,7 +73,7 @@ class Typical(Verifier):
         if tree.children(walk[-1]):
             final = "recovered"
         shown = [self._table(case, walk, chances, thresholds)] if len(tree) else []
-        return walked(tree, walk, judgements, token, final, exhibits=shown)
+        return verdict_of(tree, walk, judgements, token, final, exhibits=shown)
 
     def thresholds(self, p: Tensor) -> Tensor:
         """p [N, V] -> [N]"""

@@ -125,8 +125,8 @@ class FalconDrafter(CellTree):
         return display_distribution(logits, self.sampling)
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        tokens_read = torch.tensor(self.target.readable(tokens))
-        return self.target.embed(to_device(tokens_read, self.target.device))
+        inputs = torch.tensor(self.target.readable(tokens))
+        return self.target.embed(to_device(inputs, self.target.device))
 
 
 class _Blocks(Drafted):

@@ -18,7 +18,7 @@ from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree, Draw
-from engine.rules.matching import walked
+from engine.rules.matching import verdict_of
 from engine.rules.rejection import normalised
 
 LEAST = 0.1
@@ -87,7 +87,7 @@ class Transfer(Verifier):
         token = case.chance.draw(law, case.position + len(walk) - 1)
         shown = {"residuals": residuals, "exhibits": [_table(rows, transfer)] if rows else []}
         final = "recovered" if draws else "bonus"
-        return walked(tree, walk, judgements, token, final, **shown)
+        return verdict_of(tree, walk, judgements, token, final, **shown)
 
     @staticmethod
     def _row(tree: DraftTree, drawn: Draw, p: float, told: Judgement) -> list:

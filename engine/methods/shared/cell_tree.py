@@ -153,9 +153,9 @@ def drafted_below(
             break
         rows = [above.index(candidates.parents[place]) for place in places]
         seen = candidates.seen_by(places)
-        tokens_read = [candidates.tokens[place] for place in places]
+        inputs = [candidates.tokens[place] for place in places]
         paths = [candidates.path(place) for place in places]
-        read = reader.grow(read.states[rows], tokens_read, depth, seen, paths)
+        read = reader.grow(read.states[rows], inputs, depth, seen, paths)
         candidates.read += places
         drafted.states |= zip(places, read.states, strict=True)
     return drafted

@@ -174,8 +174,8 @@ class Learner:
         places = sum(len(window[1]) for window in windows)
         for tokens, inside, ids, p in windows:
             device = self._own[0].device
-            ids_read = torch.tensor([self.model.readable(tokens)], device=device)
-            logits = self._module(input_ids=ids_read, use_cache=False).logits[0, inside]
+            inputs = torch.tensor([self.model.readable(tokens)], device=device)
+            logits = self._module(input_ids=inputs, use_cache=False).logits[0, inside]
             known = ids < logits.shape[-1]
             ids, p = (ids * known).to(device), (p * known).to(device)
             log_q = logits.float().log_softmax(-1).gather(-1, ids)

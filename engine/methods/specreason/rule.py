@@ -11,7 +11,7 @@ from engine.core.exhibits import Gauge, Table, Token
 from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT, DraftTree
-from engine.rules.matching import allowed_nodes, law_shown, walked
+from engine.rules.matching import allowed_nodes, law_shown, verdict_of
 
 BEST = 9
 
@@ -62,7 +62,7 @@ class StepGrade(Verifier):
         place = forced[-1] if forced else ROOT
         token = case.chance.draw(case.p[place + 1], case.position + len(forced))
         final = None if kept else "recovered" if step else "bonus"
-        verdict = walked(tree, [ROOT, *accepted], judgements, token, final)
+        verdict = verdict_of(tree, [ROOT, *accepted], judgements, token, final)
         if step:
             shown = self._shown(grade, _asked(case))
             verdict.exhibits += [shown, _table(tree, step, chances, kept)]
