@@ -3,8 +3,9 @@
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
-from engine.cli import datastore_command, prove_command, terminal
+from engine.cli import prove_command, terminal
 from engine.errors import UserError
 from engine.finding import suites
 
@@ -65,7 +66,7 @@ def parser(
     datastore = commands.add_parser(
         "datastore", help="make a datastore of your text, in which drafts are looked up"
     )
-    datastore_command.declare(datastore, embedded_target)
+    _add_datastore(datastore, embedded_target)
     return parser
 
 
@@ -146,3 +147,30 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
     )
     _add_methods(bench)
     bench.set_defaults(action=action, preset=None)
+
+
+def _add_datastore(parser: argparse.ArgumentParser, usual_target: Callable[[], str]) -> None:
+    """Arguments and action of the command. usual_target: the target whose tokenizer is used if none is named."""
+    add = parser.add_argument
+    add("text", metavar="TEXT", help="a UTF-8 text file")
+    add(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="folder of the datastore, for run --part datastore=DIR",
+    )
+    add(
+        "--target",
+        metavar="DIR",
+        help="the target whose tokenizer is used: a directory or hub name",
+    )
+
+    def make(given: argparse.Namespace) -> int:
+        from engine.methods.shared.datastore_part import make_datastore
+
+        target = given.target or usual_target()
+        count = make_datastore(Path(given.text), Path(given.out), target)
+        terminal.say(f"{count:,} tokens written to {given.out}")
+        return 0
+
+    parser.set_defaults(action=make)
