@@ -96,11 +96,11 @@ class JsonSchema(Constraint):
         mask[token] = True
         return mask
 
-    def _mask(self, found: Next) -> Tensor | None:
+    def _mask(self, after: Next) -> Tensor | None:
         """bool [V]"""
-        if found.mask is None:
+        if after.mask is None:
             return None
-        bits = np.frombuffer(found.mask, dtype=np.uint8)
+        bits = np.frombuffer(after.mask, dtype=np.uint8)
         mask = np.unpackbits(bits, count=self._vocabulary, bitorder="little")
         return torch.from_numpy(mask.view(np.bool_))
 

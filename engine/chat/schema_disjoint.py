@@ -46,10 +46,10 @@ class Disjoint:
     def _types(self, schema: dict, depth: int) -> frozenset[str]:
         """The types that its documents may have."""
         types = TYPES
-        given = schema.get("type")
-        if isinstance(given, str | list):
-            given = [given] if isinstance(given, str) else given
-            types &= frozenset("number" if one == "integer" else str(one) for one in given)
+        names = schema.get("type")
+        if isinstance(names, str | list):
+            names = [names] if isinstance(names, str) else names
+            types &= frozenset("number" if name == "integer" else str(name) for name in names)
         values = _values(schema)
         if values is not None:
             types &= frozenset(map(_type_of, values))
@@ -79,7 +79,7 @@ class Disjoint:
         if not isinstance(schema, dict):
             return schema is False
         values = _values(schema)
-        if values is not None and not any(_same(one, value) for one in values):
+        if values is not None and not any(_same(const, value) for const in values):
             return True
         if _type_of(value) not in self._types(schema, 0):
             return True

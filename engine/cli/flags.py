@@ -28,10 +28,10 @@ class _Parser(argparse.ArgumentParser):
             return self._get_value(action, "--")
         return super()._get_values(action, arg_strings)
 
-    def _joined(self, given: list[str]) -> list[str]:
+    def _joined(self, arguments: list[str]) -> list[str]:
         """Flag and value as one argument, ``--stop=---``, which argparse does not take for a flag."""
         flags, joined = self._option_string_actions, []
-        for argument in given:
+        for argument in arguments:
             before = flags.get(joined[-1]) if joined else None
             valued = before is not None and before.nargs is None
             if valued and argument.startswith("-") and argument.partition("=")[0] not in flags:
@@ -165,12 +165,12 @@ def _add_datastore(parser: argparse.ArgumentParser, usual_target: Callable[[], s
         help="the target whose tokenizer is used: a directory or hub name",
     )
 
-    def make(given: argparse.Namespace) -> int:
+    def make(arguments: argparse.Namespace) -> int:
         from engine.methods.shared.datastore_part import make_datastore
 
-        target = given.target or usual_target()
-        count = make_datastore(Path(given.text), Path(given.out), target)
-        terminal.say(f"{count:,} tokens written to {given.out}")
+        target = arguments.target or usual_target()
+        count = make_datastore(Path(arguments.text), Path(arguments.out), target)
+        terminal.say(f"{count:,} tokens written to {arguments.out}")
         return 0
 
     parser.set_defaults(action=make)

@@ -98,7 +98,7 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
                 if not isinstance(tree, DraftTree):
                     told = one_line(type(tree).__name__)
                     raise UserError(f"The method {cls.key} proposed {told}, not a DraftTree.")
-                wrong = [one for one in tree.tokens if not 0 <= one < self._tokens]
+                wrong = [token for token in tree.tokens if not 0 <= token < self._tokens]
                 if wrong:
                     raise UserError(
                         f"The method {cls.key} drafted the token {wrong[0]}, which the target does not have."

@@ -96,7 +96,7 @@ class Proof:
     @property
     def exact(self) -> bool:
         """Whether every rule that claims exactness holds, and at least one was shown."""
-        return bool(self.rules) and not any(one.counterexample for one in self.rules)
+        return bool(self.rules) and not any(rule.counterexample for rule in self.rules)
 
 
 class _TooMany(Exception):
@@ -133,8 +133,8 @@ def _proof(
     bench.check_repeats()
     claims = [rule for rule in rules if rule.lossless_with(greedy) or rule.lossless_with(drawn)]
     # a share of the time for each rule that is enumerated
-    enumerated = [one for one in claims if not (one.only_greedy or one.same_text)]
-    shares = {one: (until - time.monotonic()) / max(1, len(enumerated)) for one in enumerated}
+    enumerated = [claim for claim in claims if not (claim.only_greedy or claim.same_text)]
+    shares = {claim: (until - time.monotonic()) / max(1, len(enumerated)) for claim in enumerated}
     for rule in claims:
         tell(f"{cls.key} with {rule.key} …")
         if rule.only_greedy:
@@ -196,8 +196,10 @@ class _Bench:
                     PROMPTS[2],
                     8,
                 )
-                drafts.append([(one.tree.tokens, one.tree.parents, one.output) for one in steps])
-            if any(one != drafts[0] for one in drafts):
+                drafts.append(
+                    [(step.tree.tokens, step.tree.parents, step.output) for step in steps]
+                )
+            if any(draft != drafts[0] for draft in drafts):
                 raise UserError(
                     f"The method {self.cls.key} cannot be proven: with the same chances, its drafts differ from run to run. "
                     "Draw with self.chance, which the run owns, and keep nothing from run to run."
@@ -214,14 +216,14 @@ class _Bench:
             proof,
             rule,
             [
-                Sampling(one.temperature, one.top_k, one.top_p, seed)
-                for one in SAMPLINGS
+                Sampling(sampling.temperature, sampling.top_k, sampling.top_p, seed)
+                for sampling in SAMPLINGS
                 for seed in SEEDS
             ],
         )
 
     def _texts(
-        self, found: RuleProof, rule: type[Verifier], samplings: list[Sampling]
+        self, proof: RuleProof, rule: type[Verifier], samplings: list[Sampling]
     ) -> RuleProof:
         for (vocabulary, end), prompt, sampling in itertools.product(
             ((4, None), (16, None), (4, 0)), PROMPTS, samplings
@@ -230,17 +232,17 @@ class _Bench:
             steps = self._steps(models, rule.key, sampling, prompt, TOKENS, rule)
             got = [token for step in steps for token in step.output]
             expected = plain(models, sampling, prompt, TOKENS)
-            found.cases += 1
+            proof.cases += 1
             if got != expected:
                 at = next(
                     (i for i, (a, b) in enumerate(zip(got, expected, strict=False)) if a != b), 0
                 )
-                found.counterexample = Counterexample(
+                proof.counterexample = Counterexample(
                     rule.key, sampling, vocabulary, prompt, *draft_at(steps, at), tuple(expected[:at]),
                     tuple(expected), tuple(got), texts=True,
                 )  # fmt: skip
-                return found
-        return found
+                return proof
+        return proof
 
     def _steps(
         self, models, rule_key, sampling, prompt, count, rule: type[Verifier] | None = None
@@ -269,7 +271,7 @@ class _Bench:
             proof.error = max(proof.error, law.error)
             if law.error > EXACT:
                 shorter = map(law.shortened, range(1, LENGTH + 1))
-                law = next(one for one in shorter if one.error > EXACT)
+                law = next(law for law in shorter if law.error > EXACT)
                 proof.counterexample = furthest(rule.key, sampling, vocabulary, law)
                 return proof
         return proof

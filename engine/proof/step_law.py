@@ -103,10 +103,10 @@ class StepLaw:
 
 
 def _shortened(law: Law, length: int) -> Law:
-    found: Law = {}
+    short: Law = {}
     for path, weight in law.items():
-        found[path[:length]] = found.get(path[:length], 0.0) + weight
-    return found
+        short[path[:length]] = short.get(path[:length], 0.0) + weight
+    return short
 
 
 def step_law(
@@ -141,7 +141,7 @@ def step_law(
         contexts.add(context)
         watch.source = oracle
         step = next(steps)
-        coins = [one for one in judge.verdict.judgements if one.coin is not None]
+        coins = [judgement for judgement in judge.verdict.judgements if judgement.coin is not None]
         if len(coins) != len(oracle.tossed):
             raise CoinsDiffer
         oracle.weigh(judge.verdict.judgements)
@@ -159,7 +159,7 @@ def step_law(
                 for path, weight in reader.law(context, output[:length]).items():
                     law[path] = law.get(path, 0.0) + oracle.weight * share * weight
     count = len(trees)
-    trees = sorted(trees, key=lambda one: -one[0])[:200]
+    trees = sorted(trees, key=lambda entry: -entry[0])[:200]
     return StepLaw(law, reader.law(context, ()), context, count, trees)
 
 

@@ -59,7 +59,8 @@ class Typical(Verifier):
             float(p[tree.parents[node] + 1, token]) for node, token in enumerate(tree.tokens)
         ]
         typical = [
-            one > float(thresholds[tree.parents[node] + 1]) for node, one in enumerate(chances)
+            chance > float(thresholds[tree.parents[node] + 1])
+            for node, chance in enumerate(chances)
         ]
         accepted = _longest(tree.parents, tree.depths, chances, typical)
         walk = [ROOT, *accepted]
@@ -80,15 +81,17 @@ class Typical(Verifier):
         entropy = -(p * p.clamp(min=1e-300).log()).sum(-1)
         return (self.settings["delta"] * (-entropy).exp()).clamp(max=self.settings["epsilon"])
 
-    def _table(self, case: Case, walk: list[int], found: list[float], thresholds: Tensor) -> Table:
+    def _table(
+        self, case: Case, walk: list[int], chances: list[float], thresholds: Tensor
+    ) -> Table:
         """One row per token below the places of the walk."""
         tree, rows = case.tree, []
         for place in walk:
             threshold = float(thresholds[place + 1])
             for node in tree.children(place):
                 kept = "kept" if node in walk else "a longer path"
-                outcome = kept if found[node] > threshold else "refused"
-                rows.append([Token(tree.tokens[node]), found[node], threshold, outcome])
+                outcome = kept if chances[node] > threshold else "refused"
+                rows.append([Token(tree.tokens[node]), chances[node], threshold, outcome])
         note = "Lossy: the threshold is lower where the target is unsure, and the longest path of typical tokens is kept."
         columns = ["token", "target's p", "threshold", "outcome"]
         return Table("Typical or not", columns, rows[:SHOWN], note=note)

@@ -28,10 +28,10 @@ def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | No
     if shown is None:
         return [None] * len(tree)
     item = shown.numpy().item
-    found = (
+    chances = (
         item(parent + 1, token) for parent, token in zip(tree.parents, tree.tokens, strict=True)
     )
-    return [None if math.isnan(p) else short(p) for p in found]
+    return [None if math.isnan(p) else short(p) for p in chances]
 
 
 def distributions(step: Step, shown: Tensor | None) -> Iterator[tuple[int, dict[str, Pairs]]]:

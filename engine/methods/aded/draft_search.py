@@ -95,10 +95,10 @@ class DraftSearch:
         ]
 
     def _choose(self, siblings: list[Place]) -> Place:
-        total = sum(one.visits for one in siblings)
+        total = sum(node.visits for node in siblings)
         pull = self.explore * math.sqrt(total or 1)
         pull *= EXPLORE + math.log((total + SLOWLY + 1) / SLOWLY)
-        return max(siblings, key=lambda one: one.mean + pull * one.chance / (1 + one.visits))
+        return max(siblings, key=lambda node: node.mean + pull * node.chance / (1 + node.visits))
 
     def _back_up(self, leaf: Place) -> None:
         value, place = 0.0, leaf

@@ -86,7 +86,7 @@ class TrigramMatrix(Store):
         self._put(pair, chances.items())
 
     def _put(self, pair: Pair, chances: Iterable[tuple[int, float]]) -> None:
-        best = sorted(chances, key=lambda one: -one[1])[: self.width]
+        best = sorted(chances, key=lambda pair: -pair[1])[: self.width]
         place = self._place(pair)
         self._chances[place] = 0.0
         self._tokens[place, : len(best)] = [token for token, _ in best]

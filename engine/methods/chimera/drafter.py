@@ -57,7 +57,7 @@ class ChimeraDrafter(HeadsDrafter):
         paths = [tuple(path) for path in paths]
         for length in range(1, len(paths[0]) + 1):
             begun = dict.fromkeys(path[:length] for path in paths)
-            self._draft([one for one in begun if one not in self._drafted])
+            self._draft([path for path in begun if path not in self._drafted])
         states = torch.stack([self._drafted[path][0] for path in paths])
         true = self._state.expand(len(paths), -1)
         return self._choices(self.heads.spoken(head, true, states), self.target.head, count)

@@ -40,18 +40,18 @@ class DistilledStudent(DraftStudent):
     def own_lesson(self, part: nn.Module, lesson: Lesson, noise: torch.Generator) -> Lesson:
         """The windows' beginnings, an eighth to a half, continued by the draft; only what it wrote counts."""
         length = lesson.tokens.shape[1]
-        given = int(torch.randint(length // 8, length // 2 + 1, (1,), generator=noise))
-        tokens = continued(part, lesson.tokens[:, :given], length, noise)
-        written = (torch.arange(length) >= given).expand(tokens.shape)
+        prefix = int(torch.randint(length // 8, length // 2 + 1, (1,), generator=noise))
+        tokens = continued(part, lesson.tokens[:, :prefix], length, noise)
+        written = (torch.arange(length) >= prefix).expand(tokens.shape)
         return taught(self.target, self.feature_layers, tokens, written, lesson.index)
 
 
 @torch.no_grad()
-def continued(draft: nn.Module, given: Tensor, length: int, noise: torch.Generator) -> Tensor:
+def continued(draft: nn.Module, prefixes: Tensor, length: int, noise: torch.Generator) -> Tensor:
     """Text that a draft writes itself while it is being trained: the prefixes that it will meet when it drafts.
 
-    given int64 [S, P] -> int64 [S, length], P < length: the same texts, continued by draws at temperature 1."""
-    text, cache = given, None
+    prefixes int64 [S, P] -> int64 [S, length], P < length: the same texts, continued by draws at temperature 1."""
+    text, cache = prefixes, None
     while text.shape[1] < length:
         unread = text if cache is None else text[:, -1:]
         output = draft(input_ids=unread, past_key_values=cache, use_cache=True)

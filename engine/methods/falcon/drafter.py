@@ -152,7 +152,7 @@ class _Blocks(Drafted):
 
     def states_at(self, level: Sequence[int], place_in_block: int) -> Tensor:
         """The states [R, H] from which the tokens after these places are made."""
-        return torch.stack([self.states[self._block[one]][place_in_block] for one in level])
+        return torch.stack([self.states[self._block[node]][place_in_block] for node in level])
 
     def add(self, level: Sequence[int], tokens, chances, laws: Tensor) -> None:
         """Add children of these places, as in ``Candidates.add``, and q [R, V] after each place."""

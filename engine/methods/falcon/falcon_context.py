@@ -53,7 +53,7 @@ class FalconContext:
         """
         size, blocks = self._cell.block_size, len(states)
         before = [self._memory if parent < 0 else self._blocks[parent] for parent in parents]
-        memory = tuple(torch.cat([one[part] for one in before], 1) for part in (0, 1))
+        memory = tuple(torch.cat([block[part] for block in before], 1) for part in (0, 1))
         rows, (hidden, inner) = self._cell.listen(states, embedded, memory)
         drafted = size * len(self._blocks)
         self._blocks += zip(hidden.split(1, 1), inner.split(1, 1), strict=True)

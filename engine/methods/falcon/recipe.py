@@ -26,9 +26,9 @@ class FalconStudent(Student):
         return new_cell(self.target, self.config, self.settings["block"])
 
     def loss(self, part: FalconCell, lesson: Lesson) -> Tensor:
-        given = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
+        pass_of_target = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
         noise = noise_like(lesson.features, lesson.index)
-        return block_loss(part, *given, *self._shared, noise, lesson.index)
+        return block_loss(part, *pass_of_target, *self._shared, noise, lesson.index)
 
     def accepted(self, part: FalconCell, lesson: Lesson) -> Tensor:
         """For one greedy block; the drafter's tree holds more."""

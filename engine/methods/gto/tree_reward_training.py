@@ -85,12 +85,12 @@ def grown(
         levels = min(policy.depth, policy.nodes)
         drafted = drafted_below(reader, level, policy.nodes, levels, policy.top_k)
         kept = sorted(drafted.candidates.best(policy.nodes))
-        place = {ROOT: ROOT} | {one: node for node, one in enumerate(kept)}
+        place = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(kept)}
         trees.append(
             GrownTree(
                 root,
-                [drafted.candidates.tokens[one] for one in kept],
-                [place[drafted.candidates.parents[one]] for one in kept],
+                [drafted.candidates.tokens[candidate] for candidate in kept],
+                [place[drafted.candidates.parents[candidate]] for candidate in kept],
             )
         )
     return trees

@@ -36,7 +36,7 @@ class HiddenTransferDrafter(ProbedTreeDrafter):
     def _stack(self) -> Layers:
         layers = [Layer("run") for _ in range(self.target.layers)]
         for layer in set(self.part.layers):
-            places = [str(at + 1) for at, one in enumerate(self.part.layers) if one == layer]
+            places = [str(at + 1) for at, own in enumerate(self.part.layers) if own == layer]
             label = f"pseudo states of place {', '.join(places)} are made here"
             layers[layer - 1] = Layer("adapter", label=label)
         note = "The layers above read tokens and pseudo states side by side."

@@ -96,12 +96,12 @@ class Adapter(ModulePart):
 
     @classmethod
     def of_files(cls, config, tensors, target):
-        found = AdapterConfig.of(config)
-        if found.exit_layer >= target.layers:
+        own = AdapterConfig.of(config)
+        if own.exit_layer >= target.layers:
             raise ValueError(
-                f"it stands behind {found.exit_layer} layers of the target's {target.layers}"
+                f"it stands behind {own.exit_layer} layers of the target's {target.layers}"
             )
-        return cls(found)
+        return cls(own)
 
     @classmethod
     def tensors_of(cls, config, tensors):

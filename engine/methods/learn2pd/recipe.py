@@ -88,7 +88,7 @@ class FilterStudent(Student):
         anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
         anchors = anchors.to(lesson.tokens.device)
         text, counted = self.behind(anchors, lesson.tokens), self.behind(anchors, lesson.counted)
-        for seen in self.passes(lesson, anchors, lambda one: one.tokens == text):
+        for seen in self.passes(lesson, anchors, lambda canvas: canvas.tokens == text):
             odds = part(reading(seen.values, seen.filled))
             yield odds, seen.tokens == text, counted & ~seen.filled
 

@@ -35,7 +35,7 @@ class LocalLeap(Unmasking):
         anchors = [place for place in sure if sure[place] >= self.threshold]
         chosen = dict.fromkeys(anchors, "anchor")
         for place in sure:
-            anchor = min(anchors, key=lambda one: abs(one - place), default=None)
+            anchor = min(anchors, key=lambda anchor: abs(anchor - place), default=None)
             near = anchor is not None and abs(anchor - place) <= self.radius
             if near and sure[place] >= self.relaxed:
                 chosen.setdefault(place, f"near the anchor {anchor + 1}")

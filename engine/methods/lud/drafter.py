@@ -44,10 +44,10 @@ class LexicalUnitDrafter(ProbingDrafter):
             tree.exhibits.append(self._said(guesses, unit))
         return proposal
 
-    def _said(self, found: list[tuple[int, float]], unit: int) -> Table:
+    def _said(self, guesses: list[tuple[int, float]], unit: int) -> Table:
         rows: list[list[Cell]] = [
             [place + 1, Token(token), sure, "in the unit" if place < unit else "left out"]
-            for place, (token, sure) in enumerate(found)
+            for place, (token, sure) in enumerate(guesses)
         ]
         title = f"What the placeholders predicted; a unit ends below {self.settings['sure']:g}"
         return Table(title, ["placeholder", "token", "probability", "outcome"], rows)

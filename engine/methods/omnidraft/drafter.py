@@ -124,22 +124,22 @@ class OmniDraftDrafter(LearningDraft, Drafter):
         pick = (lambda q: int(q.argmax())) if greedy else self.chance.draw
         translator = Translator(self._reader, known.cache, self._vocabulary, pick, greedy)
         place, parent, all_kept = root(self._reader.read(text)), ROOT, 1.0
-        while (found := translator.next(place)) is not None:
-            shown = found.chance if found.law is None else None
-            source = "draft model" if len(found.run) == 1 else "merged run"
-            parent = tree.draw(parent, found.token, found.kind, found.law, source, shown)
-            self._proposals.append(found)
-            self._nodes.append(found.nodes)
+        while (proposal := translator.next(place)) is not None:
+            shown = proposal.chance if proposal.law is None else None
+            source = "draft model" if len(proposal.run) == 1 else "merged run"
+            parent = tree.draw(parent, proposal.token, proposal.kind, proposal.law, source, shown)
+            self._proposals.append(proposal)
+            self._nodes.append(proposal.nodes)
             if len(tree) == length:
                 break
-            place, self._nodes[-1] = translator.behind(found)
+            place, self._nodes[-1] = translator.behind(proposal)
             self._states.append(place.state)
             all_kept *= known.head.chance(place.state)
             if 1 - all_kept > self.settings["threshold"]:
                 break
 
     def observe(self, kept: Kept):
-        self._reader.keep([one for node in kept.path for one in self._nodes[node]])
+        self._reader.keep([number for node in kept.path for number in self._nodes[node]])
         tree, known, accepted = kept.tree, self._learned, len(kept.path)
         fates = [True] * accepted + [False] * (len(tree) > accepted)
         for state, fate in zip(self._states, fates, strict=False):
@@ -161,25 +161,26 @@ class OmniDraftDrafter(LearningDraft, Drafter):
         passage.tokens += self._spelling.spelled(path)
         rows = self._model.vocab_size
         private.failed(passage, len(passage.tokens), self._spelling.first_law(p, rows))
-        for before, one in zip(
+        for before, token in zip(
             self._spelling.runs[written], self._spelling.runs[written][1:], strict=False
         ):
             passage.tokens.append(before)
             certain = torch.zeros(rows)
-            certain[one] = 1.0
+            certain[token] = 1.0
             passage.add(len(passage.tokens), certain)
 
     def _shown_translation(self, proposals: list[Proposal]) -> Table:
         rows = [
             [
                 " + ".join(
-                    f"“{printable(self._spelling.pieces[one], kept='')}”" for one in found.run
+                    f"“{printable(self._spelling.pieces[token], kept='')}”"
+                    for token in proposal.run
                 ),
-                Token(found.token),
-                "one to one" if len(found.run) == 1 else "a run from the cache",
-                round(found.chance, 3),
+                Token(proposal.token),
+                "one to one" if len(proposal.run) == 1 else "a run from the cache",
+                round(proposal.chance, 3),
             ]
-            for found in proposals
+            for proposal in proposals
         ]
         note = "The draft reads and writes tokens of a vocabulary of its own."
         columns = ["draft", "target", "translated", "q of the run"]

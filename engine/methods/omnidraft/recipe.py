@@ -59,7 +59,9 @@ class ForeignStudent(Student):
     def of(cls, teacher, settings):
         text = selftext.load(need_file(teacher.text_file, "text"))
         documents = (text.tokens[start:end].tolist() for start, end in pairwise(text.starts))
-        texts = (teacher.tokenizer.decode(one, skip_special_tokens=True) for one in documents)
+        texts = (
+            teacher.tokenizer.decode(document, skip_special_tokens=True) for document in documents
+        )
         own = train_tokenizer(texts, settings["vocabulary"])
         rows = teacher.module.get_output_embeddings().weight.shape[0]
         names = (teacher.folder.name, "the second tokenizer")
@@ -72,8 +74,8 @@ class ForeignStudent(Student):
 
     def written(self, tokens: Tensor, counted: Tensor) -> Written:
         """Windows [S, T] of the target's tokens, as runs."""
-        runs = [[self.spelling.runs[one] or (0,) for one in row] for row in tokens.tolist()]
-        flat = [[one for run in row for one in run] for row in runs]
+        runs = [[self.spelling.runs[token] or (0,) for token in row] for row in tokens.tolist()]
+        flat = [[token for run in row for token in run] for row in runs]
         sizes = torch.tensor([[len(run) for run in row] for row in runs])
         first = sizes.cumsum(1) - sizes
         width = max(map(len, flat))
@@ -82,7 +84,7 @@ class ForeignStudent(Student):
         inside.scatter_(1, first, False)
         owner = torch.zeros_like(padded).scatter_(1, first, 1).cumsum(1) - 1
         text = Written(padded, first, inside, counted.cpu().gather(1, owner) & inside)
-        return Written(*(one.to(tokens.device) for one in text))
+        return Written(*(field.to(tokens.device) for field in text))
 
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
         text = self.written(lesson.tokens, lesson.counted)
@@ -135,8 +137,8 @@ class ForeignStudent(Student):
             "one_to_one": len(self.spelling.same),
         }
 
-    def report(self, found: Mapping) -> str:
-        return "\n".join(f"{name:>28} {value}" for name, value in found.items())
+    def report(self, figures: Mapping) -> str:
+        return "\n".join(f"{name:>28} {value}" for name, value in figures.items())
 
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
         export_model(part, folder, self.tokenizer, about)

@@ -119,10 +119,10 @@ class RetrievalAugmentedDrafter(Drafter):
             if match is not None:
                 start, matched = match
                 yield Lookup("this text", matched, 1, [context[start : start + length]])
-        found = self.index.longest(context[-most:], most, least)
-        if found is not None:
-            followers = list(self.index.continuations(found, length))
-            yield Lookup("datastore", found.length, found.last - found.first, followers)
+        matches = self.index.longest(context[-most:], most, least)
+        if matches is not None:
+            followers = list(self.index.continuations(matches, length))
+            yield Lookup("datastore", matches.length, matches.last - matches.first, followers)
 
     def _add(self, tree: DraftTree, lookup: Lookup, context: Sequence[int]) -> None:
         """Weigh the continuations found, and graft the nodes that stay onto the tree."""

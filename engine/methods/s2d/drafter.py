@@ -169,12 +169,12 @@ class SortedDrafter(DraftModelDrafter):
         kept.tree.exhibits.append(Later(lambda: self._shown(rows, depths)))
 
     def _shown(self, rows: list, depths: Counter) -> Table:
-        counted = ", ".join(f"{depths[one]} from {one}" for one in self.exits)
+        counted = ", ".join(f"{depths[layer]} from {layer}" for layer in self.exits)
         return Table(
             "How sure each exit was",
-            ["token", *(f"{one} layer{'s' * (one > 1)}" for one in self.exits)],
+            ["token", *(f"{layer} layer{'s' * (layer > 1)}" for layer in self.exits)],
             [
-                [Token(token), *(one if one is None else round(one, 3) for one in seen)]
+                [Token(token), *(p if p is None else round(p, 3) for p in seen)]
                 for token, seen in rows
             ],
             note=f"So far: {counted} layers. The first token of each draft comes from all layers and is not counted.",

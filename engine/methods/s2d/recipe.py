@@ -37,7 +37,7 @@ class SortedStudent(DraftStudent):
     @property
     def exits(self) -> tuple[int, ...]:
         layers = self.settings["layers"]
-        return tuple(sorted({one for one in (1, 2, 4) if one < layers} | {layers}))
+        return tuple(sorted({layer for layer in (1, 2, 4) if layer < layers} | {layers}))
 
     @property
     def logit_sets(self) -> int:
@@ -50,7 +50,7 @@ class SortedStudent(DraftStudent):
     def logits(self, part: nn.Module, tokens: Tensor) -> list[Tensor]:
         """The logits of each exit, [S, T, V]."""
         output = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
-        early = (output.hidden_states[one] for one in self.exits[:-1])
+        early = (output.hidden_states[layer] for layer in self.exits[:-1])
         return [*(part.lm_head(part.model.norm(states)) for states in early), output.logits]
 
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
@@ -72,12 +72,12 @@ class SortedStudent(DraftStudent):
             for rows, logits in zip(kept, self.logits(part, lesson.tokens), strict=True):
                 rows.append(torch.minimum(p, F.softmax(logits[:, :-1][keep], -1)).sum(-1))
         shares = (round(float(torch.cat(rows).mean()), 4) for rows in kept)
-        of_exits = {str(one): share for one, share in zip(self.exits, shares, strict=True)}
+        of_exits = {str(layer): share for layer, share in zip(self.exits, shares, strict=True)}
         return {**super().measured(part, known), "kept_by_exit": of_exits}
 
-    def report(self, found: Mapping) -> str:
-        shares = ", ".join(f"{one}: {share}" for one, share in found["kept_by_exit"].items())
-        return f"{super().report(found)}\nkept at temperature 1 by exit: {shares}"
+    def report(self, figures: Mapping) -> str:
+        shares = ", ".join(f"{layer}: {share}" for layer, share in figures["kept_by_exit"].items())
+        return f"{super().report(figures)}\nkept at temperature 1 by exit: {shares}"
 
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
         super().save(part, folder, {EXITS: list(self.exits), **about})

@@ -188,4 +188,4 @@ class Drafted:
 
     def place_of(self, node: int) -> int:
         """The candidate that became a node."""
-        return next(place for place, one in self._node_of.items() if one == node)
+        return next(place for place, number in self._node_of.items() if number == node)

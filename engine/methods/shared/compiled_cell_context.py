@@ -46,8 +46,8 @@ class _Pass(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         attention = Attention(bias, columns)
         turn = self._cell.turn(positions)
-        found = self._cell(states, embedded, turn, attention.without_batch)
-        return found, attention.fresh, self._cell.logits(found[looked], self._head)
+        outputs = self._cell(states, embedded, turn, attention.without_batch)
+        return outputs, attention.fresh, self._cell.logits(outputs[looked], self._head)
 
 
 def compiled_cell(cell: EagleCell, target: LanguageModel) -> CompiledReader:

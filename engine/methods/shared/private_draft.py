@@ -161,7 +161,9 @@ class Learner:
     @property
     def nbytes(self) -> int:
         states = list(self._optimizer.state.values())
-        kept = [one for state in states for one in list(state.values()) if isinstance(one, Tensor)]
+        kept = [
+            value for state in states for value in list(state.values()) if isinstance(value, Tensor)
+        ]
         return sum(each.nbytes for each in (*self._own, *kept))
 
     @torch.enable_grad()

@@ -113,7 +113,7 @@ class SuffixCopies(RememberingDrafter):
 
     def _trees(self, max_depth: int) -> list[Branches]:
         """One tree for each match that could still beat the best: from long matches to short ones."""
-        found: list[Branches] = []
+        trees: list[Branches] = []
         indices = (
             ("this text", self.index, self.index.repeated()),
             ("earlier texts", self._before, self._place),
@@ -125,9 +125,9 @@ class SuffixCopies(RememberingDrafter):
                 if room <= best:  # no tree has more than one expected token per node
                     break
                 tree = self._grown(index, Branches(source, shorter), room, max_depth)
-                found.append(tree)
+                trees.append(tree)
                 best = max(best, tree.score)
-        return [tree for tree in found if tree.tokens]
+        return [tree for tree in trees if tree.tokens]
 
     def _room(self, match: Match) -> int:
         """Most nodes below a match."""

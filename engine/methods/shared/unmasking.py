@@ -60,7 +60,7 @@ class Canvas:
 
     def fill(self, probabilities: Tensor, chosen: Mapping[int, str]) -> None:
         """Put the likeliest token into each of these places. probabilities: [length, V]. chosen: place -> why."""
-        values, tokens = (found.tolist() for found in probabilities.max(-1))
+        values, tokens = (part.tolist() for part in probabilities.max(-1))
         turn = self.turns
         self.guesses.append({place: tokens[place] for place in self.open})
         for place, why in chosen.items():

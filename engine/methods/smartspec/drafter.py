@@ -145,14 +145,14 @@ class Moment:
         tokens = expected_tokens(self.chance, self.most)
         own = self.coming.context / self.coming.texts
         each = [goodputs_alike(tokens, self.costs, Round(n, n * own)) for n in LOADS]
-        lengths = [best_length(found) for found in each]
+        lengths = [best_length(curve) for curve in each]
         crossing = next((n for n, length in zip(LOADS, lengths, strict=True) if not length), None)
         return Curve(
             "Expected goodput by load",
             LOADS,
             [
-                Series("with the best length", [max(found) for found in each]),
-                Series("without drafts", [found[0] for found in each]),
+                Series("with the best length", [max(curve) for curve in each]),
+                Series("without drafts", [curve[0] for curve in each]),
             ],
             x_label="texts in a pass",
             y_label=f"tokens in {self.costs.unit}",

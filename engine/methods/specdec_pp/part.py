@@ -43,7 +43,7 @@ class AcceptanceHead(ModulePart):
 
     @classmethod
     def of_files(cls, config, tensors, target):
-        blocks = {int(found[1]) for name in tensors if (found := _BLOCK.fullmatch(name))}
+        blocks = {int(match[1]) for name in tensors if (match := _BLOCK.fullmatch(name))}
         last = tensors.get(f"model.{len(blocks)}.weight")
         if last is None or last.ndim != 2:
             raise ValueError("its last layer is missing")

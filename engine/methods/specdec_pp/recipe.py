@@ -140,7 +140,7 @@ class AcceptanceStudent(Student):
             mean += true
         return {
             "kept_at_temperature_1": round(sum(mean) / max(1, len(mean)), 4),
-            "calibration": [None if one is None else round(one, 3) for one in curve.shares()],
+            "calibration": [None if share is None else round(share, 3) for share in curve.shares()],
             "calibration_counts": curve.counts,
         }
 

@@ -104,6 +104,8 @@ def asked(model: LanguageModel) -> tuple[list[int], list[int]] | None:
     if model.tokenizer is None:
         return None
     question = model.tokenizer(QUESTION, add_special_tokens=False)["input_ids"]
-    answers = [model.tokenizer(one, add_special_tokens=False)["input_ids"] for one in GRADES]
-    single = all(len(one) == 1 for one in answers) and len({one[0] for one in answers}) == 10
-    return (question, [one[0] for one in answers]) if single else None
+    answers = [model.tokenizer(grade, add_special_tokens=False)["input_ids"] for grade in GRADES]
+    single = (
+        all(len(answer) == 1 for answer in answers) and len({answer[0] for answer in answers}) == 10
+    )
+    return (question, [answer[0] for answer in answers]) if single else None

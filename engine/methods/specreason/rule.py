@@ -55,8 +55,8 @@ class StepGrade(Verifier):
         grade = self._grade(case, step, chances)
         kept = bool(step) and grade >= best
         judgements = [Judgement(node, "step", 1.0, None, 1.0, None) for node in forced] + [
-            Judgement(node, "step", one, None, float(kept), None)
-            for node, one in zip(step[: None if kept else 1], chances, strict=False)
+            Judgement(node, "step", p, None, float(kept), None)
+            for node, p in zip(step[: None if kept else 1], chances, strict=False)
         ]
         accepted = [*forced, *step] if kept else forced
         place = forced[-1] if forced else ROOT
@@ -68,12 +68,12 @@ class StepGrade(Verifier):
             verdict.exhibits += [shown, _table(tree, step, chances, kept)]
         return verdict
 
-    def _grade(self, case: Case, step: list[int], found: list[float]) -> float:
+    def _grade(self, case: Case, step: list[int], chances: list[float]) -> float:
         if not step or not all(allowed_nodes(case)[node] for node in step):
             return 0.0
         if _asked(case):
             return mean_digit(case.probes[-1], case.probe_rows.choices)
-        logs = [math.log(one) if one > 0 else -math.inf for one in found]
+        logs = [math.log(p) if p > 0 else -math.inf for p in chances]
         return BEST * math.exp(sum(logs) / len(logs))
 
     def _shown(self, grade: float, by_answer: bool) -> Gauge:
@@ -109,8 +109,8 @@ def _parted(tree: DraftTree) -> tuple[list[int], list[int]]:
     return branch[: tree.forced], branch[tree.forced :]
 
 
-def _table(tree: DraftTree, step: list[int], found: list[float], kept: bool) -> Table:
-    rows = [[Token(tree.tokens[node]), one] for node, one in zip(step, found, strict=True)]
+def _table(tree: DraftTree, step: list[int], chances: list[float], kept: bool) -> Table:
+    rows = [[Token(tree.tokens[node]), p] for node, p in zip(step, chances, strict=True)]
     title = "The step that the small model wrote"
     note = "Lossy: it stays as a whole." if kept else "It was thrown away as a whole."
     return Table(title, ["token", "large model's p"], rows, note=note)

@@ -48,8 +48,8 @@ class SuffixHybridDrafter(Drafter):
         copying |= {"budget": settings["copied"], "offset": 0}
         drafting = {"length": settings["length"]}
         made = (
-            part.build(resolve(cls.key, part.options, given), models)
-            for part, given in ((SuffixCopies, copying), (DraftChain, drafting))
+            part.build(resolve(cls.key, part.options, values), models)
+            for part, values in ((SuffixCopies, copying), (DraftChain, drafting))
         )
         return cls(settings, *made)
 

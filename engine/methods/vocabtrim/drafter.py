@@ -82,7 +82,7 @@ class VocabTrimDrafter(DraftModelDrafter):
 
 def rounded(share: float) -> float:
     """The nearest of ``SHARES``."""
-    return min(SHARES, key=lambda one: abs(one - share))
+    return min(SHARES, key=lambda known: abs(known - share))
 
 
 def kept_tokens(vocabulary: Vocabulary, share: float, rows: int) -> Tensor:
