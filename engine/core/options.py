@@ -102,12 +102,7 @@ def _parse_choice(raw: object) -> str | None:
     return raw if isinstance(raw, str) else None
 
 
-_PARSERS = {
-    "int": _parse_int,
-    "float": _parse_float,
-    "bool": _parse_bool,
-    "choice": _parse_choice,
-}
+_PARSERS = {"int": _parse_int, "float": _parse_float, "bool": _parse_bool, "choice": _parse_choice}
 
 
 def resolve(

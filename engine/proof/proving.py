@@ -288,13 +288,7 @@ class _Bench:
 
         try:
             return step_law(
-                models,
-                lambda: self.make(models),
-                rule(),
-                sampling,
-                prompt,
-                before,
-                check=check,
+                models, lambda: self.make(models), rule(), sampling, prompt, before, check=check
             )
         except TextEnded:
             return None
@@ -313,11 +307,7 @@ class _Bench:
         if before or self._sampled_cases >= 2:
             raise _TooMany
         self._sampled_cases += 1
-        reader, counts, trees = (
-            Reader(models, sampling, prompt=prompt),
-            Counter(),
-            [],
-        )
+        reader, counts, trees = (Reader(models, sampling, prompt=prompt), Counter(), [])
         for seed in range(RUNS):
             drawn = Sampling(sampling.temperature, sampling.top_k, sampling.top_p, seed)
             request = TextRequest(self.make(models), rule(), drawn, prompt, LENGTH + 1)

@@ -9,16 +9,7 @@ from engine.run.opened import Opened
 from engine.run.run import Run, begin
 from engine.run.run_plan import MAX_NEW_TOKENS, Plan, RunRequest, rule_for
 
-__all__ = [
-    "MAX_NEW_TOKENS",
-    "Opened",
-    "Plan",
-    "Run",
-    "RunRequest",
-    "begin",
-    "open_run",
-    "rule_for",
-]
+__all__ = ["MAX_NEW_TOKENS", "Opened", "Plan", "Run", "RunRequest", "begin", "open_run", "rule_for"]
 
 
 def open_run(request: RunRequest, tell: Tell = silent) -> Run:

@@ -19,8 +19,7 @@ class Patience:
     """When measuring is given up: beside other busy processes it takes long and tells little. Its time starts when it is made. clocks: wall time, and the time that this thread spent on a core."""
 
     def __init__(
-        self,
-        clocks: tuple[Callable[[], float], Callable[[], float]] = (perf_counter, thread_time),
+        self, clocks: tuple[Callable[[], float], Callable[[], float]] = (perf_counter, thread_time)
     ) -> None:
         self._clocks = clocks
         self._began = [clock() for clock in clocks]

@@ -16,10 +16,7 @@ class DDTreeDrafter(DiffusionDrafter):
     title = "Block diffusion tree, DDTree"
     summary = "A diffusion drafter fills a block in one step; its likeliest paths form a tree."
     draw_kinds = ("one_hot",)
-    options = (
-        whole("length", 7, 1, 31).meaning("Longest branch."),
-        tree_size(256),
-    )
+    options = (whole("length", 7, 1, 31).meaning("Longest branch."), tree_size(256))
     size_option, usual_size = "budget", 16
     trial = {"length": 2, "budget": 4}
 

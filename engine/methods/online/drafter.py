@@ -19,11 +19,7 @@ class OnlineDrafter(LearningDraft, DraftModelDrafter):
     title = "Online speculative decoding"
     family = "chain"
     summary = "Your own copy of the draft model learns from its refused tokens while it drafts."
-    options = (
-        whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
-        *LEARNING,
-        STOP,
-    )
+    options = (whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."), *LEARNING, STOP)
     trial = {"length": 2, "milliseconds": 0.0, "every": 2, "rate": 0.05}
 
     @classmethod
