@@ -13,12 +13,12 @@ from engine.errors import UserError
 from engine.methods import drafter
 from engine.parts.kinds import kind_of
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier, verifiers
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
 from presets import family
 from tests.outside import outside_methods
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"

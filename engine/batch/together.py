@@ -1,18 +1,53 @@
 """Several texts at once: one pass of the target per round, over the trees of all of them."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import singledispatch
 
-from engine.batch.joint import sessions_of
 from engine.core.attempt import Attempt
 from engine.core.drafter import Drafter
-from engine.core.load import Acceptance, Load
+from engine.core.load import Acceptance, Load, RowsOf
 from engine.core.prompt import PromptReading
+from engine.core.seen import Draft, Seen
 from engine.core.step import Clock, Step
 from engine.core.text import Text, TextRequest, text_of
 from engine.errors import UserError
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
+from engine.model.session import Session
+
+
+class SeparateSessions:
+    """Up to B sessions, one per place, read one after the other.
+
+    capacity: columns for the longest of the texts and a tree.
+    """
+
+    def __init__(self, model: LanguageModel, capacity: int, places: int) -> None:
+        self.model, self._capacity = model, capacity
+        self.sessions: list[Session | None] = [None] * places
+
+    def open(self, place: int, features: tuple[int, ...]) -> Session:
+        """A session that has read nothing, in the place of the one that was there. features: as for a session."""
+        self.sessions[place] = self.model.session(self._capacity, features)
+        return self.sessions[place]
+
+    @property
+    def rows_of(self) -> RowsOf:
+        """The rows of a round, from the rows that each of its texts asks for."""
+        return sum
+
+    def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
+        """Read root and tree of each of these sequences, by place, as ``Session.look`` does."""
+        return {place: self.sessions[place].look(draft) for place, draft in drafts.items()}
+
+
+@singledispatch
+def sessions_of(
+    model: LanguageModel, capacity: int, places: int, features: tuple[int, ...]
+) -> SeparateSessions:
+    """Sessions for this many texts at a time. features: the layers of which any of the texts wants features."""
+    return SeparateSessions(model, capacity, places)
 
 
 def decode_together(

@@ -51,7 +51,7 @@ class BoundedProcess:
 
     def _started(self) -> tuple[subprocess.Popen, Connection]:
         ours, theirs = multiprocessing.Pipe()
-        limits = [str(one) for one in (self._seconds, *self._bounds)]
+        limits = [str(bound) for bound in (self._seconds, *self._bounds)]
         process = subprocess.Popen(
             # -P: the program's folder holds modules named like Python's own
             [sys.executable, "-P", str(self._program), str(theirs.fileno()), *limits],

@@ -67,7 +67,7 @@ def open_tokenizer(folder: str | Path, name: str):
             str(folder), name, "", {}
         )  # opening it there first shows that it may be opened here
     try:
-        found = AutoTokenizer.from_pretrained(
+        tokenizer = AutoTokenizer.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True
         )
     except (
@@ -76,7 +76,7 @@ def open_tokenizer(folder: str | Path, name: str):
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         raise UserError(f"The tokenizer of {name} cannot be opened.") from error
-    return _bounded(found, str(folder), name) if strange else found
+    return _bounded(tokenizer, str(folder), name) if strange else tokenizer
 
 
 def _bounded(tokenizer, folder: str, name: str):

@@ -55,9 +55,9 @@ def main(descriptor: int, seconds: float, megabytes: int, tokens: int) -> None:
                     del held[next(iter(held))]
                 held[folder] = opened(AutoTokenizer, folder)
             signal.setitimer(signal.ITIMER_PROF, seconds)
-            found = list(held[folder](wish["text"], **wish["how"])["input_ids"])
-            answer: dict[str, object] = {"tokens": found}
-            if len(found) > tokens:
+            made = list(held[folder](wish["text"], **wish["how"])["input_ids"])
+            answer: dict[str, object] = {"tokens": made}
+            if len(made) > tokens:
                 answer = {"refusal": f"it makes more than {tokens:,} tokens of a text"}
         except MemoryError:
             answer = {"refusal": "it takes too much memory"}
@@ -90,8 +90,8 @@ def growth(decoder: dict | None) -> float:
     kind = decoder["type"]
     if kind == "Sequence":
         whole = 1.0
-        for one in decoder["decoders"]:
-            whole *= growth(one)
+        for part in decoder["decoders"]:
+            whole *= growth(part)
         return whole
     if kind == "Replace":
         searched = decoder["pattern"].get("String")

@@ -27,10 +27,7 @@ class Renderer:
 
     def __init__(self, bounds: Bounds = Bounds()) -> None:
         self._process = BoundedProcess(
-            PROGRAM,
-            bounds.seconds,
-            (bounds.megabytes, bounds.characters),
-            "templates are rendered",
+            PROGRAM, bounds.seconds, (bounds.megabytes, bounds.characters), "templates are rendered"
         )
 
     def render(

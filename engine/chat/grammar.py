@@ -76,12 +76,7 @@ class GrammarTokenizer:
     numbers = itertools.count()
 
     def __init__(
-        self,
-        tokenizer: str,
-        width: int,
-        vocabulary: int,
-        end: int,
-        bounds: Bounds = Bounds(),
+        self, tokenizer: str, width: int, vocabulary: int, end: int, bounds: Bounds = Bounds()
     ) -> None:
         """tokenizer: the JSON of the tokenizers library. width: at least the number of its tokens. vocabulary:
         width of the target's logits. end: the token that ends a text, below both."""

@@ -4,8 +4,6 @@ The grammar engine is llguidance. Wherever the schema leaves only one token (bra
 that token is forced, and a forced token costs no draft.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Collection, Sequence
 from copy import copy
@@ -69,7 +67,7 @@ class JsonSchema(Constraint):
     def _look(self, path: tuple[int, ...], most: int) -> list[int]:
         """Ask for the masks after a path and after the forced tokens behind it, and return these tokens."""
         try:
-            forced, mask = found = self._after(path, most)
+            forced, mask = answer = self._after(path, most)
         except Refused as refusal:
             self._masks[path] = None
             self._dead.add(path, _at_a_place(refusal))
@@ -78,7 +76,7 @@ class JsonSchema(Constraint):
             self._masks[path] = self._only(token)
             path = (*path, token)
         if mask != b"":
-            self._masks[path] = self._mask(found)
+            self._masks[path] = self._mask(answer)
         return forced
 
     def _after(self, path: tuple[int, ...], most: int = 0) -> Next:
@@ -98,11 +96,11 @@ class JsonSchema(Constraint):
         mask[token] = True
         return mask
 
-    def _mask(self, found: Next) -> Tensor | None:
+    def _mask(self, after: Next) -> Tensor | None:
         """bool [V]"""
-        if found.mask is None:
+        if after.mask is None:
             return None
-        bits = np.frombuffer(found.mask, dtype=np.uint8)
+        bits = np.frombuffer(after.mask, dtype=np.uint8)
         mask = np.unpackbits(bits, count=self._vocabulary, bitorder="little")
         return torch.from_numpy(mask.view(np.bool_))
 
@@ -151,5 +149,5 @@ def _reason(refusal: Refused) -> str:
     wrong = next((line for line in lines if line.startswith("error: ")), None)
     if wrong is None or len(lines) < 2:
         return lines[0].rstrip(".") if lines else "it gave no reason"
-    given = lines[1].replace(ANY_BUT_LINE_ENDS, ".")[:100]
-    return f"in the pattern {given}, {wrong.removeprefix('error: ')}"
+    shown = lines[1].replace(ANY_BUT_LINE_ENDS, ".")[:100]
+    return f"in the pattern {shown}, {wrong.removeprefix('error: ')}"

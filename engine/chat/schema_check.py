@@ -6,8 +6,6 @@ another there, formats that it takes too lightly, and ``oneOf``, which it takes 
 the branches.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator
@@ -96,14 +94,14 @@ def _read(schema: str) -> object:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    entries: dict[str, object] = {}
     for key, value in pairs:
-        if key in found:
+        if key in entries:
             raise UserError(
                 f"The JSON schema has the key {json.dumps(key[:60])} twice in one object."
             )
-        found[key] = value
-    return found
+        entries[key] = value
+    return entries
 
 
 def _no_number(name: str) -> None:
@@ -131,10 +129,10 @@ def _depth(content: object) -> int:
     while level:
         depth += 1
         level = [
-            one
+            inner
             for value in level
             if isinstance(value, dict | list)
-            for one in (value.values() if isinstance(value, dict) else value)
+            for inner in (value.values() if isinstance(value, dict) else value)
         ]
     return depth
 
@@ -183,16 +181,16 @@ class _Check:
         """The schema that a reference within the document names; None if it cannot be told."""
         if not reference.startswith("#/") or not self._one_root:
             return self._root if reference == "#" and self._one_root else None
-        found: object = self._root
+        subschema: object = self._root
         for part in reference[2:].split("/"):
             part = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and part in found:
-                found = found[part]
-            elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
-                found = found[int(part)]
+            if isinstance(subschema, dict) and part in subschema:
+                subschema = subschema[part]
+            elif isinstance(subschema, list) and part.isdecimal() and int(part) < len(subschema):
+                subschema = subschema[int(part)]
             else:
                 return None
-        return found
+        return subschema
 
     def _keywords(self, schema: dict, place: str, draft: str) -> None:
         if schema.get("uniqueItems") is False:
@@ -217,9 +215,9 @@ class _Check:
                 )
             if isinstance(value, int) and not isinstance(value, bool):
                 schema[keyword] = _rounded(value, direction)
-        given = [schema[one] for one in ("const", "multipleOf") if one in schema]
-        given += list_of(schema, "enum")
-        for value in _leaves(given):
+        values = [schema[keyword] for keyword in ("const", "multipleOf") if keyword in schema]
+        values += list_of(schema, "enum")
+        for value in _leaves(values):
             if type(value) in (int, float) and abs(value) > 2**53:
                 raise unusable(
                     f"the number {value} is kept only where it is a bound; elsewhere numbers must lie within 2 to the "
@@ -273,18 +271,18 @@ class _Check:
             self.visit(named, reference[1:], draft)
             return
         for keyword in ("$defs", "definitions"):  # one of these may have that name
-            for name, one in dict_of(self._root, keyword).items():
-                self.visit(one, f"/{keyword}/{name}", draft)
+            for name, inner in dict_of(self._root, keyword).items():
+                self.visit(inner, f"/{keyword}/{name}", draft)
 
     def _one_of(self, schema: dict, place: str) -> None:
         branches = schema["oneOf"]
         if not isinstance(branches, list):
             return  # the grammar engine says so
         typed = {"type": schema["type"]} if "type" in schema else {}
-        whole = [typed | one if isinstance(one, dict) else one for one in branches]
-        for number, one in enumerate(whole):
+        whole = [typed | branch if isinstance(branch, dict) else branch for branch in branches]
+        for number, branch in enumerate(whole):
             for other in range(number + 1, len(whole)):
-                if not self._disjoint(one, whole[other]):
+                if not self._disjoint(branch, whole[other]):
                     raise unusable(
                         f"{_at('oneOf', place)} is possible only where no document "
                         f"can match two of its branches, and this cannot be shown for branches {number + 1} and "
@@ -299,7 +297,7 @@ class _Check:
 
 def _draft(schema: dict, draft: str) -> str:
     named = schema.get("$schema")
-    return next((one for one in DRAFTS if isinstance(named, str) and one in named), draft)
+    return next((known for known in DRAFTS if isinstance(named, str) and known in named), draft)
 
 
 def _below(schema: dict) -> Iterator[tuple[str, object]]:
@@ -308,9 +306,11 @@ def _below(schema: dict) -> Iterator[tuple[str, object]]:
         if keyword in schema:
             yield keyword, schema[keyword]
     for keyword in LISTS:
-        yield from ((f"{keyword}/{n}", one) for n, one in enumerate(list_of(schema, keyword)))
+        yield from ((f"{keyword}/{n}", inner) for n, inner in enumerate(list_of(schema, keyword)))
     for keyword in MAPS:
-        yield from ((f"{keyword}/{name}", one) for name, one in dict_of(schema, keyword).items())
+        yield from (
+            (f"{keyword}/{name}", inner) for name, inner in dict_of(schema, keyword).items()
+        )
 
 
 def _leaves(values: list) -> Iterator[object]:

@@ -45,15 +45,15 @@ class Disjoint:
 
     def _types(self, schema: dict, depth: int) -> frozenset[str]:
         """The types that its documents may have."""
-        found = TYPES
-        given = schema.get("type")
-        if isinstance(given, str | list):
-            given = [given] if isinstance(given, str) else given
-            found &= frozenset("number" if one == "integer" else str(one) for one in given)
+        types = TYPES
+        names = schema.get("type")
+        if isinstance(names, str | list):
+            names = [names] if isinstance(names, str) else names
+            types &= frozenset("number" if name == "integer" else str(name) for name in names)
         values = _values(schema)
         if values is not None:
-            found &= frozenset(map(_type_of, values))
-        return found
+            types &= frozenset(map(_type_of, values))
+        return types
 
     def _of_type(self, kind: str, one: dict, other: dict, depth: int) -> bool:
         """Whether no document of this type matches both."""
@@ -79,7 +79,7 @@ class Disjoint:
         if not isinstance(schema, dict):
             return schema is False
         values = _values(schema)
-        if values is not None and not any(_same(one, value) for one in values):
+        if values is not None and not any(_same(const, value) for const in values):
             return True
         if _type_of(value) not in self._types(schema, 0):
             return True

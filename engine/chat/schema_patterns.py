@@ -22,28 +22,28 @@ DATE_TIME = rf"^{_DAY}[tT]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?{_Z
 """The formats date and date-time; the grammar engine's own allow the 29th of February in every year."""
 
 
-def pattern(given: str) -> str:
+def pattern(source: str) -> str:
     """The pattern in the grammar engine's terms. Raises UserError for what would change its meaning there."""
-    pieces = PIECES.findall(given)
+    pieces = PIECES.findall(source)
     flag = RUST_ONLY.search("".join(piece if len(piece) == 1 else "\0" for piece in pieces))
     if flag is not None:
-        raise _refusal(given, f"{flag.group()} is no part of JSON Schema's patterns")
-    return "".join(_piece(given, piece) for piece in pieces)
+        raise _refusal(source, f"{flag.group()} is no part of JSON Schema's patterns")
+    return "".join(_piece(source, piece) for piece in pieces)
 
 
-def _piece(given: str, piece: str) -> str:
+def _piece(source: str, piece: str) -> str:
     if piece in RUST_ESCAPES:
-        raise _refusal(given, f"{piece} is no part of JSON Schema's patterns")
+        raise _refusal(source, f"{piece} is no part of JSON Schema's patterns")
     if piece[0] != "[" or len(piece) == 1:
         return ANY_BUT_LINE_ENDS if piece == "." else piece
     if SET_OPERATORS.search(piece):
-        raise _refusal(given, f"the class {piece[:40]} can be read in more than one way")
-    inside = re.sub(r"(\\[\s\S])|\[", lambda found: found.group(1) or r"\[", piece[1:])
+        raise _refusal(source, f"the class {piece[:40]} can be read in more than one way")
+    inside = re.sub(r"(\\[\s\S])|\[", lambda match: match.group(1) or r"\[", piece[1:])
     return f"[{inside}"
 
 
-def _refusal(given: str, why: str) -> UserError:
-    return unusable(f"in the pattern {one_line(given, 100)}, {why}")
+def _refusal(source: str, why: str) -> UserError:
+    return unusable(f"in the pattern {one_line(source, 100)}, {why}")
 
 
 def unusable(why: str) -> UserError:

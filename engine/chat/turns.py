@@ -1,7 +1,5 @@
 """Conversations: turns become the text that a chat model was trained to answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -105,3 +103,28 @@ def _ends(model: LanguageModel) -> frozenset[int]:
     behind = _tokens(model, text.rpartition(_MARK)[2].lstrip())[:1]
     special = set(model.tokenizer.all_special_ids) | set(model.tokenizer.added_tokens_decoder)
     return frozenset(behind) & special
+
+
+def read_prompt(
+    target: LanguageModel, prompt: str, messages: Sequence[Message] | None = None
+) -> ChatPrompt:
+    """The text and its tokens. Raises UserError if the text is empty, leaves no room in the target's
+    context, or holds tokens that the target has no embedding for."""
+    if messages is not None:
+        read = chat_prompt(target, messages)
+    else:
+        read = ChatPrompt(prompt, split(target, prompt, "The prompt"), frozenset())
+    tokens, room = read.tokens, target.max_context
+    if not tokens:
+        raise UserError("The prompt is empty.")
+    if max(tokens) >= target.embeddings:
+        raise UserError(
+            f"The prompt holds the token {max(tokens)}, but {target.name} knows only "
+            f"{target.embeddings} tokens: its tokenizer does not belong to it."
+        )
+    if len(tokens) >= room:
+        raise UserError(
+            f"The prompt has {len(tokens)} tokens; the context of {target.name} "
+            f"holds {room}, of which at least one must stay free."
+        )
+    return read

@@ -3,8 +3,9 @@
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
-from engine.cli import datastore_command, prove_command, terminal
+from engine.cli import prove_command, terminal
 from engine.errors import UserError
 from engine.finding import suites
 
@@ -18,8 +19,8 @@ class _Parser(argparse.ArgumentParser):
     such as ``--stop ---``, unless the value is itself a flag."""
 
     def parse_known_args(self, args=None, namespace=None):
-        given = sys.argv[1:] if args is None else list(args)
-        return super().parse_known_args(self._joined(given), namespace)
+        arguments = sys.argv[1:] if args is None else list(args)
+        return super().parse_known_args(self._joined(arguments), namespace)
 
     def _get_values(self, action, arg_strings):
         """argparse loses a value that is nothing but the two dashes."""
@@ -27,10 +28,10 @@ class _Parser(argparse.ArgumentParser):
             return self._get_value(action, "--")
         return super()._get_values(action, arg_strings)
 
-    def _joined(self, given: list[str]) -> list[str]:
+    def _joined(self, arguments: list[str]) -> list[str]:
         """Flag and value as one argument, ``--stop=---``, which argparse does not take for a flag."""
         flags, joined = self._option_string_actions, []
-        for argument in given:
+        for argument in arguments:
             before = flags.get(joined[-1]) if joined else None
             valued = before is not None and before.nargs is None
             if valued and argument.startswith("-") and argument.partition("=")[0] not in flags:
@@ -65,7 +66,7 @@ def parser(
     datastore = commands.add_parser(
         "datastore", help="make a datastore of your text, in which drafts are looked up"
     )
-    datastore_command.declare(datastore, embedded_target)
+    _add_datastore(datastore, embedded_target)
     return parser
 
 
@@ -146,3 +147,30 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
     )
     _add_methods(bench)
     bench.set_defaults(action=action, preset=None)
+
+
+def _add_datastore(parser: argparse.ArgumentParser, usual_target: Callable[[], str]) -> None:
+    """Arguments and action of the command. usual_target: the target whose tokenizer is used if none is named."""
+    add = parser.add_argument
+    add("text", metavar="TEXT", help="a UTF-8 text file")
+    add(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="folder of the datastore, for run --part datastore=DIR",
+    )
+    add(
+        "--target",
+        metavar="DIR",
+        help="the target whose tokenizer is used: a directory or hub name",
+    )
+
+    def make(arguments: argparse.Namespace) -> int:
+        from engine.methods.shared.datastore_part import make_datastore
+
+        target = arguments.target or usual_target()
+        count = make_datastore(Path(arguments.text), Path(arguments.out), target)
+        terminal.say(f"{count:,} tokens written to {arguments.out}")
+        return 0
+
+    parser.set_defaults(action=make)

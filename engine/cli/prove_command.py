@@ -31,55 +31,57 @@ def declare(prove: argparse.ArgumentParser) -> None:
     prove.set_defaults(action=_prove)
 
 
-def _prove(given: argparse.Namespace) -> int:
+def _prove(arguments: argparse.Namespace) -> int:
     """Exit code 0: exact; 1: biased; 2, by UserError: it cannot be used or proven."""
     try:
-        return _proven(given)
+        return _proven(arguments)
     except (UserError, terminal.ReaderGone):
         raise
     except Exception as error:  # a stranger's code may raise anything, and must not seem biased
         told = terminal.one_line(f"{type(error).__name__}: {error}")
         raise UserError(
-            f"The method {terminal.one_line(given.method)} cannot be proven: {told}."
+            f"The method {terminal.one_line(arguments.method)} cannot be proven: {told}."
         ) from error
 
 
-def _proven(given: argparse.Namespace) -> int:
+def _proven(arguments: argparse.Namespace) -> int:
     from engine.methods import drafter, drafters
     from engine.proof.proving import prove
     from engine.rules import verifiers
 
-    folder = Path(given.method)
+    folder = Path(arguments.method)
     own_rules = []
     if folder.is_dir():
         cls, own_rules = _outside(folder)
-    elif "/" in given.method or given.method not in drafters():
-        raise UserError(f"There is no folder and no method {terminal.printable(given.method)}.")
+    elif "/" in arguments.method or arguments.method not in drafters():
+        raise UserError(f"There is no folder and no method {terminal.printable(arguments.method)}.")
     else:
-        cls = drafter(given.method)
-    taken = {one.key for one in own_rules}
+        cls = drafter(arguments.method)
+    taken = {rule.key for rule in own_rules}
     rules = [*own_rules, *(rule for rule in verifiers().values() if rule.key not in taken)]
-    for key in given.rule:
-        if key not in {one.key for one in rules}:
-            raise unknown("rule", key, [one.key for one in rules], LISTED)
-    rules = [one for one in rules if not given.rule or one.key in given.rule]
-    own_rules = [one for one in own_rules if one in rules]
-    tell = (lambda line: None) if given.json else terminal.say
-    proofs = [prove(cls, rules, tell, given.seconds)]
+    for key in arguments.rule:
+        if key not in {rule.key for rule in rules}:
+            raise unknown("rule", key, [rule.key for rule in rules], LISTED)
+    rules = [rule for rule in rules if not arguments.rule or rule.key in arguments.rule]
+    own_rules = [rule for rule in own_rules if rule in rules]
+    tell = (lambda line: None) if arguments.json else terminal.say
+    proofs = [prove(cls, rules, tell, arguments.seconds)]
     if own_rules:
-        proofs += [prove(drafter(key), own_rules, tell, given.seconds / 3) for key in DRAWING]
-    proofs = [one for one in proofs if one.rules or one.key == cls.key]
-    exact = all(one.exact for one in proofs)
-    if given.json:
+        proofs += [prove(drafter(key), own_rules, tell, arguments.seconds / 3) for key in DRAWING]
+    proofs = [proof for proof in proofs if proof.rules or proof.key == cls.key]
+    exact = all(proof.exact for proof in proofs)
+    if arguments.json:
         told = {
             "method": cls.key,
             "verdict": "exact" if exact else "biased",
-            "proofs": [asdict(one) for one in proofs],
+            "proofs": [asdict(proof) for proof in proofs],
         }
         terminal.write(json.dumps(told, indent=1) + "\n")
     else:
-        told = [line for one in proofs for line in lines(one)]
-        wrong = [each.counterexample for one in proofs for each in one.rules if each.counterexample]
+        told = [line for proof in proofs for line in lines(proof)]
+        wrong = [
+            each.counterexample for proof in proofs for each in proof.rules if each.counterexample
+        ]
         told += ["", *_counterexample(wrong[0])] if wrong else []
         terminal.write("".join(f"{line}\n" for line in told))
     return EXACT if exact else BIASED
@@ -106,47 +108,49 @@ def lines(proof) -> list[str]:
         return [
             f"{proof.key}: biased, by its own words: no rule is exact for drafts of the kind {kinds}."
         ]
-    wrong = [one for one in proof.rules if one.counterexample]
+    wrong = [rule for rule in proof.rules if rule.counterexample]
     verdict = (
-        "biased with " + ", ".join(one.rule for one in wrong) if wrong else "exact with these rules"
+        "biased with " + ", ".join(rule.rule for rule in wrong)
+        if wrong
+        else "exact with these rules"
     )
     told = [f"{proof.key}: {verdict}"]
-    for one in proof.rules:
-        cases = f"{one.cases} cases"
-        if one.branches:
-            cases += f", {one.branches} branches, largest difference {one.error:.1g}"
-        if one.left_out:
-            cases += f"; {one.left_out} larger cases left out"
-        told.append(f"  {'✗' if one.counterexample else '✓'} {one.rule:14} {one.how}: {cases}")
+    for rule in proof.rules:
+        cases = f"{rule.cases} cases"
+        if rule.branches:
+            cases += f", {rule.branches} branches, largest difference {rule.error:.1g}"
+        if rule.left_out:
+            cases += f"; {rule.left_out} larger cases left out"
+        told.append(f"  {'✗' if rule.counterexample else '✓'} {rule.rule:14} {rule.how}: {cases}")
     return told
 
 
-def _counterexample(found) -> list[str]:
-    sampling = found.sampling
+def _counterexample(example) -> list[str]:
+    sampling = example.sampling
     cut = f", top-k {sampling.top_k}" if sampling.top_k else ""
     cut += f", top-p {sampling.top_p}" if sampling.top_p < 1 else ""
     told = [
-        f"The smallest counterexample found, with the rule {found.rule}:",
-        f"  vocabulary   {found.vocabulary} tokens, 0 to {found.vocabulary - 1}",
-        f"  text so far  {_words(found.context)}",
+        f"The smallest counterexample found, with the rule {example.rule}:",
+        f"  vocabulary   {example.vocabulary} tokens, 0 to {example.vocabulary - 1}",
+        f"  text so far  {_words(example.context)}",
         f"  sampling     temperature {sampling.temperature:g}{cut}"
-        + (f", seed {sampling.seed}" if found.texts else ""),
-        "  a draft      " + (_tree(found.tokens, found.parents) or "nothing"),
+        + (f", seed {sampling.seed}" if example.texts else ""),
+        "  a draft      " + (_tree(example.tokens, example.parents) or "nothing"),
     ]
-    if found.texts:
-        at = len(found.after)
+    if example.texts:
+        at = len(example.after)
         told += [
-            f"  expected     {_words(found.expected)}",
-            f"  got          {_words(found.got)}   (token {at + 1} is the first that differs)",
+            f"  expected     {_words(example.expected)}",
+            f"  got          {_words(example.got)}   (token {at + 1} is the first that differs)",
         ]
         return told
-    behind = f" behind {_words(found.after)}" if found.after else ""
-    tokens = range(found.vocabulary)
+    behind = f" behind {_words(example.after)}" if example.after else ""
+    tokens = range(example.vocabulary)
     told += [
         f"  next token{behind}",
         "               " + "".join(f"{token:>9}" for token in tokens),
-        "  expected     " + "".join(f"{found.expected[token]:9.4f}" for token in tokens),
-        "  got          " + "".join(f"{found.got[token]:9.4f}" for token in tokens),
+        "  expected     " + "".join(f"{example.expected[token]:9.4f}" for token in tokens),
+        "  got          " + "".join(f"{example.got[token]:9.4f}" for token in tokens),
     ]
     return told
 

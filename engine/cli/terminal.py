@@ -1,7 +1,5 @@
 """The terminal: text on standard output, everything else on standard error. Either may be closed."""
 
-from __future__ import annotations
-
 import codecs
 import os
 import signal
@@ -97,20 +95,20 @@ class Interrupts:
 def listening() -> Iterator[Interrupts]:
     """Note the first Ctrl-C, SIGTERM or SIGHUP, so that work can end between two steps; a second one
     ends the process at once."""
-    found, before = Interrupts(), {}
+    interrupts, before = Interrupts(), {}
     if threading.current_thread() is not threading.main_thread():
-        yield found
+        yield interrupts
         return
 
     def note(number: int, frame: object) -> None:
-        if found.asked is not None:
+        if interrupts.asked is not None:
             raise KeyboardInterrupt
-        found.asked = number
+        interrupts.asked = number
 
     for number in STOPPING:
         before[number] = signal.signal(number, note)
     try:
-        yield found
+        yield interrupts
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -9,8 +9,6 @@ The paper draws with diffusion models and aligns the denoising paths of both; he
 every claim can be checked.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +37,7 @@ def from_residual(
     p: Mixture, q: Mixture, count: int, generator: torch.Generator
 ) -> tuple[Tensor, int]:
     """See the module. If p and q are equal, nothing is rejected, and ``count`` is 0."""
-    found: list[Tensor] = []
+    kept: list[Tensor] = []
     missing, tried = count, 0
     while missing:
         batch = max(64, 2 * missing)
@@ -50,8 +48,8 @@ def from_residual(
         places = good.nonzero()[:, 0][:missing]
         tried += batch if len(places) < missing else int(places[-1]) + 1
         missing -= len(places)
-        found.append(points[places])
-    return torch.cat(found) if found else torch.empty(0, 2, dtype=torch.float64), tried
+        kept.append(points[places])
+    return torch.cat(kept) if kept else torch.empty(0, 2, dtype=torch.float64), tried
 
 
 def from_target(

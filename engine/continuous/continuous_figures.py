@@ -1,7 +1,5 @@
 """The figures on acceptance on densities: clouds, acceptance against the overlap integral, and the tests."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 import torch
@@ -9,7 +7,6 @@ from torch import Tensor
 
 from engine.continuous.acceptance import Judged, Replace, from_residual, from_target, judge, write
 from engine.continuous.mixtures import DRAFT, TARGET, Walk, overlap
-from engine.continuous.two_sample import p_value
 from engine.core.exhibits import Cloud, Clouds, Curve, Exhibit, Panel, Series, Table
 
 SHIFTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -18,6 +15,27 @@ TESTED = 800  # points of each cloud in the two-sample tests
 SHOWN = 160  # points of each cloud in the picture
 LENGTH, AHEAD = 400, 4  # of the walk
 WALKS = 120  # compared with plain ones in the test of walks
+
+
+def p_value(one: Tensor, other: Tensor, permutations: int = 499, seed: int = 0) -> float:
+    """Whether two clouds come from one law (Székely and Rizzo, Energy statistics, 2013): if both have one law, the p-value
+    is at most alpha with probability at most alpha, for any numbers of points and permutations.
+
+    one: [N, D], other: [M, D] -> the share of permutations whose energy distance is at least as large as that of the
+    clouds as they are, which count among the permutations."""
+    points = torch.cat([one, other])
+    gaps = torch.cdist(points, points)
+    sizes = len(one), len(other)
+    # The energy distance is -w' G w, with w = 1/N on one cloud and -1/M on the other.
+    signed = torch.cat(
+        [torch.full((sizes[0],), 1 / sizes[0]), torch.full((sizes[1],), -1 / sizes[1])]
+    )
+    signed = signed.to(points.dtype)
+    generator = torch.Generator().manual_seed(seed)
+    orders = torch.rand(permutations, len(points), generator=generator).argsort(-1)
+    weights = torch.cat([signed[None], signed[orders]])
+    energies = -((weights @ gaps) * weights).sum(-1)
+    return float((energies >= energies[0] - 1e-12).double().mean())
 
 
 @dataclass(frozen=True)
@@ -56,22 +74,22 @@ def judged(count: int, seed: int, shift: float = 0.0, replaced: Replace = from_r
 
 
 def measured_overlap(shift: float, drafts: int = DRAFTS) -> Overlap:
-    found = judged(drafts, 11, shift)
-    kept = float(found.kept.double().mean())
-    refused = int((~found.kept).sum())
+    verdict = judged(drafts, 11, shift)
+    kept = float(verdict.kept.double().mean())
+    refused = int((~verdict.kept).sum())
     return Overlap(
         shift,
         kept,
         overlap(TARGET, DRAFT.shifted(torch.tensor([shift, 0.0]))),
         (kept * (1 - kept) / drafts) ** 0.5,
-        found.tried / refused if refused else 0.0,
+        verdict.tried / refused if refused else 0.0,
     )
 
 
 def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
     """[count, 4]: the two points after the first, of walks written speculatively; replaced None: plainly."""
     generator, target, draft = seeded(seed), Walk(TARGET), Walk(DRAFT)
-    found = []
+    rows = []
     for _ in range(count):
         if replaced is None:
             points = [torch.zeros(2, dtype=torch.float64)]
@@ -80,8 +98,8 @@ def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
             points = torch.stack(points[1:])
         else:
             points, _ = write(target, draft, 3, 2, generator, replaced)
-        found.append(points[1:].flatten())
-    return torch.stack(found)
+        rows.append(points[1:].flatten())
+    return torch.stack(rows)
 
 
 def evidence(points: Tensor) -> Tensor:
@@ -122,48 +140,44 @@ def exhibits(figures: Figures) -> list[Exhibit]:
 
 
 def _clouds() -> Clouds:
-    found = judged(SHOWN, 3)
+    verdict = judged(SHOWN, 3)
     rounded = lambda points: [[round(float(x), 2), round(float(y), 2)] for x, y in points]
-    kept, new = found.points[found.kept], found.points[~found.kept]
-    return Clouds(
-        title="Target, draft, and what is written",
-        note="Kept drafts lie where both are dense; the recovered points fill in what the draft leaves out.",
-        panels=[
-            Panel("p, the target", [Cloud("target", rounded(TARGET.draw(SHOWN, seeded(2))))]),
-            Panel(
-                "q, the draft",
-                [
-                    Cloud("accepted", rounded(found.drafts[found.kept])),
-                    Cloud("rejected", rounded(found.drafts[~found.kept])),
-                ],
-            ),
-            Panel("Written", [Cloud("accepted", rounded(kept)), Cloud("recovered", rounded(new))]),
-        ],
-    )
+    kept, new = verdict.points[verdict.kept], verdict.points[~verdict.kept]
+    note = "Kept drafts lie where both are dense; the recovered points fill in what the draft leaves out."
+    panels = [
+        Panel("p, the target", [Cloud("target", rounded(TARGET.draw(SHOWN, seeded(2))))]),
+        Panel(
+            "q, the draft",
+            [
+                Cloud("accepted", rounded(verdict.drafts[verdict.kept])),
+                Cloud("rejected", rounded(verdict.drafts[~verdict.kept])),
+            ],
+        ),
+        Panel("Written", [Cloud("accepted", rounded(kept)), Cloud("recovered", rounded(new))]),
+    ]
+    return Clouds("Target, draft, and what is written", panels, note=note)
 
 
 def _curve(figures: Figures) -> Curve:
     rows = figures.overlaps
     return Curve(
-        title="Kept drafts against the overlap of p and q",
-        note="The share that is kept is the integral of min(p, q), as for tokens it is the sum.",
-        x=[row.shift for row in rows],
-        series=[
+        "Kept drafts against the overlap of p and q",
+        [row.shift for row in rows],
+        [
             Series("kept, measured", [row.kept for row in rows]),
             Series("integral of min(p, q)", [row.integral for row in rows]),
         ],
         x_label="shift of the draft",
         y_label="share",
+        note="The share that is kept is the integral of min(p, q), as for tokens it is the sum.",
     )
 
 
 def _table(figures: Figures) -> Table:
     length, passes = figures.walk
     rows = [[name, round(value, 3)] for name, value in figures.tests.items()]
-    return Table(
-        title="Does it come from p?",
-        note=f"Two-sample tests by energy distance; under one law a value below 0.01 has a chance of 1 %. A walk of {length} "
-        f"points took {passes} passes of the target.",
-        columns=["Compared with the target", "p-value"],
-        rows=rows,
+    note = (
+        f"Two-sample tests by energy distance; under one law a value below 0.01 has a chance of 1 %. A walk of {length} "
+        f"points took {passes} passes of the target."
     )
+    return Table("Does it come from p?", ["Compared with the target", "p-value"], rows, note=note)

@@ -4,8 +4,6 @@ One function, ``masked``, applies it to the logits of target and draft alike, so
 laws of the constrained text.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from torch import Tensor
 
 from engine.core.chance import DraftChance
-from engine.core.expected import Expected
-from engine.core.load import Load
+from engine.core.load import Expected, Load
 from engine.core.memory import Memory
 from engine.core.options import Option, Value
 from engine.core.proposal import Proposal
@@ -98,6 +97,10 @@ class Drafter(ABC):
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
 
+    draw_kinds: ClassVar[tuple[str, ...]]
+    """The kinds of draw that it makes in sampled decoding. At temperature 0 the likeliest tokens take the place of draws
+    from a law, ``one_hot``."""
+
     default_verifier: ClassVar[str] = "rejection"
     """The default rule of sampled decoding."""
 
@@ -180,12 +183,13 @@ class Drafter(ABC):
         """Prepare, before a text is timed, for a text of this size."""
 
     @classmethod
-    @abstractmethod
     def kinds(cls, sampling: Sampling) -> frozenset[str]:
         """The kinds of draw that the drafter makes under these settings; they decide exactness.
 
         ``unseen``: tokens that are kept although the target never looks at them; no rule is exact for them.
         """
+        drawn = ("iid", "without_replacement") if sampling.greedy else ()
+        return frozenset("one_hot" if kind in drawn else kind for kind in cls.draw_kinds)
 
     def begin(self, start: Start) -> None:
         """Start a sequence. The copy of ``start`` that is kept has no features: they are large and needed only here."""

@@ -80,10 +80,7 @@ class Ending:
     """The ends of one text. tokens: ids that end it. strings: None if there are none. prompt: the tokens before it."""
 
     def __init__(
-        self,
-        tokens: frozenset[int],
-        strings: StopStrings | None = None,
-        prompt: Sequence[int] = (),
+        self, tokens: frozenset[int], strings: StopStrings | None = None, prompt: Sequence[int] = ()
     ) -> None:
         self.tokens = tokens
         self._written = Written(strings, strings.behind(prompt)) if strings else None

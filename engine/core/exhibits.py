@@ -3,10 +3,8 @@
 Token ids become text only in the recorder, so a cell that is a token says so with ``Token``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import ClassVar
 
@@ -21,14 +19,14 @@ class Token:
 Cell = str | int | float | bool | None | Token
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Exhibit:
     """title: a few words. note: one sentence, or empty. meter: measured by the recorder."""
 
     kind: ClassVar[str]
     title: str
-    note: str = ""
-    meter: bool = False
+    note: str = field(default="", kw_only=True)
+    meter: bool = field(default=False, kw_only=True)
 
     def to_dict(self, piece: Callable[[int], str]) -> dict:
         """The exhibit as written to the trace. piece: the text of a token id."""
@@ -43,7 +41,7 @@ class Exhibit:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Words(Exhibit):
     """Lines of plain words; a line is a text or a sequence of texts and tokens."""
 
@@ -51,14 +49,14 @@ class Words(Exhibit):
     lines: Sequence[str | Sequence[Cell]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Table(Exhibit):
     kind = "table"
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Matrix(Exhibit):
     """values: one row per row label, and in it one number or None per column label."""
 
@@ -76,7 +74,7 @@ class Choice:
     p: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Lattice(Exhibit):
     """columns: the choices of each position. path: the index chosen in each column."""
 
@@ -94,7 +92,7 @@ class Layer:
     label: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Layers(Exhibit):
     """The target's layers, lowest first."""
 
@@ -102,7 +100,7 @@ class Layers(Exhibit):
     layers: Sequence[Layer]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Gauge(Exhibit):
     """One number on a scale. mark: another number on the scale to compare it with."""
 
@@ -120,7 +118,7 @@ class Series:
     y: Sequence[float | None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Curve(Exhibit):
     """Lines over one axis. mark: a place on the axis."""
 
@@ -148,7 +146,7 @@ class Panel:
     clouds: Sequence[Cloud]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Clouds(Exhibit):
     """Clouds of points side by side, all on the same axes."""
 

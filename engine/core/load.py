@@ -61,3 +61,14 @@ class Load:
     def drafted(self) -> bool:
         """Whether any of the texts had a draft."""
         return self.rows > self.rows_of([1] * self.texts)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """prompt: its tokens. length: the most tokens of the whole text. Both are 0 if they are not known."""
+
+    prompt: int = 0
+    length: int = 0
+
+
+UNKNOWN = Expected()

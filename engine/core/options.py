@@ -5,8 +5,8 @@ them, and the trace stores the resolved values.
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from engine.errors import UserError
@@ -38,6 +38,10 @@ class Option:
     def to_dict(self) -> dict:
         return asdict(self)
 
+    def meaning(self, help: str) -> "Option":
+        """The same with this line of help."""
+        return replace(self, help=help)
+
     def parse(self, raw: object) -> Value:
         """A value as it was typed or sent, as this option's type. Raises UserError if it does not fit."""
         value = _PARSERS[self.type](raw)
@@ -54,6 +58,23 @@ class Option:
             return "true or false"
         noun = {"int": "a whole number", "float": "a number"}[self.type]
         return f"{noun} from {self.minimum} to {self.maximum}"
+
+
+def whole(name: str, default: int, least: int, most: int, label: str = "", **more) -> Option:
+    """A whole number from ``least`` to ``most``. more: further fields."""
+    return Option(name, "int", default, "", least, most, label=label, **more)
+
+
+def number(name: str, default: float, least: float, most: float, label: str = "", **more) -> Option:
+    return Option(name, "float", default, "", least, most, label=label, **more)
+
+
+def switch(name: str, default: bool, label: str = "", **more) -> Option:
+    return Option(name, "bool", default, "", label=label, **more)
+
+
+def choice(name: str, default: str, choices: Sequence[str], label: str = "", **more) -> Option:
+    return Option(name, "choice", default, "", choices=tuple(choices), label=label, **more)
 
 
 def _parse_int(raw: object) -> int | None:
@@ -81,12 +102,7 @@ def _parse_choice(raw: object) -> str | None:
     return raw if isinstance(raw, str) else None
 
 
-_PARSERS = {
-    "int": _parse_int,
-    "float": _parse_float,
-    "bool": _parse_bool,
-    "choice": _parse_choice,
-}
+_PARSERS = {"int": _parse_int, "float": _parse_float, "bool": _parse_bool, "choice": _parse_choice}
 
 
 def resolve(

@@ -4,8 +4,6 @@ Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (202
 generator, and nothing runs between two steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -180,26 +178,21 @@ class OverlappedText(Text):
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> Tensor | None:
         """The target may not have read the last kept token; then there is no row of it to leave out."""
-        return super()._keep(seen, replace(verdict, accepted=self._read(verdict)), "bonus")
-
-    def _read(self, verdict: Verdict) -> list[int]:
-        """The kept tokens that are in the target's cache."""
-        return [node for node in verdict.accepted if node + 1 < self.session.rows]
+        read = [node for node in verdict.accepted if node + 1 < self.session.rows]
+        return super()._keep(seen, replace(verdict, accepted=read), "bonus")
 
     def _at_once(self, waiting: Sequence[Guess], fresh: Sequence[Guess], verdict: Verdict) -> Words:
         in_a_row = self._in_a_row + len(verdict.accepted)
         self._in_a_row = 0 if "rejected" in verdict.status else in_a_row
         checked = [Token(guess.token) for guess in [*waiting, *fresh[:1]]]
         written = [Token(guess.token) for guess in fresh]
-        return Words(
-            title="Post-verify" if waiting else "Pre-verify",
-            note="Both lanes were at work at the same time.",
-            lines=[
-                ["Target, checking: ", *checked],
-                ["Draft, writing: ", *written],
-                f"Drafted tokens kept since the last refusal: {in_a_row}.",
-            ],
-        )
+        note = "Both lanes were at work at the same time."
+        lines = [
+            ["Target, checking: ", *checked],
+            ["Draft, writing: ", *written],
+            f"Drafted tokens kept since the last refusal: {in_a_row}.",
+        ]
+        return Words("Post-verify" if waiting else "Pre-verify", lines, note=note)
 
 
 def _chain(guesses: Sequence[Guess]) -> DraftTree:

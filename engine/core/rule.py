@@ -1,7 +1,5 @@
 """The input, the output and the base class of every acceptance rule."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How the drafts under one node were sampled, as far as acceptance depends on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

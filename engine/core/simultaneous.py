@@ -1,7 +1,5 @@
 """Runs two pieces of work at the same time, each timed by a real clock."""
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable

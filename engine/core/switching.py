@@ -51,7 +51,8 @@ class SwitchingText(Text):
         attempt.milliseconds["draft"] = clock.lap()
         tree = attempt.draft.tree
         if len(tree):
-            return self.finish(attempt, Outcome(_unjudged(tree), None), clock)
+            unjudged = Verdict([0], ["accepted"], [], tree.tokens[0], "bonus", walk=[])
+            return self.finish(attempt, Outcome(unjudged, None), clock)
         seen = self._look()
         attempt.milliseconds["verify"] = clock.lap()
         return self.settle(self.judge(attempt, seen), clock)
@@ -70,15 +71,3 @@ class SwitchingText(Text):
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> None:
         """Does nothing: see ``_look``."""
-
-
-def _unjudged(tree: DraftTree) -> Verdict:
-    """A verdict that keeps the one node of the tree and judges nothing."""
-    return Verdict(
-        accepted=[0],
-        status=["accepted"],
-        judgements=[],
-        final_token=tree.tokens[0],
-        final="bonus",
-        walk=[],
-    )

@@ -1,5 +1,6 @@
-"""The number of threads that the process computes with: a setting of the whole process, changed for a while."""
+"""The number of threads that the process computes with, a setting that is changed for a while, and the engine's one lock."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,3 +42,7 @@ def halved() -> Iterator[None]:
 def is_halved() -> bool:
     """Whether ``halved`` is in force, for code whose threads are not torch's."""
     return _halved > 0
+
+
+ENGINE_LOCK = threading.Lock()
+"""Held for each step, so that no lane's time includes another lane's work."""

@@ -31,14 +31,14 @@ def own_drafters() -> dict[str, type[Drafter]]:
 
 @cache
 def _found() -> tuple[dict[str, type[Drafter]], dict[str, str]]:
-    found, wrong = own_drafters(), dict(unusable_rules()) | dict(unusable_kinds())
+    known, wrong = own_drafters(), dict(unusable_rules()) | dict(unusable_kinds())
     for name, folder in outside_folders().items():
         try:
-            made = outside_drafter(folder, found)
-            found[made.key] = made
+            made = outside_drafter(folder, known)
+            known[made.key] = made
         except UserError as error:
             wrong[name] = str(error)
-    return found, wrong
+    return known, wrong
 
 
 def drafter(key: str) -> type[Drafter]:

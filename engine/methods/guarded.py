@@ -1,7 +1,5 @@
 """Methods from outside: what a stranger's drafter does wrong ends the run with one sentence, never the process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
@@ -23,13 +21,13 @@ def outside_drafter(folder: Path, known: Mapping[str, type[Drafter]]) -> type[Dr
     """The drafter of a method from outside, guarded. known: the drafters whose keys are taken. Raises UserError, one
     sentence, for a folder that holds none that can be used."""
     name, module = folder.name, outside_module(folder, "drafter")
-    found = classes(module, Drafter)
-    if len(found) != 1:
-        many = "no class" if not found else f"{len(found)} classes"
+    drafters = classes(module, Drafter)
+    if len(drafters) != 1:
+        many = "no class" if not drafters else f"{len(drafters)} classes"
         raise UserError(
             f"drafter.py of the method {name} must have one subclass of Drafter with a key; it has {many}."
         )
-    (cls,) = found
+    (cls,) = drafters
     if not isinstance(cls.key, str) or not cls.key.isidentifier():
         raise UserError(
             f"The key of the method {name} must be a name of letters, digits and underscores."
@@ -38,9 +36,11 @@ def outside_drafter(folder: Path, known: Mapping[str, type[Drafter]]) -> type[Dr
         raise UserError(
             f"The method {name} has the key {cls.key!r}, which another method has already."
         )
-    if cls.__abstractmethods__:
-        missing = ", ".join(sorted(cls.__abstractmethods__))
-        raise UserError(f"The drafter of the method {name} lacks {missing}.")
+    lacking = set(cls.__abstractmethods__)
+    if cls.kinds.__func__ is Drafter.kinds.__func__ and not hasattr(cls, "draw_kinds"):
+        lacking.add("kinds")
+    if lacking:
+        raise UserError(f"The drafter of the method {name} lacks {', '.join(sorted(lacking))}.")
     made = guarded(cls)
     within(name, "what it declares", lambda: _check_declared(name, made))
     return made
@@ -98,7 +98,7 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
                 if not isinstance(tree, DraftTree):
                     told = one_line(type(tree).__name__)
                     raise UserError(f"The method {cls.key} proposed {told}, not a DraftTree.")
-                wrong = [one for one in tree.tokens if not 0 <= one < self._tokens]
+                wrong = [token for token in tree.tokens if not 0 <= token < self._tokens]
                 if wrong:
                     raise UserError(
                         f"The method {cls.key} drafted the token {wrong[0]}, which the target does not have."

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
-from engine.core.expected import UNKNOWN, Expected
+from engine.core.load import UNKNOWN, Expected
 from engine.errors import UserError
 from engine.model import attention
 from engine.model.cache import KVCache

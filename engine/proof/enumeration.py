@@ -5,17 +5,13 @@ and the tokens drawn at the end. Running the program once for every possible scr
 gives its exact output distribution, computed by the real verifier code.
 """
 
-import itertools
-import random
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from engine.core.chance import DraftChance, JudgeChance
-from engine.core.sampling import Sampling
-from engine.core.tree import ROOT, DraftTree
-from engine.rules import Case, Judgement, Verdict, Verifier
+from engine.rules import Judgement, Verifier
 
 KEPT, REFUSED = 0.0, 1 - 2**-53  # coins that keep or refuse a token, unless accept is 0 or 1
 
@@ -116,115 +112,6 @@ def branches(program: Callable[[Oracle], object]) -> Iterator[tuple[object, Orac
         result = program(oracle)
         scripts += oracle.others
         yield result, oracle
-
-
-class World:
-    """A target and a draft on a tiny vocabulary: a random p and q after every path.
-
-    Weights are small whole numbers, so zeros and ties are frequent.
-    """
-
-    def __init__(self, seed: int, vocabulary: int = 3, zeros: bool = True) -> None:
-        self.seed, self.vocabulary, self.low = seed, vocabulary, 0 if zeros else 1
-        self.rows: dict[tuple[str, Path], Tensor] = {}
-
-    def row(self, name: str, path: Path) -> Tensor:
-        """[V] float32, as in the engine."""
-        key = (name, path)
-        if key not in self.rows:
-            rng = random.Random(f"{self.seed} {name} {path}")
-            weights = [rng.randint(self.low, 7) for _ in range(self.vocabulary)]
-            weights[rng.randrange(self.vocabulary)] += 1
-            row = torch.tensor(weights, dtype=torch.float32)
-            self.rows[key] = row / row.sum()
-        return self.rows[key]
-
-    def p(self, path: Path) -> Tensor:
-        return self.row("p", path)
-
-    def q(self, path: Path) -> Tensor:
-        return self.row("q", path)
-
-    def target_law(self, length: int) -> Law:
-        law: Law = {(): 1.0}
-        for _ in range(length):
-            law = {
-                (*path, token): weight * prob
-                for path, weight in law.items()
-                for token, prob in enumerate(as_list(self.p(path)))
-            }
-        return law
-
-
-def path_of(tree: DraftTree, node: int) -> Path:
-    path: list[int] = []
-    while node != ROOT:
-        path.append(tree.tokens[node])
-        node = tree.parents[node]
-    return tuple(reversed(path))
-
-
-def target_rows(world: World, tree: DraftTree) -> Tensor:
-    return torch.stack([world.p(path_of(tree, node)) for node in range(-1, len(tree))])
-
-
-def output_law(
-    world: World,
-    grow: Callable[[Oracle, World], DraftTree],
-    rule: Verifier,
-    length: int,
-    each: Callable[[DraftTree, Verdict], None] = lambda tree, verdict: None,
-) -> Law:
-    """Exact law of the first ``length`` tokens that one step writes.
-
-    Where the step writes fewer, the target itself continues. each: is called for every branch.
-    """
-
-    def step(oracle: Oracle) -> list[tuple[Path, float]]:
-        tree, chance = grow(oracle, world), OracleJudgeChance(oracle, rule)
-        p = target_rows(world, tree)
-        verdict = rule.judge(Case(tree, p, p.log(), Sampling(temperature=1.0), 0, chance))
-        oracle.weigh(verdict.judgements)
-        if oracle.weight > 0:
-            each(tree, verdict)
-        path = tuple(tree.tokens[node] for node in verdict.accepted)
-        if oracle.final_law is None:
-            return [((*path, verdict.final_token), 1.0)]
-        return [((*path, token), prob) for token, prob in enumerate(as_list(oracle.final_law))]
-
-    law = dict.fromkeys(itertools.product(range(world.vocabulary), repeat=length), 0.0)
-    for outputs, oracle in branches(step):
-        for tokens, share in outputs:
-            _spread(world, tokens[:length], oracle.weight * share, length, law)
-    return law
-
-
-def distance(one: Law, other: Law) -> float:
-    """The largest difference in the probability of any text."""
-    assert one.keys() == other.keys()
-    return max(abs(one[path] - other[path]) for path in one)
-
-
-def error(
-    world: World,
-    grow: Callable[[Oracle, World], DraftTree],
-    rule: Verifier,
-    length: int,
-    each: Callable[[DraftTree, Verdict], None] = lambda tree, verdict: None,
-) -> float:
-    """How far the output law of this drafter under this rule is from the target's."""
-    law = output_law(world, grow, rule, length, each)
-    assert abs(sum(law.values()) - 1) < 1e-6
-    return distance(law, world.target_law(length))
-
-
-def _spread(world: World, tokens: Path, weight: float, length: int, law: Law) -> None:
-    if len(tokens) == length:
-        law[tokens] += weight
-        return
-    for token, prob in enumerate(as_list(world.p(tokens))):
-        if prob > 0:
-            _spread(world, (*tokens, token), weight * prob, length, law)
 
 
 def as_list(row: Tensor) -> list[float]:

@@ -7,8 +7,6 @@ the other rules, the law of the tokens of a step is computed by enumerating all 
 target's.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections import Counter
@@ -28,12 +26,20 @@ from engine.methods import Drafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.printable import one_line
-from engine.proof.counterexample import Counterexample, draft_at, furthest
 from engine.proof.enumeration import Path
 from engine.proof.memo import remembering
-from engine.proof.step_law import LENGTH, CoinsDiffer, Reader, StepLaw, TextEnded, step_law
-from engine.proof.tiny_parts import tiny_parts
-from engine.proof.tiny_target import tiny_target
+from engine.proof.step_law import (
+    LENGTH,
+    CoinsDiffer,
+    Counterexample,
+    Reader,
+    StepLaw,
+    TextEnded,
+    draft_at,
+    furthest,
+    step_law,
+)
+from engine.proof.tiny_parts import tiny_parts, tiny_target
 from engine.rules import Verifier, verifier
 
 EXACT = 1e-5
@@ -90,7 +96,7 @@ class Proof:
     @property
     def exact(self) -> bool:
         """Whether every rule that claims exactness holds, and at least one was shown."""
-        return bool(self.rules) and not any(one.counterexample for one in self.rules)
+        return bool(self.rules) and not any(rule.counterexample for rule in self.rules)
 
 
 class _TooMany(Exception):
@@ -127,24 +133,24 @@ def _proof(
     bench.check_repeats()
     claims = [rule for rule in rules if rule.lossless_with(greedy) or rule.lossless_with(drawn)]
     # a share of the time for each rule that is enumerated
-    enumerated = [one for one in claims if not (one.only_greedy or one.same_text)]
-    shares = {one: (until - time.monotonic()) / max(1, len(enumerated)) for one in enumerated}
+    enumerated = [claim for claim in claims if not (claim.only_greedy or claim.same_text)]
+    shares = {claim: (until - time.monotonic()) / max(1, len(enumerated)) for claim in enumerated}
     for rule in claims:
         tell(f"{cls.key} with {rule.key} …")
         if rule.only_greedy:
-            found = bench.greedy_texts(rule)
+            shown = bench.greedy_texts(rule)
         elif not rule.lossless_with(drawn):
             continue
         elif rule.same_text:
-            found = bench.sampled_texts(rule)
+            shown = bench.sampled_texts(rule)
         else:
-            found = bench.laws(rule, time.monotonic() + shares[rule], most)
-        if found.enumerated and not found.counterexample and found.cases < ENOUGH:
+            shown = bench.laws(rule, time.monotonic() + shares[rule], most)
+        if shown.enumerated and not shown.counterexample and shown.cases < ENOUGH:
             raise UserError(
-                f"The method {cls.key} cannot be proven with the rule {rule.key} in this time: only {found.cases} cases were "
+                f"The method {cls.key} cannot be proven with the rule {rule.key} in this time: only {shown.cases} cases were "
                 "small enough. Give its class a trial = {...} with options that make small drafts, or take more --seconds."
             )
-        proof.rules.append(found)
+        proof.rules.append(shown)
     return proof
 
 
@@ -190,8 +196,10 @@ class _Bench:
                     PROMPTS[2],
                     8,
                 )
-                drafts.append([(one.tree.tokens, one.tree.parents, one.output) for one in steps])
-            if any(one != drafts[0] for one in drafts):
+                drafts.append(
+                    [(step.tree.tokens, step.tree.parents, step.output) for step in steps]
+                )
+            if any(draft != drafts[0] for draft in drafts):
                 raise UserError(
                     f"The method {self.cls.key} cannot be proven: with the same chances, its drafts differ from run to run. "
                     "Draw with self.chance, which the run owns, and keep nothing from run to run."
@@ -199,23 +207,23 @@ class _Bench:
 
     def greedy_texts(self, rule: type[Verifier]) -> RuleProof:
         """At temperature 0, beside plain decoding."""
-        found = RuleProof(rule.key, "the text of plain decoding at temperature 0")
-        return self._texts(found, rule, [Sampling()])
+        proof = RuleProof(rule.key, "the text of plain decoding at temperature 0")
+        return self._texts(proof, rule, [Sampling()])
 
     def sampled_texts(self, rule: type[Verifier]) -> RuleProof:
-        found = RuleProof(rule.key, "the text of plain sampling with the same seed")
+        proof = RuleProof(rule.key, "the text of plain sampling with the same seed")
         return self._texts(
-            found,
+            proof,
             rule,
             [
-                Sampling(one.temperature, one.top_k, one.top_p, seed)
-                for one in SAMPLINGS
+                Sampling(sampling.temperature, sampling.top_k, sampling.top_p, seed)
+                for sampling in SAMPLINGS
                 for seed in SEEDS
             ],
         )
 
     def _texts(
-        self, found: RuleProof, rule: type[Verifier], samplings: list[Sampling]
+        self, proof: RuleProof, rule: type[Verifier], samplings: list[Sampling]
     ) -> RuleProof:
         for (vocabulary, end), prompt, sampling in itertools.product(
             ((4, None), (16, None), (4, 0)), PROMPTS, samplings
@@ -224,17 +232,17 @@ class _Bench:
             steps = self._steps(models, rule.key, sampling, prompt, TOKENS, rule)
             got = [token for step in steps for token in step.output]
             expected = plain(models, sampling, prompt, TOKENS)
-            found.cases += 1
+            proof.cases += 1
             if got != expected:
                 at = next(
                     (i for i, (a, b) in enumerate(zip(got, expected, strict=False)) if a != b), 0
                 )
-                found.counterexample = Counterexample(
+                proof.counterexample = Counterexample(
                     rule.key, sampling, vocabulary, prompt, *draft_at(steps, at), tuple(expected[:at]),
                     tuple(expected), tuple(got), texts=True,
                 )  # fmt: skip
-                return found
-        return found
+                return proof
+        return proof
 
     def _steps(
         self, models, rule_key, sampling, prompt, count, rule: type[Verifier] | None = None
@@ -245,28 +253,28 @@ class _Bench:
 
     def laws(self, rule: type[Verifier], until: float, most: int) -> RuleProof:
         """The law of a step, from the smallest case to the largest."""
-        found = RuleProof(rule.key, "the law of a step, all branches enumerated", enumerated=True)
+        proof = RuleProof(rule.key, "the law of a step, all branches enumerated", enumerated=True)
         for vocabulary, end, prompt, sampling, before in cases():
-            if found.cases >= most or time.monotonic() > until:
-                found.left_out += 1
+            if proof.cases >= most or time.monotonic() > until:
+                proof.left_out += 1
                 continue
             try:
                 law = self._law(rule, vocabulary, end, prompt, sampling, before, until)
             except _TooMany:
-                found.left_out += 1
+                proof.left_out += 1
                 continue
             if law is None:
                 continue
             if self._sampled_cases:
-                found.how, found.enumerated = f"the law of a step, measured {RUNS} times", False
-            found.cases, found.branches = found.cases + 1, found.branches + law.branches
-            found.error = max(found.error, law.error)
+                proof.how, proof.enumerated = f"the law of a step, measured {RUNS} times", False
+            proof.cases, proof.branches = proof.cases + 1, proof.branches + law.branches
+            proof.error = max(proof.error, law.error)
             if law.error > EXACT:
                 shorter = map(law.shortened, range(1, LENGTH + 1))
-                law = next(one for one in shorter if one.error > EXACT)
-                found.counterexample = furthest(rule.key, sampling, vocabulary, law)
-                return found
-        return found
+                law = next(law for law in shorter if law.error > EXACT)
+                proof.counterexample = furthest(rule.key, sampling, vocabulary, law)
+                return proof
+        return proof
 
     def _law(self, rule, vocabulary, end, prompt, sampling, before, until) -> StepLaw | None:
         """None where the text may end before the step."""
@@ -280,13 +288,7 @@ class _Bench:
 
         try:
             return step_law(
-                models,
-                lambda: self.make(models),
-                rule(),
-                sampling,
-                prompt,
-                before,
-                check=check,
+                models, lambda: self.make(models), rule(), sampling, prompt, before, check=check
             )
         except TextEnded:
             return None
@@ -305,11 +307,7 @@ class _Bench:
         if before or self._sampled_cases >= 2:
             raise _TooMany
         self._sampled_cases += 1
-        reader, counts, trees = (
-            Reader(models, sampling, prompt=prompt),
-            Counter(),
-            [],
-        )
+        reader, counts, trees = (Reader(models, sampling, prompt=prompt), Counter(), [])
         for seed in range(RUNS):
             drawn = Sampling(sampling.temperature, sampling.top_k, sampling.top_p, seed)
             request = TextRequest(self.make(models), rule(), drawn, prompt, LENGTH + 1)
@@ -340,14 +338,14 @@ def cases() -> Iterator[tuple[int, int | None, Path, Sampling, int]]:
 
 def small(cls: type[Drafter]) -> dict[str, int]:
     """Small values for the whole numbers among a drafter's options: lengths and sizes multiply the branches."""
-    found = {}
+    values = {}
     for option in cls.options:
         if option.type == "int" and isinstance(option.default, int):
             low = option.minimum if option.minimum is not None else 0
-            found[option.name] = int(
+            values[option.name] = int(
                 min(max(low, 3), option.maximum if option.maximum is not None else 3)
             )
-    return found
+    return values
 
 
 def plain(models: Models, sampling: Sampling, prompt: Path, count: int) -> list[int]:

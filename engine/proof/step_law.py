@@ -29,7 +29,7 @@ from engine.proof.enumeration import (
     as_list,
     branches,
 )
-from engine.rules import Case, Judgement, Verdict, Verifier
+from engine.rules import Case, Verdict, Verifier
 
 LENGTH = 3  # tokens of the law; tokens that a step writes beyond these are not compared
 ROOM = 30
@@ -103,17 +103,10 @@ class StepLaw:
 
 
 def _shortened(law: Law, length: int) -> Law:
-    found: Law = {}
+    short: Law = {}
     for path, weight in law.items():
-        found[path[:length]] = found.get(path[:length], 0.0) + weight
-    return found
-
-
-def step_error(*given, **named) -> float:
-    """How far the law of the first LENGTH tokens of a step is from the target's; see ``step_law``."""
-    found = step_law(*given, **named)
-    assert abs(sum(found.law.values()) - 1) < 1e-5
-    return found.error
+        short[path[:length]] = short.get(path[:length], 0.0) + weight
+    return short
 
 
 def step_law(
@@ -148,7 +141,7 @@ def step_law(
         contexts.add(context)
         watch.source = oracle
         step = next(steps)
-        coins = [one for one in judge.verdict.judgements if one.coin is not None]
+        coins = [judgement for judgement in judge.verdict.judgements if judgement.coin is not None]
         if len(coins) != len(oracle.tossed):
             raise CoinsDiffer
         oracle.weigh(judge.verdict.judgements)
@@ -166,46 +159,8 @@ def step_law(
                 for path, weight in reader.law(context, output[:length]).items():
                     law[path] = law.get(path, 0.0) + oracle.weight * share * weight
     count = len(trees)
-    trees = sorted(trees, key=lambda one: -one[0])[:200]
+    trees = sorted(trees, key=lambda entry: -entry[0])[:200]
     return StepLaw(law, reader.law(context, ()), context, count, trees)
-
-
-def run_error(
-    models: Models,
-    make: Callable[[], Drafter],
-    rule: Verifier,
-    sampling: Sampling,
-    prompt: Path,
-    constraint: Callable[[], Constraint] = lambda: None,
-) -> float:
-    """How far the law of a run of LENGTH tokens is from the target's, with every step enumerated.
-
-    For loops in which drafted tokens wait for a later step, so that a single step proves nothing.
-    """
-    law: Law = {}
-
-    def program(oracle: Oracle) -> Path:
-        judge = RememberingAll(rule)
-        chance = Chance(OracleDraftChance(oracle), EveryDraw(oracle, rule))
-        request = TextRequest(
-            make(), judge, sampling, prompt, LENGTH, chance=chance, constraint=constraint()
-        )
-        output = [token for step in run_loop(models.target, request) for token in step.output]
-        oracle.weigh(judge.judgements)
-        return tuple(output)
-
-    for output, oracle in branches(program):
-        law[output] = law.get(output, 0.0) + oracle.weight
-    truth = Reader(models, sampling, constraint, prompt).law(prompt, ())
-    assert abs(sum(law.values()) - 1) < 1e-5
-    return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
-
-
-class EveryDraw(OracleJudgeChance):
-    """Asks the oracle for final tokens as well, because further steps follow them."""
-
-    def draw(self, p: Tensor, position: int) -> int:
-        return self.oracle.choose(p)
 
 
 class Remembering:
@@ -219,19 +174,6 @@ class Remembering:
 
     def judge(self, case: Case) -> Verdict:
         self.verdict = self._rule.judge(case)
-        return self.verdict
-
-
-class RememberingAll(Remembering):
-    """Also remembers the judgements of every verdict so far."""
-
-    def __init__(self, rule: Verifier) -> None:
-        super().__init__(rule)
-        self.judgements: list[Judgement] = []
-
-    def judge(self, case: Case) -> Verdict:
-        super().judge(case)
-        self.judgements += self.verdict.judgements
         return self.verdict
 
 
@@ -271,3 +213,59 @@ class Reader:
                 logits = masked(logits, self._constraint.allowed(text[self._begin :]))
             self._known[text] = as_list(distribution(logits, self._sampling))
         return self._known[text]
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A case in which the law, or the text, is not the target's.
+
+    context: the text before the step. tokens, parents: of a draft that occurs there. after: what the step has written
+    already. expected, got: the probability of each next token; or two texts.
+    """
+
+    rule: str
+    sampling: Sampling
+    vocabulary: int
+    context: Path
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...]
+    after: Path
+    expected: tuple[float, ...]
+    got: tuple[float, ...]
+    texts: bool = False
+
+
+def draft_at(steps: list, place: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tokens and parents of the draft of the step that wrote the token at this place."""
+    written = 0
+    for step in steps:
+        written += len(step.output)
+        if written > place:
+            return tuple(step.tree.tokens), tuple(step.tree.parents)
+    return (), ()
+
+
+def furthest(rule: str, sampling: Sampling, vocabulary: int, law: StepLaw) -> Counterexample:
+    """The place of the step whose next token is furthest from the target's law."""
+    paths = sorted(
+        {*law.law, *law.truth}, key=lambda path: -abs(law.law.get(path, 0) - law.truth.get(path, 0))
+    )
+    after = paths[0][:-1]
+    expected, got = (_next(each, after, vocabulary) for each in (law.truth, law.law))
+    tree = next(
+        (tree for _, tree, output in law.trees if len(tree) and output[: len(after)] == after),
+        DraftTree(),
+    )
+    return Counterexample(
+        rule, sampling, vocabulary, law.context, tuple(tree.tokens), tuple(tree.parents), after, expected, got
+    )  # fmt: skip
+
+
+def _next(law: dict[Path, float], after: Path, vocabulary: int) -> tuple[float, ...]:
+    """The law of the token behind ``after``, given that the step begins so."""
+    weights = [
+        sum(weight for path, weight in law.items() if path[: len(after) + 1] == (*after, token))
+        for token in range(vocabulary)
+    ]
+    total = sum(weights)
+    return tuple(weight / total if total else 0.0 for weight in weights)

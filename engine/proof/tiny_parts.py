@@ -1,8 +1,9 @@
-"""A small random part of every kind beside a tiny target."""
+"""A target with a vocabulary of a few tokens, for proofs that enumerate every branch, and a small random part of every kind."""
 
 from collections.abc import Iterable
 
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.core.options import resolve
 from engine.errors import UserError
@@ -10,6 +11,36 @@ from engine.methods import Drafter
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener, kind_of
 from engine.parts.loading import Models
+from engine.parts.opening import language_model
+
+
+def tiny_target(vocabulary: int, seed: int = 2, end_token: int | None = None) -> LanguageModel:
+    """A target alone, of two layers. The weights are large, so that its laws differ from context to context."""
+    module = tiny_module(vocabulary, seed, end_token, 2)
+    with torch.no_grad():
+        module.lm_head.weight *= 0.5
+    return language_model(module, None, "tiny target", lean=False)
+
+
+def tiny_module(vocabulary: int, seed: int, end_token: int | None, layers: int) -> LlamaForCausalLM:
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=vocabulary,
+            hidden_size=16,
+            intermediate_size=24,
+            num_hidden_layers=layers,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            max_position_embeddings=64,
+            initializer_range=0.5,
+            tie_word_embeddings=False,
+            eos_token_id=end_token,
+            bos_token_id=None,
+            pad_token_id=None,
+        )
+    )
+
 
 SEED = 2
 """The seed of each part's weights; with it, every drafter guesses right now and then."""

@@ -30,10 +30,10 @@ def own_rules() -> dict[str, type[Verifier]]:
     """Those of this repository alone."""
     files = [path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__"]
     here = [importlib.import_module(f"{__package__}.{name}") for name in files]
-    found = [cls for module in here for cls in classes(module, Verifier)]
-    found += [cls for _, module in modules("rule") for cls in classes(module, Verifier)]
-    found.sort(key=lambda cls: (not cls.exact_kinds, cls.key))
-    return {cls.key: cls for cls in found}
+    rules = [cls for module in here for cls in classes(module, Verifier)]
+    rules += [cls for _, module in modules("rule") for cls in classes(module, Verifier)]
+    rules.sort(key=lambda cls: (not cls.exact_kinds, cls.key))
+    return {cls.key: cls for cls in rules}
 
 
 @cache
@@ -51,8 +51,8 @@ def _found() -> tuple[dict[str, type[Verifier]], dict[str, str]]:
 def outside_rules(folder: Path, known: Mapping[str, type[Verifier]]) -> list[type[Verifier]]:
     """The rules in rule.py of a method from outside, each with a time limit. known: the rules whose keys are taken. Raises
     UserError, one sentence, where one cannot be used."""
-    found = classes(outside_module(folder, "rule"), Verifier)
-    for cls in found:
+    rules = classes(outside_module(folder, "rule"), Verifier)
+    for cls in rules:
         declared = isinstance(cls.key, str) and cls.key.isidentifier()
         if not declared or cls.__abstractmethods__ or not getattr(cls, "summary", ""):
             raise UserError(f"A rule of the method {folder.name} needs a key, a summary and judge.")
@@ -63,7 +63,7 @@ def outside_rules(folder: Path, known: Mapping[str, type[Verifier]]) -> list[typ
         within(
             folder.name, f"what its rule {cls.key} declares", lambda cls=cls: _check_declared(cls)
         )
-    return [_limited(cls) for cls in found]
+    return [_limited(cls) for cls in rules]
 
 
 def _check_declared(cls: type[Verifier]) -> None:

@@ -3,8 +3,6 @@
 Used by the meters only; no rule decides by it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import Tensor
 

@@ -12,8 +12,6 @@ those whose p differs by more than ``spread``. (The paper's code also leaves out
 apart.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -21,7 +19,7 @@ import torch
 from torch import Tensor
 
 from engine.core.exhibits import Later, Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.rule import Case, Verdict
 from engine.core.sampling import display_distribution
 from engine.core.tree import DraftTree, Draw
@@ -53,17 +51,9 @@ class Grouped(Rejection):
     )
     exact_kinds = frozenset()
     options = (
-        Option(
-            "group", "int", 8, "Tokens of a cluster, by their rank in p.", 1, 64, label="Cluster"
-        ),
-        Option(
-            "spread",
-            "float",
-            0.15,
-            "Most that the p of a token of the cluster may differ from the draft's.",
-            0.0,
-            1.0,
-            label="Spread of p",
+        whole("group", 8, 1, 64, "Cluster").meaning("Tokens of a cluster, by their rank in p."),
+        number("spread", 0.15, 0.0, 1.0, "Spread of p").meaning(
+            "Most that the p of a token of the cluster may differ from the draft's."
         ),
     )
     trial = {"group": 2}
@@ -110,11 +100,11 @@ class Grouped(Rejection):
         gain = sum(row[3] - row[2] for row in rows)
         price = sum(row[4] for row in rows) / len(rows)
         return Table(
-            title=f"Clusters of at most {self.settings['group']}: gain and price",
+            f"Clusters of at most {self.settings['group']}: gain and price",
+            ["Draft", "Cluster", "Kept by p/q", "Kept by clusters", "Price", "Outcome"],
+            rows,
             note=f"Lossy: {gain:.2f} more tokens expected to be kept than by the lossless rule, at a price of {price:.3f} of "
             "the probability per place that goes to other tokens than the target’s.",
-            columns=["Draft", "Cluster", "Kept by p/q", "Kept by clusters", "Price", "Outcome"],
-            rows=rows,
         )
 
 

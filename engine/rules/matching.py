@@ -1,9 +1,23 @@
-"""The walk of rules that first choose the target's token and then look for it in the tree."""
+"""Walks down a tree that several rules share: of those that first choose the target's token and then look for it, and of the
+lossy ones that keep tokens which the target finds near enough to its own choice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from engine.core.rule import Judgement, Verdict, statuses
+from torch import Tensor
+
+from engine.core.exhibits import Table, Token
+from engine.core.rule import Case, Final, Judgement, Verdict, statuses
+from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree
+
+
+def verdict_of(
+    tree: DraftTree, walk: list[int], judgements: list[Judgement], token: int, final: Final, **more
+) -> Verdict:
+    """The verdict of a walk whose places, all but the root, are kept. token: the final one. more: further fields."""
+    accepted = walk[1:]
+    status = statuses(len(tree), accepted, judgements)
+    return Verdict(accepted, status, judgements, token, final, walk, **more)
 
 
 def follow(
@@ -35,12 +49,62 @@ def follow(
         if match is None:
             break
         walk.append(match)
-    accepted = walk[1:]
-    return Verdict(
-        accepted=accepted,
-        status=statuses(len(tree), accepted, judgements),
-        judgements=judgements,
-        final_token=token,
-        final="recovered" if children else "bonus",
-        walk=walk,
-    )
+    return verdict_of(tree, walk, judgements, token, "recovered" if children else "bonus")
+
+
+def law_shown(case: Case) -> Tensor:
+    """p [N+1, V] on the CPU; at temperature 0 the plain softmax, because p itself is then one-hot."""
+    greedy = case.sampling.greedy
+    return (display_distribution(case.logits, case.sampling) if greedy else case.p).cpu()
+
+
+def keep_while(
+    case: Case, rule: str, p: Tensor, near_enough: Callable[[Tensor, int], bool]
+) -> Verdict:
+    """Descend to the first child that is near enough, as long as there is one. No coin is tossed.
+
+    p: from ``law_shown``. near_enough(p, token): whether a token may stay where the target's
+    distribution is p [V]. A token that the constraint forbids never stays. After the kept path the
+    target writes a token of its own.
+    """
+    tree, walk = case.tree, [ROOT]
+    allowed = allowed_nodes(case)
+    judgements: list[Judgement] = []
+    while True:
+        place, kept = walk[-1], None
+        children = tree.children(place)
+        for node in children:
+            here, token = p[place + 1], tree.tokens[node]
+            near = allowed[node] and near_enough(here, token)
+            judgements.append(Judgement(node, rule, float(here[token]), None, float(near), None))
+            if near:
+                kept = node
+                break
+        if kept is None:
+            break
+        walk.append(kept)
+    token = case.chance.draw(case.p[place + 1], case.position + len(walk) - 1)
+    return verdict_of(tree, walk, judgements, token, "recovered" if children else "bonus")
+
+
+def allowed_nodes(case: Case) -> list[bool]:
+    """For each node, whether the constraint, already in the logits, allows it after its parent."""
+    tree = case.tree
+    if not len(tree):
+        return []
+    rows = [parent + 1 for parent in tree.parents]
+    return (case.logits[rows, tree.tokens] > float("-inf")).tolist()
+
+
+def show_judged(
+    case: Case,
+    verdict: Verdict,
+    title: str,
+    columns: Sequence[str],
+    row: Callable[[Judgement], Sequence],
+) -> None:
+    """Add a table with a row for each judged token: the token, and what ``row`` says of its judgement."""
+    rows = [[Token(case.tree.tokens[entry.node]), *row(entry)] for entry in verdict.judgements]
+    note = "Lossy: a token may stay that the target would not have written itself."
+    if rows:
+        verdict.exhibits.append(Table(title, columns, rows, note=note))

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.core.rule import EVERY_KIND, Case, Judgement, Verdict, Verifier, statuses
+from engine.core.rule import EVERY_KIND, Case, Judgement, Verdict, Verifier
 from engine.core.schemes import Scheme
 from engine.core.tree import ROOT, DraftTree, Draw
 from engine.rules.expected_acceptance import rejection_keeps
+from engine.rules.matching import verdict_of
 from engine.rules.sentences import REJECTION
 
 
@@ -49,16 +50,8 @@ class Rejection(Verifier):
                 law, final = trial.p, "recovered"
                 break
             walk.append(kept)
-        accepted = walk[1:]
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=case.chance.draw(law, case.position + len(accepted)),
-            final=final,
-            walk=walk,
-            residuals=residuals,
-        )
+        token = case.chance.draw(law, case.position + len(walk) - 1)
+        return verdict_of(tree, walk, judgements, token, final, residuals=residuals)
 
     def trial_of(self, p: Tensor, tree: DraftTree, draws: Sequence[Draw]) -> "SiblingTrial":
         """The trial of the draws under one place whose p is [V]."""

@@ -126,14 +126,14 @@ class KeptShare:
     """
 
     def __init__(self, p: Tensor, q: Tensor, draws: int) -> None:
-        given, drawn = p.numpy(), q.numpy()
-        low, high = given <= drawn, given >= draws * drawn
+        target, drawn = p.numpy(), q.numpy()
+        low, high = target <= drawn, target >= draws * drawn
         between = np.flatnonzero(~(low | high))
-        ratios = given[between] / drawn[between]
+        ratios = target[between] / drawn[between]
         order = np.argsort(ratios)
         self._ratios = ratios[order].tolist()
-        below, above = given[between][order], drawn[between][order]
-        self._divided = [*accumulate([float(given[low].sum()), *below.tolist()])]
+        below, above = target[between][order], drawn[between][order]
+        self._divided = [*accumulate([float(target[low].sum()), *below.tolist()])]
         self._whole = [*accumulate([float(drawn[high & ~low].sum()), *above[::-1].tolist()])][::-1]
 
     def of_one(self, rho: float) -> float:
@@ -157,9 +157,7 @@ def _one_of(chance: float, draws: int) -> float:
 
 
 def _shown(factors: Sequence[Sequence[float]]) -> Exhibit:
-    return Table(
-        title="Division factors along the path",
-        columns=("place", "drafts", "division factor", "chance that one is kept"),
-        rows=[[place, *row] for place, row in enumerate(factors, start=1)],
-        note="p is divided by the factor before it is compared with q, so that the first draft leaves the others a chance.",
-    )
+    columns = ("place", "drafts", "division factor", "chance that one is kept")
+    rows = [[place, *row] for place, row in enumerate(factors, start=1)]
+    note = "p is divided by the factor before it is compared with q, so that the first draft leaves the others a chance."
+    return Table("Division factors along the path", columns, rows, note=note)

@@ -110,22 +110,22 @@ def _fewer_rung(q: Numbers, draws: int) -> Numbers:
     away = (away + rest[..., -1:]).clip(min=1e-200)[..., None, :]  # 1 - q of the likely ones in H
     weights = np.exp(-away * t) * TIME_WEIGHTS[:, None]
     weights[..., -1:, :] += np.exp(-away * t[-1]) / away  # nothing new rings after that
-    found, power, fewer = np.zeros_like(rest), np.ones_like(rest), rung.sum(0)
+    total, power, fewer = np.zeros_like(rest), np.ones_like(rest), rung.sum(0)
     for count in range(draws):
-        found += np.take_along_axis((weights * fewer).sum(-2), here, -1) * power
+        total += np.take_along_axis((weights * fewer).sum(-2), here, -1) * power
         power *= rest
         weights *= t / (count + 1)
         fewer = fewer - rung[draws - 1 - count]
-    return found
+    return total
 
 
 def _rung(chances: Numbers, draws: int) -> Numbers:
     """[draws, ..., S + 1]: for each j = 0 ... draws - 1 and each prefix of independent events with these
     chances [..., S], the chance that j of them happened."""
     rows = np.moveaxis(chances, -1, 0)
-    found = np.zeros((len(rows) + 1, draws, *rows.shape[1:]))
-    found[0, 0] = 1.0
-    for before, after, chance in zip(found, found[1:], rows, strict=False):
+    rung = np.zeros((len(rows) + 1, draws, *rows.shape[1:]))
+    rung[0, 0] = 1.0
+    for before, after, chance in zip(rung, rung[1:], rows, strict=False):
         np.multiply(before, 1 - chance, out=after)
         after[1:] += before[:-1] * chance
-    return np.moveaxis(found, 0, -1)
+    return np.moveaxis(rung, 0, -1)

@@ -8,9 +8,10 @@ import math
 from torch import Tensor
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
-from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
+from engine.core.options import number
+from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT
+from engine.rules.matching import verdict_of
 
 SHOWN = 12  # rows of the table
 
@@ -34,23 +35,11 @@ class Typical(Verifier):
         "entropy rises; lossy: above temperature 0 the text is not distributed as the target's own"
     )
     options = (
-        Option(
-            "epsilon",
-            "float",
-            0.09,
-            "A token with more probability than this is typical everywhere.",
-            0.0,
-            1.0,
-            label="epsilon",
+        number("epsilon", 0.09, 0.0, 1.0, "epsilon").meaning(
+            "A token with more probability than this is typical everywhere."
         ),
-        Option(
-            "delta",
-            "float",
-            0.3,
-            "Share of exp(-entropy) that is enough where the target is unsure.",
-            0.0,
-            1.0,
-            label="delta",
+        number("delta", 0.3, 0.0, 1.0, "delta").meaning(
+            "Share of exp(-entropy) that is enough where the target is unsure."
         ),
     )
     exact_kinds = frozenset()
@@ -66,49 +55,46 @@ class Typical(Verifier):
         tree = case.tree
         p = case.p.double().cpu()
         thresholds = self.thresholds(p)
-        found = [float(p[tree.parents[node] + 1, token]) for node, token in enumerate(tree.tokens)]
-        typical = [
-            one > float(thresholds[tree.parents[node] + 1]) for node, one in enumerate(found)
+        chances = [
+            float(p[tree.parents[node] + 1, token]) for node, token in enumerate(tree.tokens)
         ]
-        accepted = _longest(tree.parents, tree.depths, found, typical)
+        typical = [
+            chance > float(thresholds[tree.parents[node] + 1])
+            for node, chance in enumerate(chances)
+        ]
+        accepted = _longest(tree.parents, tree.depths, chances, typical)
         walk = [ROOT, *accepted]
         judgements = []
         for place, kept in zip(walk, [*accepted, None], strict=True):
             for node in tree.children(place):
                 if node == kept or not typical[node]:
                     accept = float(node == kept)
-                    judgements.append(Judgement(node, self.key, found[node], None, accept, None))
-        place = walk[-1]
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=int(case.p[place + 1].argmax()),
-            final="recovered" if tree.children(place) else "bonus",
-            walk=walk,
-            exhibits=[self._table(case, walk, found, thresholds)] if len(tree) else [],
-        )
+                    judgements.append(Judgement(node, self.key, chances[node], None, accept, None))
+        token, final = int(case.p[walk[-1] + 1].argmax()), "bonus"
+        if tree.children(walk[-1]):
+            final = "recovered"
+        shown = [self._table(case, walk, chances, thresholds)] if len(tree) else []
+        return verdict_of(tree, walk, judgements, token, final, exhibits=shown)
 
     def thresholds(self, p: Tensor) -> Tensor:
         """p [N, V] -> [N]"""
         entropy = -(p * p.clamp(min=1e-300).log()).sum(-1)
         return (self.settings["delta"] * (-entropy).exp()).clamp(max=self.settings["epsilon"])
 
-    def _table(self, case: Case, walk: list[int], found: list[float], thresholds: Tensor) -> Table:
+    def _table(
+        self, case: Case, walk: list[int], chances: list[float], thresholds: Tensor
+    ) -> Table:
         """One row per token below the places of the walk."""
         tree, rows = case.tree, []
         for place in walk:
             threshold = float(thresholds[place + 1])
             for node in tree.children(place):
                 kept = "kept" if node in walk else "a longer path"
-                outcome = kept if found[node] > threshold else "refused"
-                rows.append([Token(tree.tokens[node]), found[node], threshold, outcome])
-        return Table(
-            title="Typical or not",
-            note="Lossy: the threshold is lower where the target is unsure, and the longest path of typical tokens is kept.",
-            columns=["token", "target's p", "threshold", "outcome"],
-            rows=rows[:SHOWN],
-        )
+                outcome = kept if chances[node] > threshold else "refused"
+                rows.append([Token(tree.tokens[node]), chances[node], threshold, outcome])
+        note = "Lossy: the threshold is lower where the target is unsure, and the longest path of typical tokens is kept."
+        columns = ["token", "target's p", "threshold", "outcome"]
+        return Table("Typical or not", columns, rows[:SHOWN], note=note)
 
 
 def _longest(

@@ -6,20 +6,10 @@ its models, its prompt as tokens and its options settled. A ``Run`` yields the t
 
 from engine.progress import Tell, silent
 from engine.run.opened import Opened
-from engine.run.request import RunRequest
 from engine.run.run import Run, begin
-from engine.run.run_plan import MAX_NEW_TOKENS, Plan, rule_for
+from engine.run.run_plan import MAX_NEW_TOKENS, Plan, RunRequest, rule_for
 
-__all__ = [
-    "MAX_NEW_TOKENS",
-    "Opened",
-    "Plan",
-    "Run",
-    "RunRequest",
-    "begin",
-    "open_run",
-    "rule_for",
-]
+__all__ = ["MAX_NEW_TOKENS", "Opened", "Plan", "Run", "RunRequest", "begin", "open_run", "rule_for"]
 
 
 def open_run(request: RunRequest, tell: Tell = silent) -> Run:

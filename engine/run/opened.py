@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.chat.prompt_reading import read_prompt
-from engine.chat.turns import ChatPrompt
+from engine.chat.turns import ChatPrompt, read_prompt
 from engine.core.options import Value
 from engine.core.rule import Verifier
 from engine.model.generation import own_stop_strings

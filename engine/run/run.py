@@ -9,12 +9,11 @@ from engine.chat.json_schema import JsonSchema
 from engine.core.constraint import Constraint
 from engine.core.drafter import Drafter
 from engine.core.ending import StopStrings
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.core.prompt import PromptReading
 from engine.core.rule import Verifier
 from engine.core.text import TextRequest
-from engine.core.threads import torch_threads
-from engine.core.turn import ENGINE_LOCK
+from engine.core.threads import ENGINE_LOCK, torch_threads
 from engine.loops import run_loop
 from engine.run.opened import Opened
 from engine.sizes.calibration import observed

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from engine.chat.schema_check import checked as checked_schema
+from engine.chat.turns import Message
 from engine.chat.turns import checked as checked_turns
 from engine.core.drafter import Drafter
 from engine.core.ending import check_stop_strings
+from engine.core.memory import Memory
 from engine.core.options import Value, resolve
 from engine.core.rule import Verifier
 from engine.core.sampling import Sampling
@@ -16,9 +18,53 @@ from engine.errors import UserError
 from engine.methods import drafter as drafter_class
 from engine.model.generation import own_sampling
 from engine.model.language_model import LanguageModel
-from engine.parts.loading import check_parts, place_of
+from engine.parts.loading import ModelPaths, check_parts, place_of
 from engine.rules import rule_class
-from engine.run.request import RunRequest
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A user's request; a ``Plan`` checks it."""
+
+    prompt: str
+    models: ModelPaths
+    drafter: str = "chain"
+    options: dict = field(default_factory=dict)
+    verifier: str | None = None
+    """The rule; None: the drafter's own."""
+
+    rule_options: dict = field(default_factory=dict)
+    max_new_tokens: int = 128
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    cuts: tuple[tuple[str, float], ...] = ()
+    """Further cuts of p (``engine.core.sampling.CUTS``)."""
+
+    seed: int = 0
+    dtype: str | None = None
+    device: str | None = None
+    recorded: bool = True
+    """False: lines hold only the output, and steps may be judged on the device."""
+
+    json_schema: str | None = None
+    """A JSON schema that the text must follow."""
+
+    memory: Memory | None = None
+    """The visitor's memory, for drafters that learn; a fresh one if None."""
+
+    most_nodes: int | None = None
+    """Most nodes of a step; if the drafter makes more, the run ends with a UserError."""
+
+    messages: Sequence[Message] | None = None
+    """A conversation that awaits an answer, in place of the prompt."""
+
+    stop: Sequence[str] = ()
+    """Strings that end the text once it contains one of them, besides those of the target's generation config."""
+
+    own_sampling: bool = False
+    """Sample as the target's generation config says; temperature, top_k, top_p and cuts are not used."""
+
 
 MAX_NEW_TOKENS = 100_000
 

@@ -1,19 +1,36 @@
-"""Measurements of this machine: remembered, doubted, and repeated.
-
-An entry holds the cost of a step by size, how much the same measurement varied (the machine's noise), and
-how many runs in a row took steps that contradict it. After three such runs, the next run measures anew; the
-entry remembers the change as noise, so that a machine that is sometimes busy and sometimes idle is not
-measured for ever. An unreadable entry counts as missing, so nobody ever has to delete the file.
-"""
+"""When measuring is given up: beside other busy processes it takes long and tells little."""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from time import perf_counter, thread_time
 
 from engine.remembered import Remembered
+
+SECONDS = 2.0
+SHARE = 0.75
+"""A thread that gets less of a core than this while it measures is not alone on its machine."""
+
+
+class Patience:
+    """When measuring is given up: beside other busy processes it takes long and tells little. Its time starts when it is made. clocks: wall time, and the time that this thread spent on a core."""
+
+    def __init__(
+        self, clocks: tuple[Callable[[], float], Callable[[], float]] = (perf_counter, thread_time)
+    ) -> None:
+        self._clocks = clocks
+        self._began = [clock() for clock in clocks]
+
+    @property
+    def over(self) -> bool:
+        wall, own = (
+            clock() - began for clock, began in zip(self._clocks, self._began, strict=True)
+        )
+        return wall > SECONDS and own < SHARE * wall
+
 
 DOUBTS = 3  # contradictions in a row after which an entry no longer counts
 TOLERATED = 2.0  # how many times slower or faster a run's steps may be, on a machine without noise

@@ -6,7 +6,7 @@ here. The *cost*, the milliseconds of a step, depends on the machine: it is meas
 prompts of the same kinds, and remembered in the user's cache folder (``engine.sizes.calibration``), so that the same
 options resolve to the same numbers the next time. Both are geometric means over the kinds of text, so their quotient is
 the geometric mean of the speeds: every kind counts alike, however many steps its texts take. On a machine that is busy
-with other work, measuring is given up (``engine.sizes.patience``), and this process uses the usual size. It also does
+with other work, measuring is given up (``engine.sizes.calibration``), and this process uses the usual size. It also does
 so if DRAFTSCOPE_MEASURE is 0.
 """
 
@@ -21,19 +21,17 @@ from statistics import geometric_mean, median
 import torch
 
 from engine.core.drafter import Drafter
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.core.memory import Memory
 from engine.core.options import Value
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
-from engine.core.threads import torch_threads
-from engine.core.turn import ENGINE_LOCK
+from engine.core.threads import ENGINE_LOCK, torch_threads
 from engine.loops import run_loop
 from engine.parts.loading import Models
 from engine.progress import Tell, silent
 from engine.rules import verifier
-from engine.sizes.calibration import Measurement, recall, remember
-from engine.sizes.patience import Patience
+from engine.sizes.calibration import Measurement, Patience, recall, remember
 from engine.sizes.preparing import prepare
 
 SIZES = (1, 2, 4, 7, 11, 16)

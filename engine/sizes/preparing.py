@@ -1,7 +1,7 @@
 """What can be made before a text is timed: graphs of a size that its passes will have."""
 
 from engine.core.drafter import Drafter
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 

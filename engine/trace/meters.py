@@ -3,8 +3,6 @@
 A new meter takes a function and a line in ``METERS``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -47,21 +45,19 @@ def acceptance_at_the_root(
     # in double precision once, for all three sums below
     p, scheme = p.double().cpu(), replace(scheme, q=scheme.q.double().cpu())
     most = transport_bound(p, scheme)
-    found = None if rule is None else rule.expected_acceptance(p, scheme)
-    found = None if found is None else min(found, most)  # the two are rounded differently
+    chance = None if rule is None else rule.expected_acceptance(p, scheme)
+    chance = None if chance is None else min(chance, most)  # the two are rounded differently
     name = "this rule" if rule is None else rule.title or rule.key
-    yield Gauge(
-        title="Chance that a draft after the last token is kept",
-        value=found,
-        mark=most,
-        note="Before the drafts are drawn. The mark is the bound of this way of sampling: no rule that "
-        "keeps the target’s distribution passes it.",
-        meter=True,
+    title = "Chance that a draft after the last token is kept"
+    note = (
+        "Before the drafts are drawn. The mark is the bound of this way of sampling: no rule that "
+        "keeps the target’s distribution passes it."
     )
-    rows = [["drafts", _words(scheme)], [name, found], ["bound of this way of sampling", most]]
+    yield Gauge(title, chance, mark=most, meter=True, note=note)
+    rows = [["drafts", _words(scheme)], [name, chance], ["bound of this way of sampling", most]]
     if not scheme.fixed:
         rows.append(["one draft alone", rejection_keeps(p, Scheme(IID, scheme.q, 1))])
-    yield Table(title="How far from the optimum", columns=("", "value"), rows=rows, meter=True)
+    yield Table("How far from the optimum", ("", "value"), rows, meter=True)
 
 
 def _every(scheme: Scheme) -> int:
@@ -93,13 +89,10 @@ def price_of_the_step(step: Step, sampling: Sampling, rule: Verifier | None) -> 
     below = shortfalls(step.logits[rows], [step.tree.tokens[node] for node in kept])
     value = float(below.sum())
     if not math.isnan(value):  # NaN comes from a row that the target did not compute
+        title = "Price of the step"
+        note = "How much less likely, by the target, the kept tokens are than its favourites in their places."
         yield Gauge(
-            title="Price of the step",
-            value=min(value, PRICE_SHOWN),
-            maximum=PRICE_SHOWN,
-            unit="bits",
-            note="How much less likely, by the target, the kept tokens are than its favourites in their places.",
-            meter=True,
+            title, min(value, PRICE_SHOWN), maximum=PRICE_SHOWN, unit="bits", meter=True, note=note
         )
 
 

@@ -4,8 +4,6 @@ The target reads the texts anew, so that the figures mean the same for every met
 read while they were written. All probabilities are those of the plain softmax.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,14 +66,14 @@ def price(
     target: LanguageModel,
     prompts: Sequence[Sequence[int]],
     plain: Sequence[Sequence[int]],
-    found: Sequence[Sequence[Sequence[int]]],
+    written: Sequence[Sequence[Sequence[int]]],
 ) -> Price:
-    """plain: plain decoding's text for each prompt. found: the method's text for each, by step. No text is empty."""
-    texts = [[token for step in steps for token in step] for steps in found]
+    """plain: plain decoding's text for each prompt. written: the method's text for each, by step. No text is empty."""
+    texts = [[token for step in steps for token in step] for steps in written]
     pairs = list(zip(texts, plain, strict=True))
-    own = [judged(target, *one) for one in zip(prompts, texts, strict=True)]
-    others = [judged(target, *one) for one in zip(prompts, plain, strict=True)]
-    steps = sum(map(len, found))
+    own = [judged(target, *text) for text in zip(prompts, texts, strict=True)]
+    others = [judged(target, *text) for text in zip(prompts, plain, strict=True)]
+    steps = sum(map(len, written))
     tokens = sum(map(len, texts))
     return Price(
         texts=len(texts),
@@ -83,8 +81,8 @@ def price(
         alike=sum(_common(one, other) for one, other in pairs) / tokens,
         bits_per_byte=_bits_per_byte(own),
         plain_bits_per_byte=_bits_per_byte(others),
-        divergence=sum(one.below for one in own) / steps,
-        plain_divergence=sum(one.below for one in others) / sum(map(len, plain)),
+        divergence=sum(text.below for text in own) / steps,
+        plain_divergence=sum(text.below for text in others) / sum(map(len, plain)),
         tokens_per_step=tokens / steps,
     )
 
@@ -100,4 +98,4 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def _bits_per_byte(texts: Sequence[Judged]) -> float:
-    return sum(one.bits for one in texts) / max(1, sum(one.size for one in texts))
+    return sum(text.bits for text in texts) / max(1, sum(text.size for text in texts))

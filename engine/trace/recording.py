@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.core.detokenizer import Place, detokenizer
 from engine.core.sampling import Sampling
-from engine.core.step import STAGES, Span, Step
+from engine.core.step import STAGES, Step
 from engine.core.tree import ROOT, DraftTree
 from engine.model.language_model import LanguageModel
 from engine.rules import Verifier
@@ -158,7 +158,11 @@ class Recorder:
             "drafter": self._exhibits(step),
         }
         if step.spans:
-            line["spans"] = [_span(span) for span in step.spans]
+            line["spans"] = [
+                {"lane": span.lane, "what": span.work}
+                | {"start": round(span.start, 4), "end": round(span.end, 4)}
+                for span in step.spans
+            ]
         if step.prefill_milliseconds:
             line["prefill"] = round(step.prefill_milliseconds, 4)
         return line
@@ -275,12 +279,3 @@ def _distribution(node: int, end: Place, rows: dict[str, Pairs]) -> dict:
         for name, row in rows.items()
     }
     return {"node": node} | lists
-
-
-def _span(span: Span) -> dict:
-    return {
-        "lane": span.lane,
-        "what": span.work,
-        "start": round(span.start, 4),
-        "end": round(span.end, 4),
-    }

@@ -5,10 +5,9 @@ tensor operation costs more than its arithmetic. So the rows are read by NumPy, 
 torch's, and the numbers one by one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 from torch import Tensor
@@ -29,10 +28,10 @@ def node_probabilities(tree: DraftTree, shown: Tensor | None) -> list[float | No
     if shown is None:
         return [None] * len(tree)
     item = shown.numpy().item
-    found = (
+    chances = (
         item(parent + 1, token) for parent, token in zip(tree.parents, tree.tokens, strict=True)
     )
-    return [None if math.isnan(p) else short(p) for p in found]
+    return [None if math.isnan(p) else short(p) for p in chances]
 
 
 def distributions(step: Step, shown: Tensor | None) -> Iterator[tuple[int, dict[str, Pairs]]]:
@@ -57,11 +56,7 @@ def _pairs(row: np.ndarray | None, tokens: Sequence[int]) -> Pairs:
     if row is None:
         return []
     pairs = [(token, short(row.item(token))) for token in tokens]
-    return sorted(pairs, key=_probability, reverse=True)
-
-
-def _probability(pair: tuple[int, float]) -> float:
-    return pair[1]
+    return sorted(pairs, key=itemgetter(1), reverse=True)
 
 
 def _worth_showing(
@@ -73,7 +68,7 @@ def _worth_showing(
         return []
     tree, last = step.tree, step.verdict.walk[-1]
     logits = step.logits.float().cpu().numpy()
-    found = []
+    places = []
     for place, law in zip(walk, laws, strict=True):
         tokens = _favourites(logits[place + 1])
         if law is not None:
@@ -81,8 +76,8 @@ def _worth_showing(
         tokens += [tree.tokens[node] for node in tree.children(place)]
         if place == last and step.final is not None:
             tokens.append(step.output[-1])
-        found.append(list(dict.fromkeys(tokens)))
-    return found
+        places.append(list(dict.fromkeys(tokens)))
+    return places
 
 
 def _favourites(row: np.ndarray) -> list[int]:

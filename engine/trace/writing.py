@@ -1,7 +1,5 @@
 """The outlet of a trace: a file that appears when it is complete, or a pipe or device that is written to directly."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

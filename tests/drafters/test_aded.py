@@ -18,10 +18,10 @@ from engine.methods.aded.drafter import AdaptiveDraftDrafter
 from engine.methods.aded.trigram_matrix import MOST_BYTES, TrigramMatrix
 from engine.parts.loading import load_models
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from presets import family, prompts
 from tests.drafters.writing import built, roots, steps_of, text_of
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 KEY = "aded"

@@ -11,9 +11,9 @@ from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods.jacobi.drafter import JacobiDrafter
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 KEY, WINDOW = "jacobi", 5

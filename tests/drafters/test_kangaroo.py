@@ -11,10 +11,9 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.loops import run_loop
-from engine.methods.kangaroo.adapter import Adapter, AdapterConfig, ModuleReader, reader_of
 from engine.methods.kangaroo.drafter import KangarooDrafter
-from engine.methods.kangaroo.fast import CompiledAdapterReader
-from engine.methods.kangaroo.part import KIND, pick_adapter_readers
+from engine.methods.kangaroo.fast import CompiledAdapterReader, compiled_readers
+from engine.methods.kangaroo.part import KIND, Adapter, AdapterConfig, AdapterReader
 from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
@@ -88,8 +87,8 @@ def test_it_stops_where_it_is_unsure():
 def test_reading_in_pieces_is_reading_at_once():
     made, target = adapter(num_hidden_layers=2), tiny_model("llama")
     states = torch.randn(9, 32)
-    whole = ModuleReader(made, target).read(states)
-    reader = ModuleReader(made, target)
+    whole = AdapterReader(made, target).read(states)
+    reader = AdapterReader(made, target)
     first = reader.read(states[:3])
     reader.read(torch.randn(4, 32))
     reader.rewind(3)
@@ -103,10 +102,10 @@ def test_the_compiled_adapter_gives_the_numbers_of_the_module():
     """With rows that are forgotten, and with more rows than the first buffers hold."""
     target = language_model(tiny_hf_model("llama"), None, "tiny")
     made = adapter(num_hidden_layers=2).requires_grad_(False)
-    plain = reader_of(made, target)
-    pick_adapter_readers(made, target)
-    compiled = reader_of(made, target)
-    assert isinstance(plain, ModuleReader) and isinstance(compiled, CompiledAdapterReader)
+    plain = made.reader(target)
+    made.make_reader = compiled_readers(made, target)
+    compiled = made.reader(target)
+    assert type(plain) is AdapterReader and isinstance(compiled, CompiledAdapterReader)
     states = torch.randn(150, 32, generator=torch.Generator().manual_seed(1))
     for start, stop in [(0, 20), (20, 21), (21, 24), (23, 24), (22, 29), (29, 140), (140, 150)]:
         found = []

@@ -20,12 +20,12 @@ from engine.methods.omnidraft.run_cache import RunCache
 from engine.methods.omnidraft.spelling import Spelling, spelling_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from engine.training.tokenizer import train_tokenizer
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_model
 from tests.grids import some
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 PROMPTS = [[3, 5, 7, 3, 5], [9, 40, 6, 5], [1, 58, 2]]

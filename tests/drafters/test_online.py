@@ -24,10 +24,10 @@ from engine.methods.shared.private_draft import (
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 PROMPTS = [[3, 5, 7, 3, 5], [9, 2, 6, 5], [1, 8, 2], [30, 2, 11]]
@@ -193,7 +193,7 @@ def test_the_prompt_stays_while_the_text_grows(models):
     for _ in run_loop(models.target, request):
         assert made.start.prompt == tuple(PROMPTS[0])
         assert made._reader._prompt_length == len(PROMPTS[0])
-    assert made._read, "the reader was renewed"
+    assert made._version, "the reader was renewed"
 
 
 def test_it_is_counted_while_another_run_writes(monkeypatch, models):

@@ -6,11 +6,11 @@ from engine.core.sampling import Sampling
 from engine.methods import drafter
 from engine.parts.loading import load_models
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from engine.training.pictures.digits import FIRST_DIGIT, PICTURE
 from presets import family
 from tests.drafters.writing import built, steps_of
+from tests.verifiers.step_errors import step_error
 
 WINDOW = 16
 

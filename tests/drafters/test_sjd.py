@@ -8,9 +8,9 @@ import torch
 from engine.core.sampling import Sampling, display_distribution
 from engine.methods.sjd.drafter import SpeculativeJacobiDrafter
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 WINDOW = 5

@@ -23,8 +23,7 @@ from engine.methods.smartspec.goodput import (
     expected_tokens,
     goodputs,
 )
-from engine.methods.smartspec.retries import WAIT, Retries
-from engine.methods.smartspec.round_costs import FixedCosts, MeasuredCosts
+from engine.methods.smartspec.round_costs import WAIT, FixedCosts, MeasuredCosts, Retries
 from engine.model.language_model import LanguageModel
 from engine.rules import verifier
 from tests.drafters.writing import built, text_of

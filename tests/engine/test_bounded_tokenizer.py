@@ -9,7 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from engine.bounded import bounded_tokenizer
 from engine.bounded.bounded_tokenizer import Bounds, Splitter, distrust, open_tokenizer
-from engine.chat.prompt_reading import read_prompt
+from engine.chat.turns import read_prompt
 from engine.errors import UserError
 from engine.parts.loading import ModelPaths
 from engine.parts.models import open_model

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.core.threads import halved
 from engine.errors import UserError
 from engine.fast.cpu import budget as room

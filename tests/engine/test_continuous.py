@@ -8,8 +8,8 @@ import torch
 from engine.bench.continuous_suite import report_text
 from engine.continuous import continuous_figures as figures
 from engine.continuous.acceptance import from_residual, from_target, write
+from engine.continuous.continuous_figures import p_value
 from engine.continuous.mixtures import DRAFT, TARGET, Walk, overlap
-from engine.continuous.two_sample import p_value
 from presets.methods.measuring import FIGURES
 
 ALPHA = 0.01  # how often a comparison rejects clouds of the same law

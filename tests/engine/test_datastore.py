@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from engine.__main__ import main
 from engine.errors import UserError
 from engine.methods.shared import datastore_part as datastores
-from engine.methods.shared import making_datastores
 from engine.methods.shared.datastore_part import Datastore, open_datastore
 from engine.parts.loading import load_models
 from engine.training.counted_parts import datastore as recipe
@@ -89,7 +88,7 @@ def folder(tmp_path):
     """A good datastore for the embedded target."""
     (tmp_path / "text.txt").write_text(TEXT, "utf-8")
     out = tmp_path / "store"
-    making_datastores.make_datastore(tmp_path / "text.txt", out, family().target)
+    datastores.make_datastore(tmp_path / "text.txt", out, family().target)
     return out
 
 
@@ -103,9 +102,9 @@ def test_a_text_comes_back_as_it_was(folder):
 
 
 def test_pieces_of_a_long_text_are_put_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(making_datastores, "AT_ONCE", 5)
+    monkeypatch.setattr(datastores, "AT_ONCE", 5)
     (tmp_path / "text.txt").write_text(TEXT * 3, "utf-8")
-    making_datastores.make_datastore(tmp_path / "text.txt", tmp_path / "s", family().target)
+    datastores.make_datastore(tmp_path / "text.txt", tmp_path / "s", family().target)
     tokenizer = load_models(family(), {}).target.tokenizer
     assert opened(tmp_path / "s").tokens.tolist() == tokenizer(TEXT * 3)["input_ids"]
 
@@ -237,7 +236,7 @@ def test_a_byte_order_mark_is_not_in_the_datastore(tmp_path):
     ],
 )
 def test_what_is_no_text_is_refused_with_a_sentence(tmp_path, monkeypatch, capsys, content, told):
-    monkeypatch.setattr(making_datastores, "MOST_BYTES", 100)
+    monkeypatch.setattr(datastores, "MOST_BYTES", 100)
     if content is not None:
         (tmp_path / "text.txt").write_bytes(content)
     store = tmp_path / "store"
@@ -247,8 +246,7 @@ def test_what_is_no_text_is_refused_with_a_sentence(tmp_path, monkeypatch, capsy
 
 
 def test_a_text_of_too_many_tokens_is_refused(tmp_path, monkeypatch, capsys):
-    for module in (datastores, making_datastores):
-        monkeypatch.setattr(module, "MOST_TOKENS", 5)
+    monkeypatch.setattr(datastores, "MOST_TOKENS", 5)
     (tmp_path / "text.txt").write_text(TEXT, "utf-8")
     store = tmp_path / "store"
     assert main(["datastore", str(tmp_path / "text.txt"), "--out", str(store)]) == 2

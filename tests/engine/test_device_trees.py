@@ -11,8 +11,8 @@ from engine.fast.gpu.device_tree import DeviceTree
 from engine.fast.gpu.shape import NO_NODE, DeviceShape
 from engine.fast.kernels.bits import unpack
 from engine.fast.kernels.flat_tree import FlatTree
-from engine.methods.ddtree.best_first import BestFirst
-from engine.methods.shared.best_first_tree import best_first_tree
+from engine.methods.ddtree.device import BestFirst
+from engine.methods.shared.fixed_shape import best_first_tree
 from tests.soundness import assert_sound
 from tests.trees import trees
 
@@ -82,7 +82,7 @@ def test_the_shape_is_what_the_host_would_lay_out(tree, spare):
 
 @pytest.mark.parametrize("budget", [1, 2, 7, 64, 200])
 def test_a_level_has_few_candidates(budget):
-    from engine.methods.ddtree.best_first import _candidates
+    from engine.methods.ddtree.device import _candidates
 
     above, rank = _candidates(budget, budget, torch.device("cpu"))
     pairs = set(zip(above.tolist(), rank.tolist(), strict=True))

@@ -15,8 +15,8 @@ from engine.loops import run_loop
 from engine.methods import drafter
 from engine.parts.loading import load_models
 from engine.rules import verifier
-from engine.sizes import calibration, draft_size, patience
-from engine.sizes.calibration import Measurement, observed, recall, remember
+from engine.sizes import calibration, draft_size
+from engine.sizes.calibration import Measurement, Patience, observed, recall, remember
 from engine.sizes.draft_size import (
     GainTable,
     best,
@@ -26,7 +26,6 @@ from engine.sizes.draft_size import (
     settle_size,
     watched,
 )
-from engine.sizes.patience import Patience
 from presets import family
 from tests.engine.family import offered
 from tests.verifiers.tiny import tiny_models
@@ -36,7 +35,7 @@ from tests.verifiers.tiny import tiny_models
 def patient(monkeypatch):
     """Costs are measured, unlike in most tests, however busy this machine is and whatever earlier tests gave up."""
     monkeypatch.setenv("DRAFTSCOPE_MEASURE", "1")
-    monkeypatch.setattr(patience, "SECONDS", float("inf"))
+    monkeypatch.setattr(calibration, "SECONDS", float("inf"))
     monkeypatch.setattr(draft_size, "_too_busy", set())
 
 
@@ -116,7 +115,7 @@ def test_costs_are_measured_once_and_remembered(memory, models, monkeypatch):
     ],
 )
 def test_only_a_busy_machine_is_given_up(monkeypatch, seconds, on_a_core, over):
-    monkeypatch.setattr(patience, "SECONDS", 2.0)
+    monkeypatch.setattr(calibration, "SECONDS", 2.0)
     clocks = iter([10.0, 10.0 + seconds]), iter([5.0, 5.0 + on_a_core])
     begun = Patience(tuple(clock.__next__ for clock in clocks))
     assert begun.over is over

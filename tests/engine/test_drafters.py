@@ -16,7 +16,7 @@ from engine.core.tree import ROOT
 from engine.errors import UserError
 from engine.loops import run_loop
 from engine.methods import drafters
-from engine.methods.shared.best_first_tree import best_first_tree
+from engine.methods.shared.fixed_shape import best_first_tree
 from engine.methods.shared.ngram_index import NgramIndex
 from engine.model.language_model import LanguageModel
 from engine.parts.opening import language_model

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.fast.cpu import fixed, passes
 from engine.fast.cpu.budget import Budget
 from engine.fast.cpu.compiled_model import CompiledModel

@@ -12,15 +12,17 @@ from engine.fast.gpu.host_free import HostFree
 from engine.fast.gpu.inputs import Size, StepInputs
 from engine.fast.gpu.static_cache import StaticCache
 from engine.fast.kernels import tree_attention
-from engine.methods.ddtree.best_first import BestFirst
+from engine.methods.ddtree.device import BestFirst
 from engine.methods.ddtree.drafter import DDTreeDrafter
 from engine.methods.dflash.drafter import DFlashDrafter
 from engine.methods.shared import static_block_context as block_context
 from engine.methods.shared.block_context import ModuleContext, context_of
-from engine.methods.shared.static_block_buffers import denoise, draft, read
 from engine.methods.shared.static_block_context import (
     StaticContext,
     buffer_sets_of,
+    denoise,
+    draft,
+    read,
     static_contexts,
 )
 from engine.parts.opening import language_model

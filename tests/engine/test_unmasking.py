@@ -10,7 +10,7 @@ from engine.methods.ccd.drafter import Coherent
 from engine.methods.learn2pd.drafter import LearnedFilter
 from engine.methods.learn2pd.part import UnmaskingFilter
 from engine.methods.localleap.drafter import LocalLeap
-from engine.methods.shared.unmasking_order import Canvas, Confident, Unmasking, fill_in
+from engine.methods.shared.unmasking import Canvas, Confident, Unmasking, fill_in
 
 
 def rows(confidences, tokens=None):

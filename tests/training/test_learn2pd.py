@@ -11,7 +11,7 @@ from engine.methods.learn2pd.drafter import LearnedFilter
 from engine.methods.learn2pd.part import check_denoiser
 from engine.methods.learn2pd.recipe import FilterStudent, Pass
 from engine.methods.shared.dflash_model import DFlashModel
-from engine.methods.shared.unmasking_order import Canvas, fill_in
+from engine.methods.shared.unmasking import Canvas, fill_in
 from engine.parts.kinds import kind_of
 from engine.training.diffusion import diffusion_config, start_from
 from engine.training.students import student_class

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 
 from engine.core.tree import ROOT, DraftTree
-from engine.proof.enumeration import Oracle, Path, World, path_of
+from engine.proof.enumeration import Oracle, Path
+from tests.verifiers.worlds import World, path_of
 
 Plan = Callable[[Path], tuple[str, int]]
 """The kind and number of draws after a path."""

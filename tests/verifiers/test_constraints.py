@@ -17,12 +17,12 @@ from engine.loops import run_loop
 from engine.methods import drafters
 from engine.parts.opening import load_language_model
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
 from presets import family
 from tests.grids import some
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 PROMPT = (1, 2, 0, 1, 2)

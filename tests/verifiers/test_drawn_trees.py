@@ -17,13 +17,15 @@ from engine.methods.multi_chain.drafter import MultiChainDrafter
 from engine.methods.rsd_c.drafter import RSDConstant
 from engine.methods.rsd_s.drafter import RSDBeam
 from engine.methods.shared.levels import favourites
-from engine.proof.enumeration import OracleDraftChance, branches, path_of
-from engine.proof.step_law import Reader, step_error
+from engine.proof.enumeration import OracleDraftChance, branches
+from engine.proof.step_law import Reader
 from engine.rules import verifier
 from engine.trace.meters import measured
 from tests.engine.family import trace_of
 from tests.statistics import p_value
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.test_pairs import EXACT, PROMPT, maker, memo
+from tests.verifiers.worlds import path_of
 
 T1 = Sampling(1.0)
 CUT = Sampling(0.7, top_k=3, top_p=0.97)

@@ -7,8 +7,8 @@ from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree, Draw
 from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 EXACT = 1e-5

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from engine.core.rule import statuses
 from engine.core.tree import ROOT, DraftTree
-from engine.proof.enumeration import World, error, output_law
 from engine.rules import verifier
 from engine.rules.rejection import Rejection, SiblingTrial
 from tests.verifiers import growers
+from tests.verifiers.worlds import World, error, output_law
 
 KINDS = ("one_hot", "iid", "without_replacement")
 EXACT = 1e-6

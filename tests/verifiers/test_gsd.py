@@ -8,9 +8,9 @@ from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree
 from engine.methods import drafter
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from engine.rules.gsd import Clusters
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.test_pairs import maker
 from tests.verifiers.tiny import tiny_models
 

@@ -9,17 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from engine.core.sampling import Sampling
 from engine.core.schemes import Scheme, scheme_of
 from engine.core.tree import ROOT, DraftTree
-from engine.proof.enumeration import (
-    OracleJudgeChance,
-    Sampling,
-    World,
-    branches,
-    error,
-    output_law,
-    target_rows,
-)
+from engine.proof.enumeration import OracleJudgeChance, branches
 from engine.rules import Case, verifier
 from engine.rules.expected_acceptance import rejection_keeps
 from engine.rules.rejection import normalised
@@ -27,6 +20,7 @@ from engine.rules.spectr import KSequentialTrial, SpecTr, factor_and_share
 from engine.rules.transport import SEPARATE, bound, transport_bound
 from tests.verifiers import growers
 from tests.verifiers.test_exactness import EXACT, consistent, worst
+from tests.verifiers.worlds import World, error, output_law, target_rows
 
 KINDS = ("iid", "without_replacement")
 few = settings(max_examples=6, deadline=None, derandomize=True)

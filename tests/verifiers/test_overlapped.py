@@ -16,9 +16,10 @@ from engine.loops import run_loop
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.pearl.drafter import PearlDrafter
 from engine.proof.memo import remembering
-from engine.proof.step_law import Reader, run_error
+from engine.proof.step_law import Reader
 from engine.rules import verifier
 from tests.statistics import p_value, power
+from tests.verifiers.step_errors import run_error
 from tests.verifiers.test_constraints import Grammar
 from tests.verifiers.tiny import tiny_models
 

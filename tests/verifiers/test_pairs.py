@@ -15,11 +15,12 @@ from engine.loops import run_loop
 from engine.methods import drafters
 from engine.methods.chain.drafter import ChainDrafter
 from engine.proof.memo import remembering
-from engine.proof.step_law import Reader, step_error
+from engine.proof.step_law import Reader
 from engine.rules import verifier, verifiers
 from engine.rules.spectr import SpecTr
 from tests.grids import some
 from tests.statistics import p_value, power
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 EXACT = 1e-5  # float32 laws; the planted biases are a thousand times larger

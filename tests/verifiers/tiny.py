@@ -8,8 +8,7 @@ from engine.methods import own_drafters
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.tiny_parts import tiny_parts
-from engine.proof.tiny_target import tiny_module
+from engine.proof.tiny_parts import tiny_module, tiny_parts
 
 
 def tiny_models(

@@ -153,14 +153,11 @@ class FixedTree(Drafter):
     """Drafts the same tree in every step. A target with random weights keeps almost none of it."""
 
     key, family, summary = "fixed", "tree", ""
+    draw_kinds = ("one_hot",)
 
     def __init__(self, nodes: int) -> None:
         super().__init__({})
         self._tree = binary_tree(nodes)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def propose(self, context, max_depth):
         return self._tree

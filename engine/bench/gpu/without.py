@@ -153,9 +153,11 @@ def _all_by_torch() -> Iterator[None]:
 
 
 TWINS = (
-    "methods/*/device.py", "methods/*/best_first.py", "fast/gpu/device_tree.py",
-    "fast/gpu/choice.py", "fast/gpu/shape.py",
-)  # fmt: skip
+    "methods/*/device.py",
+    "fast/gpu/device_tree.py",
+    "fast/gpu/choice.py",
+    "fast/gpu/shape.py",
+)
 VERDICTS = (
     "fast/gpu/verdict.py", "fast/gpu/judge.py", "fast/gpu/question.py", "fast/gpu/device_text.py", "fast/kernels/verify_tree.py",
     "fast/kernels/flat_tree.py", "fast/kernels/judging.py",
@@ -163,7 +165,7 @@ VERDICTS = (
 GRAPHS = ("fast/gpu/capture.py", "fast/gpu/host_free.py")
 LEAN = ("fast/gpu/lean_rows.py", "fast/gpu/fused.py")
 ATTENTION = ("fast/kernels/tree_attention.py", "fast/kernels/attention_plan.py")
-BLOCKS = ("methods/shared/static_block_buffers.py", "methods/shared/static_block_context.py")
+BLOCKS = ("methods/shared/static_block_context.py",)
 
 PIECES = (
     Piece(

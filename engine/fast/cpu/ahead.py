@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.core.seen import ReadChain
 from engine.fast.cpu.arrays import ahead_bias
 from engine.fast.cpu.budget import Family

@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 import torch
 
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.fast.cpu.calls import shared
 from engine.fast.cpu.row_shape import RowShape
 from engine.model.cache import KVCache, KVLayer

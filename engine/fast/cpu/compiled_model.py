@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.expected import UNKNOWN, Expected
+from engine.core.load import UNKNOWN, Expected
 from engine.core.seen import Begun, Draft, ReadChain, Seen
 from engine.core.threads import ALL, torch_threads
 from engine.errors import UserError

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.fast.cpu.arrays import HIDDEN, bias, padded, positions
 from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import FIRST, Buffers, Columns, capacities

@@ -6,7 +6,7 @@ from functools import cache
 
 import torch
 
-from engine.batch.joint import SeparateSessions, sessions_of
+from engine.batch.together import SeparateSessions, sessions_of
 from engine.core.load import RowsOf
 from engine.core.seen import Draft, Seen
 from engine.core.target import of_layers

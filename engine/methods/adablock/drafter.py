@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from engine.core.exhibits import Words
-from engine.core.options import Option
-from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
-from engine.methods.shared.unmasking_order import Canvas, Confident, open_confidence
+from engine.core.options import choice, number, whole
+from engine.methods.shared.unmasking import (
+    LENGTH,
+    PASSES,
+    Canvas,
+    Confident,
+    UnmaskingDrafter,
+    open_confidence,
+    threshold,
+)
 
 MARKS = {"lines": "\n", "sentences": "\n.!?", "clauses": "\n.!?,;:"}
 
@@ -48,25 +55,12 @@ class AdaptiveBlockDrafter(UnmaskingDrafter):
     summary = "A diffusion drafter fills a block that ends where a line or a sentence ends."
     options = (
         LENGTH,
-        Option(
-            "block", "int", 5, "Size of a block without a sure end.", 1, 31, label="Usual block"
+        whole("block", 5, 1, 31, "Usual block").meaning("Size of a block without a sure end."),
+        choice("delimiters", "sentences", tuple(MARKS), "Ends of blocks").meaning(
+            "What ends a block: the end of a line, of a sentence too, or of a clause too."
         ),
-        Option(
-            "delimiters",
-            "choice",
-            "sentences",
-            "What ends a block: the end of a line, of a sentence too, or of a clause too.",
-            choices=tuple(MARKS),
-            label="Ends of blocks",
-        ),
-        Option(
-            "delimiter_threshold",
-            "float",
-            0.3,
-            "Confidence of an end that ends the block.",
-            0.0,
-            1.0,
-            label="Confidence of an end",
+        number("delimiter_threshold", 0.3, 0.0, 1.0, "Confidence of an end").meaning(
+            "Confidence of an end that ends the block."
         ),
         threshold(),
         PASSES,
@@ -83,12 +77,14 @@ class AdaptiveBlockDrafter(UnmaskingDrafter):
         return self._blocks
 
     def propose(self, context, max_depth):
-        tree, found = super().propose(context, max_depth), self._blocks.found
-        if found is None:
+        tree, ending = super().propose(context, max_depth), self._blocks.found
+        if ending is None:
             told = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
         else:
-            told = f"The block ends with place {found[0] + 1}, an end of confidence {found[1]:.2f}."
-        tree.exhibits.append(Words(title="Size of the block", lines=[told]))
+            told = (
+                f"The block ends with place {ending[0] + 1}, an end of confidence {ending[1]:.2f}."
+            )
+        tree.exhibits.append(Words("Size of the block", [told]))
         return tree
 
     def _is_delimiter(self, token: int) -> bool:

@@ -95,16 +95,16 @@ class DraftSearch:
         ]
 
     def _choose(self, siblings: list[Place]) -> Place:
-        total = sum(one.visits for one in siblings)
+        total = sum(node.visits for node in siblings)
         pull = self.explore * math.sqrt(total or 1)
         pull *= EXPLORE + math.log((total + SLOWLY + 1) / SLOWLY)
-        return max(siblings, key=lambda one: one.mean + pull * one.chance / (1 + one.visits))
+        return max(siblings, key=lambda node: node.mean + pull * node.chance / (1 + node.visits))
 
     def _back_up(self, leaf: Place) -> None:
-        found, place = 0.0, leaf
+        value, place = 0.0, leaf
         while place.parent is not None:
-            found = place.chance * (1.0 + found)
+            value = place.chance * (1.0 + value)
             place.visits += 1
-            place.worth += found / self.most_depth
+            place.worth += value / self.most_depth
             place = place.parent
         self.root.visits += 1

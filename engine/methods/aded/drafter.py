@@ -10,11 +10,9 @@ The paper fills its first matrix with counts from a corpus. Here the matrix begi
 each visitor's matrix is kept from text to text.
 """
 
-from __future__ import annotations
-
 from engine.core.drafter import tree_size
 from engine.core.exhibits import Gauge, Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.aded.draft_search import DraftSearch
 from engine.methods.aded.trigram_matrix import TrigramMatrix
@@ -30,44 +28,18 @@ class AdaptiveDraftDrafter(RememberingDrafter):
     summary = "Searches for a draft in a tri-gram matrix that every pass of the target updates."
     options = (
         tree_size(64),
-        Option(
-            "simulations",
-            "int",
-            48,
-            "Walks of the search in each step (150 in the paper).",
-            1,
-            512,
-            label="Simulations",
+        whole("simulations", 48, 1, 512, "Simulations").meaning(
+            "Walks of the search in each step (150 in the paper)."
         ),
-        Option(
-            "explore",
-            "float",
-            1.0,
-            "How strongly the search prefers nodes that it has seldom visited.",
-            0.0,
-            8.0,
-            label="Exploration",
+        number("explore", 1.0, 0.0, 8.0, "Exploration").meaning(
+            "How strongly the search prefers nodes that it has seldom visited."
         ),
-        Option("depth", "int", 8, "Longest branch.", 1, 16, label="Depth", advanced=True),
-        Option(
-            "successors",
-            "int",
-            12,
-            "Candidates kept for each pair of tokens.",
-            1,
-            16,
-            label="Candidates",
-            advanced=True,
+        whole("depth", 8, 1, 16, "Depth", advanced=True).meaning("Longest branch."),
+        whole("successors", 12, 1, 16, "Candidates", advanced=True).meaning(
+            "Candidates kept for each pair of tokens."
         ),
-        Option(
-            "share",
-            "float",
-            0.5,
-            "Weight of the target's newest pass when a pair's row is updated.",
-            0.05,
-            1.0,
-            label="Weight of the newest pass",
-            advanced=True,
+        number("share", 0.5, 0.05, 1.0, "Weight of the newest pass", advanced=True).meaning(
+            "Weight of the target's newest pass when a pair's row is updated."
         ),
     )
     size_option, usual_size = "budget", 12
@@ -113,13 +85,9 @@ class AdaptiveDraftDrafter(RememberingDrafter):
 
     def _filled(self) -> Gauge:
         matrix = self.index
-        return Gauge(
-            title="Pairs in the tri-gram matrix",
-            note=f"The matrix takes {matrix.nbytes / 1000:,.0f} kB; when it is full, the oldest pair gives way.",
-            value=matrix.filled,
-            maximum=matrix.rows,
-            unit="pairs",
-        )
+        title = "Pairs in the tri-gram matrix"
+        note = f"The matrix takes {matrix.nbytes / 1000:,.0f} kB; when it is full, the oldest pair gives way."
+        return Gauge(title, matrix.filled, maximum=matrix.rows, unit="pairs", note=note)
 
 
 def _visits(search: DraftSearch, drafted: int) -> Table:
@@ -135,10 +103,9 @@ def _visits(search: DraftSearch, drafted: int) -> Table:
         ]
         for rank, place in enumerate(search.best(SHOWN))
     ]
-    return Table(
-        title="Search tree: the most visited nodes",
-        note=f"{search.root.visits} simulations visited {len(search.visited)} nodes; "
-        f"the {drafted} most visited are drafted.",
-        columns=["Token", "After", "Depth", "Visits", "Mean value", "Probability", "Drafted"],
-        rows=rows,
+    note = (
+        f"{search.root.visits} simulations visited {len(search.visited)} nodes; "
+        f"the {drafted} most visited are drafted."
     )
+    columns = ["Token", "After", "Depth", "Visits", "Mean value", "Probability", "Drafted"]
+    return Table("Search tree: the most visited nodes", columns, rows, note=note)

@@ -1,7 +1,5 @@
 """A matrix of the tokens that the target finds likely after two others, filled while a text is written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -52,8 +50,8 @@ class TrigramMatrix(Store):
         place = self._row_of.get(self._key(pair))
         if place is None:
             return []
-        found = zip(self._tokens[place].tolist(), self._chances[place].tolist(), strict=True)
-        return [(token, chance) for token, chance in found if chance > 0]
+        entries = zip(self._tokens[place].tolist(), self._chances[place].tolist(), strict=True)
+        return [(token, chance) for token, chance in entries if chance > 0]
 
     def write(self, pairs: Sequence[Pair], logits: Tensor, share: float) -> None:
         """Blend the target's new probabilities into the pairs' rows, with the weight ``share``.
@@ -88,7 +86,7 @@ class TrigramMatrix(Store):
         self._put(pair, chances.items())
 
     def _put(self, pair: Pair, chances: Iterable[tuple[int, float]]) -> None:
-        best = sorted(chances, key=lambda one: -one[1])[: self.width]
+        best = sorted(chances, key=lambda pair: -pair[1])[: self.width]
         place = self._place(pair)
         self._chances[place] = 0.0
         self._tokens[place, : len(best)] = [token for token, _ in best]

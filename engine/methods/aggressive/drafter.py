@@ -7,10 +7,8 @@ Where they part (a bifurcation), the target writes alone until the end of the ou
 once in the input; copying goes on from there.
 """
 
-from __future__ import annotations
-
 from engine.core.drafter import Drafter
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.input_pointer import InputPointer
 
@@ -20,31 +18,16 @@ class AggressiveDrafter(Drafter):
     title = "Aggressive decoding"
     family = "retrieval"
     summary = "Copies the prompt from a pointer; where the output departs, finds its place again."
+    draw_kinds = ("one_hot",)
     options = (
-        Option(
-            "length",
-            "int",
-            16,
-            "Most tokens copied in a step (0: all the rest of the input, as in the paper).",
-            0,
-            512,
-            label="Length",
+        whole("length", 16, 0, 512, "Length").meaning(
+            "Most tokens copied in a step (0: all the rest of the input, as in the paper)."
         ),
-        Option(
-            "skip",
-            "int",
-            0,
-            "Tokens at the beginning of the prompt that are no input: the instruction.",
-            0,
-            100_000,
-            label="Instruction",
+        whole("skip", 0, 0, 100_000, "Instruction").meaning(
+            "Tokens at the beginning of the prompt that are no input: the instruction."
         ),
     )
     trial = {"length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)

@@ -5,7 +5,7 @@ policy is the rule ``engine.methods.bild.rule``.
 """
 
 from engine.core.exhibits import Gauge
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 
@@ -25,24 +25,14 @@ class BigLittleDrafter(DraftModelDrafter):
         "unlikely: lossy."
     )
     options = (
-        Option(
-            "fallback",
-            "float",
-            0.4,
-            "The small model stops where its highest probability is below this.",
-            0.0,
-            1.0,
-            label="fallback threshold",
+        number("fallback", 0.4, 0.0, 1.0, "fallback threshold").meaning(
+            "The small model stops where its highest probability is below this."
         ),
-        Option("length", "int", 10, "Most tokens that the small model writes in a step.", 1, 32),
+        whole("length", 10, 1, 32).meaning("Most tokens that the small model writes in a step."),
     )
     default_verifier = default_greedy_verifier = "bild"
     reads_chains = True
     trial = {"fallback": 0.3, "length": 3}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT
@@ -61,11 +51,10 @@ class BigLittleDrafter(DraftModelDrafter):
 
     def _confidence(self, sure: float) -> Gauge:
         threshold = self.settings["fallback"]
-        return Gauge(
-            title="How sure the small model was at its last place",
-            note="It was below the fallback threshold: the large model takes over."
+        title = "How sure the small model was at its last place"
+        note = (
+            "It was below the fallback threshold: the large model takes over."
             if sure < threshold
-            else "It was still sure; the step had its most tokens.",
-            value=sure,
-            mark=threshold,
+            else "It was still sure; the step had its most tokens."
         )
+        return Gauge(title, sure, mark=threshold, note=note)

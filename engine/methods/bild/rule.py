@@ -5,10 +5,9 @@ Kim et al., Speculative Decoding with Big Little Decoder (2023): the rollback po
 
 import math
 
-from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import number
 from engine.core.rule import Case, Judgement, Verdict, Verifier
-from engine.rules.near_enough import keep_while, law_shown
+from engine.rules.matching import keep_while, law_shown, show_judged
 
 
 class BigLittle(Verifier):
@@ -28,14 +27,8 @@ class BigLittle(Verifier):
         "differs from the target's own"
     )
     options = (
-        Option(
-            "rollback",
-            "float",
-            2.0,
-            "Roll back to the first token whose distance, -log p of the target, is above this.",
-            0.0,
-            50.0,
-            label="rollback threshold",
+        number("rollback", 2.0, 0.0, 50.0, "rollback threshold").meaning(
+            "Roll back to the first token whose distance, -log p of the target, is above this."
         ),
     )
     exact_kinds = frozenset()
@@ -50,37 +43,22 @@ class BigLittle(Verifier):
 
     def judge(self, case: Case) -> Verdict:
         rollback = self.settings["rollback"]
-        verdict = keep_while(
-            case,
-            self.key,
-            law_shown(case),
-            lambda p, token: _distance(float(p[token])) <= rollback,
-        )
-        if verdict.judgements:
-            verdict.exhibits.append(self._distances(case, verdict.judgements))
-        return verdict
 
-    def _distances(self, case: Case, judgements: list[Judgement]) -> Table:
-        """One row per judged token."""
-        tree, threshold = case.tree, self.settings["rollback"]
-        rows = []
-        for entry in judgements:
-            q = tree.shown_law(tree.parents[entry.node])
-            rows.append(
-                [
-                    Token(tree.tokens[entry.node]),
-                    None if q is None else float(q.max()),
-                    entry.p,
-                    _distance(entry.p),
-                    "kept" if entry.accept else "rolled back",
-                ]
-            )
-        return Table(
-            title=f"Distances, rollback above {threshold:g}",
-            note="Lossy: a token may stay that the target would not have written itself.",
-            columns=["token", "draft's confidence", "target's p", "distance -log p", "outcome"],
-            rows=rows,
+        def near(p, token: int) -> bool:
+            return _distance(float(p[token])) <= rollback
+
+        def row(entry: Judgement) -> list:
+            q = case.tree.shown_law(case.tree.parents[entry.node])
+            sure = None if q is None else float(q.max())
+            outcome = "kept" if entry.accept else "rolled back"
+            return [sure, entry.p, _distance(entry.p), outcome]
+
+        verdict = keep_while(case, self.key, law_shown(case), near)
+        columns = ["draft's confidence", "target's p", "distance -log p", "outcome"]
+        show_judged(
+            case, verdict, f"Distances, rollback above {rollback:g}", ["token", *columns], row
         )
+        return verdict
 
 
 def _distance(p: float) -> float:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
-from engine.methods.shared.unmasking import LENGTH, UnmaskingDrafter
-from engine.methods.shared.unmasking_order import Canvas, Unmasking
+from engine.core.options import whole
+from engine.methods.shared.unmasking import LENGTH, Canvas, Unmasking, UnmaskingDrafter
 
 
 @dataclass(frozen=True)
@@ -76,17 +75,11 @@ class CoherentDrafter(UnmaskingDrafter):
     summary = "A diffusion drafter fills the words on which several of its passes agree."
     options = (
         LENGTH,
-        Option("depth", "int", 2, "Passes that must agree.", 2, 8, label="Passes that agree"),
-        Option(
-            "candidates",
-            "int",
-            4,
-            "Surest places of a pass that are remembered.",
-            1,
-            31,
-            label="Remembered places",
+        whole("depth", 2, 2, 8, "Passes that agree").meaning("Passes that must agree."),
+        whole("candidates", 4, 1, 31, "Remembered places").meaning(
+            "Surest places of a pass that are remembered."
         ),
-        Option("passes", "int", 4, "Most denoising passes in a step.", 1, 16, label="Passes"),
+        whole("passes", 4, 1, 16, "Passes").meaning("Most denoising passes in a step."),
     )
     trial = {"length": 2, "passes": 3}
 

@@ -19,7 +19,7 @@ class DeviceChain(Drafter):
 
     key, family, summary = ChainDrafter.key, ChainDrafter.family, ChainDrafter.summary
     options = ChainDrafter.options
-    kinds = ChainDrafter.kinds
+    draw_kinds = ChainDrafter.draw_kinds
 
     def __init__(self, drafter: ChainDrafter) -> None:
         super().__init__(drafter.settings)

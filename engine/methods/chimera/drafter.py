@@ -6,11 +6,8 @@ states that were drafted for the tokens above the node. The readout of that dept
 true state, gives the children.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -24,14 +21,6 @@ from engine.methods.shared.module_columns import ModuleColumns
 MOST_TRIGRAMS = 4096  # trigrams whose rows are remembered
 Path = tuple[int, ...]
 """Tokens after the last true state, the root first."""
-
-
-@dataclass(frozen=True)
-class _Drafted:
-    """state [H], and its columns [Hkv, D]."""
-
-    state: Tensor
-    columns: Columns
 
 
 class ChimeraDrafter(HeadsDrafter):
@@ -54,7 +43,8 @@ class ChimeraDrafter(HeadsDrafter):
             fresh = self.heads.encoder.columns(features, places)
             self._text: Columns = self._columns.append(0, *fresh)
         super()._keep(features)
-        self._drafted: dict[Path, _Drafted] = {}
+        # the drafted state [H] at the end of each path, and its columns [Hkv, D]
+        self._drafted: dict[Path, tuple[Tensor, Columns]] = {}
 
     def propose(self, context, max_depth):
         known = self._read
@@ -67,8 +57,8 @@ class ChimeraDrafter(HeadsDrafter):
         paths = [tuple(path) for path in paths]
         for length in range(1, len(paths[0]) + 1):
             begun = dict.fromkeys(path[:length] for path in paths)
-            self._draft([one for one in begun if one not in self._drafted])
-        states = torch.stack([self._drafted[path].state for path in paths])
+            self._draft([path for path in begun if path not in self._drafted])
+        states = torch.stack([self._drafted[path][0] for path in paths])
         true = self._state.expand(len(paths), -1)
         return self._choices(self.heads.spoken(head, true, states), self.target.head, count)
 
@@ -81,14 +71,14 @@ class ChimeraDrafter(HeadsDrafter):
         line = [
             tuple(
                 torch.stack(each, 1)
-                for each in zip(*(self._drafted[path[:at]].columns for path in paths), strict=True)
+                for each in zip(*(self._drafted[path[:at]][1] for path in paths), strict=True)
             )
             for at in range(1, depth + 1)
         ]
         states = encoder(self._trigrams(paths), places, self._text, line=line)
         keys, values = encoder.columns(states, places)
         for at, path in enumerate(paths):
-            self._drafted[path] = _Drafted(states[at], (keys[:, at], values[:, at]))
+            self._drafted[path] = states[at], (keys[:, at], values[:, at])
 
     def _trigrams(self, paths: Sequence[Path]) -> Tensor:
         """[R, H]: the rows of the trigrams with which these paths end."""
@@ -102,10 +92,10 @@ class ChimeraDrafter(HeadsDrafter):
             self._encoded += len(fresh)
         for gram in grams:
             self._rows.move_to_end(gram)
-        found = torch.stack([self._rows[gram] for gram in grams])
+        rows = torch.stack([self._rows[gram] for gram in grams])
         while len(self._rows) > MOST_TRIGRAMS:
             self._rows.popitem(last=False)
-        return found
+        return rows
 
     def _gram(self, path: Path) -> tuple[int, ...]:
         return (*self._before, *path)[-GRAM:]
@@ -113,12 +103,11 @@ class ChimeraDrafter(HeadsDrafter):
     def observe(self, kept):
         drafted, before = self._drafted, self._encoded
         if len(kept.tree):
-            ends = [
-                self._unread + self._kept_tokens(kept, count) for count in range(len(kept.path) + 1)
-            ]
+            tokens = [kept.tree.tokens[node] for node in kept.path]
+            ends = [(*self._unread, *tokens[:count]) for count in range(len(tokens) + 1)]
             true = kept.features[len(kept.features) - len(ends) :]
             near = [
-                float(F.cosine_similarity(drafted[path].state, state, dim=0))
+                float(F.cosine_similarity(drafted[path][0], state, dim=0))
                 if path in drafted
                 else None
                 for path, state in zip(ends, true, strict=True)
@@ -126,25 +115,15 @@ class ChimeraDrafter(HeadsDrafter):
             kept.tree.exhibits += [self._path_table(ends, before), self._near(near)]
         super().observe(kept)
 
-    @staticmethod
-    def _kept_tokens(kept, count: int) -> Path:
-        return tuple(kept.tree.tokens[node] for node in kept.path[:count])
-
     def _path_table(self, ends: Sequence[Path], known: int) -> Table:
         rows = [[len(path), *map(Token, self._gram(path))] for path in ends]
-        return Table(
-            title="Trigrams along the kept path",
-            note=f"{known} trigrams of this text have been encoded so far; the latest are remembered.",
-            columns=["behind the true states", "two before", "one before", "token"],
-            rows=rows,
-        )
+        note = f"{known} trigrams of this text have been encoded so far; the latest are remembered."
+        columns = ["behind the true states", "two before", "one before", "token"]
+        return Table("Trigrams along the kept path", columns, rows, note=note)
 
     @staticmethod
     def _near(near: Sequence[float | None]) -> Curve:
-        return Curve(
-            title="Drafted states along the kept path",
-            note="0 is the last token of the text: its state, too, is drafted until the target has read the token.",
-            x=list(range(len(near))),
-            series=[Series("cosine to the true state", near)],
-            x_label="tokens kept",
-        )
+        title = "Drafted states along the kept path"
+        note = "0 is the last token of the text: its state, too, is drafted until the target has read the token."
+        series = [Series("cosine to the true state", near)]
+        return Curve(title, list(range(len(near))), series, x_label="tokens kept", note=note)

@@ -101,10 +101,10 @@ class ContextEncoder(nn.Module):
         mine = [(queries * key).sum(-1, keepdim=True) for key, _ in own]
         weights = torch.cat([scores, *mine], -1).softmax(-1)
         count = keys.shape[-2]
-        found = weights[..., :count] @ values
+        mixed = weights[..., :count] @ values
         for at, (_, value) in enumerate(own, start=count):
-            found = found + weights[..., at, None] * value
-        rows = rows + attention.joined(found)
+            mixed = mixed + weights[..., at, None] * value
+        rows = rows + attention.joined(mixed)
         return rows + self.mlp(self.post_attention_layernorm(rows))
 
     def _turn(self, places: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,9 +150,9 @@ class ChimeraHeads(HeadsPart):
         layers = getattr(target.base_model, "layers", None)
         theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
         for name, mine in made.encoder.named_parameters():
-            found = theirs.get(name)
-            if found is not None and found.shape == mine.shape:
-                mine.copy_(found)
+            weight = theirs.get(name)
+            if weight is not None and weight.shape == mine.shape:
+                mine.copy_(weight)
             if name.endswith(("o_proj.weight", "down_proj.weight")):
                 mine.zero_()
         for readout in made.readouts:

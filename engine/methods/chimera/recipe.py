@@ -6,13 +6,11 @@ The training unrolls as many steps as there are readouts: later steps see a toke
 Letters in shapes: S windows, T tokens of each, H hidden size, K readouts.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.chimera.part import GRAM, ChimeraHeads
 from engine.training.student import Lesson
 from engine.training.students.head_students import DECAY, HeadsStudent
@@ -21,7 +19,7 @@ from engine.training.students.head_students import DECAY, HeadsStudent
 class ChimeraStudent(HeadsStudent):
     key = "chimera"
     summary = "an encoder of trigrams and one of the target's states, with a readout per token"
-    options = (Option("heads", "int", 4, "Readouts: tokens it learns to draft.", 1, 16),)
+    options = (whole("heads", 4, 1, 16).meaning("Readouts: tokens it learns to draft."),)
 
     def start(self) -> ChimeraHeads:
         return ChimeraHeads.beginning(self.target, **self.settings)
@@ -34,7 +32,7 @@ class ChimeraStudent(HeadsStudent):
         places = torch.arange(length, device=true.device)
         keys, values = encoder.columns(true, places)
         mask = torch.ones(length, length, dtype=torch.bool, device=true.device).tril()
-        line, found = [], [true]
+        line, parts = [], [true]
         for step in range(min(len(part), length - 1)):
             count = (
                 length - 1 - step
@@ -44,9 +42,9 @@ class ChimeraStudent(HeadsStudent):
             at = places[1 + step :]
             states = encoder(rows[:, 1 + step :], at, text, mask[:count, :count], line)
             line.append(encoder.columns(states, at))
-            found.append(F.pad(states, (0, 0, 0, length - count)))
-        missing = len(part) + 1 - len(found)
-        return torch.cat([*found, *[torch.zeros_like(true)] * missing], -1)
+            parts.append(F.pad(states, (0, 0, 0, length - count)))
+        missing = len(part) + 1 - len(parts)
+        return torch.cat([*parts, *[torch.zeros_like(true)] * missing], -1)
 
     def _trigrams(self, tokens: Tensor) -> Tensor:
         """[S, T, 3, H]; the first token also stands for the missing tokens before the text."""

@@ -51,19 +51,19 @@ class CloverDrafter(HeadsDrafter):
     def _after(self, head, paths, count):
         drafted = [tuple(path[1:]) for path in paths]  # the state knows the root already
         hidden = self._hidden_behind(drafted)
-        last = self._embedded([one[-1] for one in drafted]) if head else None
+        last = self._embedded([path[-1] for path in drafted]) if head else None
         return self._choices(self.heads.spoken(hidden, last), self.target.head, count)
 
     def _hidden_behind(self, drafted: Sequence[tuple[int, ...]]) -> Tensor:
         """[R, H]: the hidden states after these tokens, each computed once from the state before it."""
         for length in range(1, len(drafted[0]) + 1):
-            begun = dict.fromkeys(one[:length] for one in drafted)
-            fresh = [one for one in begun if one not in self._hidden]
+            begun = dict.fromkeys(path[:length] for path in drafted)
+            fresh = [path for path in begun if path not in self._hidden]
             if fresh:
-                before = torch.stack([self._hidden[one[:-1]] for one in fresh])
-                made = self.heads.next(before, self._embedded([one[-1] for one in fresh]))
+                before = torch.stack([self._hidden[path[:-1]] for path in fresh])
+                made = self.heads.next(before, self._embedded([path[-1] for path in fresh]))
                 self._hidden |= dict(zip(fresh, made, strict=True))
-        return torch.stack([self._hidden[one] for one in drafted])
+        return torch.stack([self._hidden[path] for path in drafted])
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
         """[R] -> [R, H]"""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
 from engine.errors import UserError
-from engine.methods.shared.decoder_layer import decoder_like
+from engine.methods.shared.attention_layer import decoder_like
 from engine.methods.shared.head_ranks import FIELD, HeadsPart, usual
 from engine.model.layers import final_norm
 
@@ -65,7 +65,8 @@ class CloverHeads(HeadsPart):
         """config: the target's. layers: of the augmenting block. Raises ValueError if the target's width is not a
         multiple of its attention heads, or its layers are not of Llama's kind."""
         super().__init__()
-        width, count, eps = config.hidden_size, config.num_attention_heads, _eps(config)
+        width, count = config.hidden_size, config.num_attention_heads
+        eps = getattr(config, "rms_norm_eps", None) or 1e-6
         if width % count:
             raise ValueError(f"its {count} attention heads do not divide a width of {width}")
         self.extract = AttentionDecoder(width, count, eps)
@@ -120,10 +121,10 @@ class CloverHeads(HeadsPart):
         cache: of the augmenting block; holds the rows read before and takes these up.
         """
         rows = self.extract(features, following)
-        found = self.augmenting(
+        output = self.augmenting(
             inputs_embeds=rows, past_key_values=cache, use_cache=cache is not None
         )
-        return found.last_hidden_state
+        return output.last_hidden_state
 
     def next(self, hidden: Tensor, embedding: Tensor) -> Tensor:
         """The hidden state [..., H] of the next head, given the last one's and the embedding of its token."""
@@ -141,10 +142,6 @@ class CloverHeads(HeadsPart):
             "model_type": "clover",
             "num_layers": len(self.augmenting.layers),
         }
-
-
-def _eps(config: PreTrainedConfig) -> float:
-    return getattr(config, "rms_norm_eps", None) or 1e-6
 
 
 KIND = CloverHeads.kind()

@@ -3,12 +3,10 @@
 At the start the cell repeats the target's state, and the target's head reads from it the token before the wanted one.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.clover.part import USUAL_HEADS, CloverHeads
 from engine.training.student import Lesson
 from engine.training.students.head_students import HeadsStudent
@@ -18,8 +16,8 @@ class CloverStudent(HeadsStudent):
     key = "clover"
     summary = "a recurrent cell that passes its state from drafted token to drafted token"
     options = (
-        Option("heads", "int", USUAL_HEADS, "Tokens it learns to draft.", 1, 16),
-        Option("layers", "int", 1, "Layers of the augmenting block.", 1, 8),
+        whole("heads", USUAL_HEADS, 1, 16).meaning("Tokens it learns to draft."),
+        whole("layers", 1, 1, 8).meaning("Layers of the augmenting block."),
     )
 
     def start(self) -> CloverHeads:

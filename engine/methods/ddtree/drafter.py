@@ -6,25 +6,19 @@ is judged one-hot and is therefore exact whatever its shape.
 """
 
 from engine.core.drafter import tree_size
-from engine.core.options import Option
-from engine.methods.shared.best_first_tree import best_first_tree
+from engine.core.options import whole
 from engine.methods.shared.block_drafter import DiffusionDrafter
+from engine.methods.shared.fixed_shape import best_first_tree
 
 
 class DDTreeDrafter(DiffusionDrafter):
     key = "ddtree"
     title = "Block diffusion tree, DDTree"
     summary = "A diffusion drafter fills a block in one step; its likeliest paths form a tree."
-    options = (
-        Option("length", "int", 7, "Longest branch.", 1, 31),
-        tree_size(256),
-    )
+    draw_kinds = ("one_hot",)
+    options = (whole("length", 7, 1, 31).meaning("Longest branch."), tree_size(256))
     size_option, usual_size = "budget", 16
     trial = {"length": 2, "budget": 4}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def propose(self, context, max_depth):
         marginals = self._marginals(context, max_depth)

@@ -9,7 +9,7 @@ each is the true law of its token.
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Curve, Series
 from engine.core.finite import refuse_nan
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.deer.part import ReadText, tensor_of
@@ -20,8 +20,9 @@ class DeerDrafter(Drafter):
     title = "Diffusion language model, DEER"
     family = "diffusion"
     summary = "A diffusion language model of its own reads the text and fills a long block at once."
+    draw_kinds = ("iid",)
     needs = {"deer": "diffusion_lm"}
-    options = (Option("length", "int", 16, "Tokens drafted in each step.", 1, 63, label="Length"),)
+    options = (whole("length", 16, 1, 63, "Length").meaning("Tokens drafted in each step."),)
     trial = {"length": 2}
 
     def __init__(self, settings, model, device) -> None:
@@ -32,10 +33,6 @@ class DeerDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.part("deer"), models.target.device)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
         super().begin(start)
@@ -71,13 +68,13 @@ class DeerDrafter(Drafter):
         laws = [kept.tree.shown_law(place) for place in range(-1, len(kept.tree) - 1)]
         sure = [float(law.max()) for law in laws]
         return Curve(
-            title="Confidence along the block",
-            note=f"One denoising step; {len(kept.path)} of {len(sure)} places were kept (the mark).",
-            x=list(range(1, len(sure) + 1)),
-            series=[Series("likeliest token", sure), Series("drafted token", list(kept.tree.q))],
+            "Confidence along the block",
+            list(range(1, len(sure) + 1)),
+            [Series("likeliest token", sure), Series("drafted token", list(kept.tree.q))],
             x_label="place of the block",
             y_label="q",
             mark=len(kept.path),
+            note=f"One denoising step; {len(kept.path)} of {len(sure)} places were kept (the mark).",
         )
 
     def passes(self):

@@ -10,13 +10,11 @@ copies of the target's, and both stages learn from the target's distributions.
 Letters in shapes: S windows, T tokens of each, A blocks, B masks of a block, V vocabulary.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.methods.deer.part import DiffusionLM, DiffusionLMConfig
 from engine.training.counted_acceptance import run_lengths
 from engine.training.diffusion import random_anchors
@@ -34,16 +32,11 @@ class DeerStudent(Student):
     key = "deer"
     summary = "a diffusion language model that reads text and fills long blocks"
     options = (
-        Option("layers", "int", 4, "Layers, copied from the target's first and last ones.", 1, 64),
-        Option("block", "int", 16, "Masks of a block.", 2, 63),
-        Option(
-            "alpha",
-            "float",
-            1.06,
+        whole("layers", 4, 1, 64).meaning("Layers, copied from the target's first and last ones."),
+        whole("block", 16, 2, 63).meaning("Masks of a block."),
+        number("alpha", 1.06, 1.0, 4.0).meaning(
             "Stage two: how many times each place weighs what the next one weighs (the paper: 1.01, over "
-            "96 places).",
-            1.0,
-            4.0,
+            "96 places)."
         ),
     )
 
@@ -142,10 +135,10 @@ class DeerStudent(Student):
 
 def copy_matching(mine: nn.Module, theirs: nn.Module) -> None:
     """Copy the weights that have the same name and shape."""
-    found = dict(theirs.named_parameters())
+    weights = dict(theirs.named_parameters())
     for name, weight in mine.named_parameters():
-        if name in found and found[name].shape == weight.shape:
-            weight.copy_(found[name])
+        if name in weights and weights[name].shape == weight.shape:
+            weight.copy_(weights[name])
 
 
 STUDENT = DeerStudent

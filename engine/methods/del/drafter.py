@@ -11,8 +11,6 @@ target's head costs as much as a layer, so the head is then counted too, and the
 steps. With ``when=always`` the plan is the paper's, which counts layers alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +18,7 @@ from torch import Tensor
 
 from engine.core.exhibits import Curve, Exhibit, Gauge, Later, Layer, Series
 from engine.core.exhibits import Layers as LayersExhibit
-from engine.core.options import Option
+from engine.core.options import choice, number, whole
 from engine.core.proposal import Proposal
 from engine.core.tree import DraftTree
 from engine.methods.shared.own_layers import OwnLayersDrafter
@@ -38,51 +36,22 @@ class DynamicExitDrafter(OwnLayersDrafter):
     title = "Dynamic exit layer, DEL"
     summary = "The target drafts with its first layers; how many of them is chosen at every step."
     options = (
-        Option("length", "int", 18, "Most tokens drafted in a step.", 1, 32, label="Length"),
-        Option(
-            "stop",
-            "choice",
-            "confidence",
+        whole("length", 18, 1, 32, "Length").meaning("Most tokens drafted in a step."),
+        choice("stop", "confidence", ("confidence", "length"), "Stop by").meaning(
             "confidence: stop after a token that is less likely than the exit's threshold. length: draft as "
-            "many tokens as promise the most tokens per layer.",
-            choices=("confidence", "length"),
-            label="Stop by",
+            "many tokens as promise the most tokens per layer."
         ),
-        Option(
-            "when",
-            "choice",
-            "pays",
-            "pays: draft only where it promises more tokens per layer than plain decoding. always: at every step.",
-            choices=("pays", "always"),
-            label="Draft",
+        choice("when", "pays", ("pays", "always"), "Draft").meaning(
+            "pays: draft only where it promises more tokens per layer than plain decoding. always: at every step."
         ),
-        Option(
-            "decay",
-            "float",
-            0.95,
-            "Share of its weight that an older count keeps from step to step.",
-            0.0,
-            1.0,
-            advanced=True,
+        number("decay", 0.95, 0.0, 1.0, advanced=True).meaning(
+            "Share of its weight that an older count keeps from step to step."
         ),
-        Option(
-            "interval",
-            "int",
-            32,
-            "Steps without a draft between two looks at the exits.",
-            1,
-            256,
-            advanced=True,
+        whole("interval", 32, 1, 256, advanced=True).meaning(
+            "Steps without a draft between two looks at the exits."
         ),
-        Option(
-            "prompt",
-            "int",
-            16,
-            "Last tokens of the prompt on which the exits are tried first.",
-            1,
-            256,
-            label="Prompt tokens",
-            advanced=True,
+        whole("prompt", 16, 1, 256, "Prompt tokens", advanced=True).meaning(
+            "Last tokens of the prompt on which the exits are tried first."
         ),
     )
     trial = {"length": 2, "when": "always"}
@@ -162,9 +131,7 @@ class DynamicExitDrafter(OwnLayersDrafter):
             if sure < threshold
             else "The draft has its full length."
         )
-        return Gauge(
-            title="Probability of the last drafted token", note=note, value=sure, mark=threshold
-        )
+        return Gauge("Probability of the last drafted token", sure, mark=threshold, note=note)
 
 
 @dataclass(frozen=True)
@@ -186,25 +153,22 @@ class Shown:
         if plan.length:
             shown[plan.layer - 1] = Layer("exit", accepted[plan.layer - 1])
             shown[plan.layer :] = [Layer("skipped", layer.value) for layer in shown[plan.layer :]]
-        return LayersExhibit(
-            title="Layers that draft",
-            note="A bar is the share of recent positions at which this layer's exit chose the target's token.",
-            layers=shown,
-        )
+        note = "A bar is the share of recent positions at which this layer's exit chose the target's token."
+        return LayersExhibit("Layers that draft", shown, note=note)
 
     def curve(self) -> Exhibit:
         values, length = self.exits.per_layer(self.most), self.plan.length
         gains = (values[:, 1:].max(-1).values / values[0, 0]).tolist()
         return Curve(
-            title="Tokens per layer by exit, plain decoding = 1",
-            note="The mark shows the exit that drafts."
-            if length
-            else "No exit promises more than plain decoding, so nothing is drafted.",
-            x=range(1, len(values) + 1),
-            series=[
+            "Tokens per layer by exit, plain decoding = 1",
+            range(1, len(values) + 1),
+            [
                 Series("tokens per layer", [round(gain, 3) for gain in gains]),
                 Series("share accepted", self.accepted),
             ],
             x_label="layers that draft",
             mark=self.plan.layer if length else None,
+            note="The mark shows the exit that drafts."
+            if length
+            else "No exit promises more than plain decoding, so nothing is drafted.",
         )

@@ -5,7 +5,7 @@ block of masks in a single pass. The positions are independent given the text, s
 position is the true law of its token, whatever was drafted before it.
 """
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.block_drafter import DiffusionDrafter
 
@@ -14,22 +14,14 @@ class DFlashDrafter(DiffusionDrafter):
     key = "dflash"
     title = "Block diffusion, DFlash"
     summary = "A diffusion drafter fills a whole block in one step, as one chain."
+    draw_kinds = ("iid",)
     options = (
-        Option(
-            "length",
-            "int",
-            0,
-            "Tokens drafted in each step (0: the fastest size for this machine, measured).",
-            0,
-            31,
+        whole("length", 0, 0, 31).meaning(
+            "Tokens drafted in each step (0: the fastest size for this machine, measured)."
         ),
     )
     size_option, usual_size = "length", 7
     trial = {"length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT

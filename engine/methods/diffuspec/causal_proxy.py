@@ -5,8 +5,6 @@ The chance of a token is how often it followed the n-gram before it, smoothed by
 so nothing has to be built for the corpus; counts of the text are updated as it grows.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -55,6 +53,6 @@ class CausalProxy:
         if count is None:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            found = self._corpus.find(gram)
-            count = self._known[gram] = 0 if found is None else found.last - found.first
+            match = self._corpus.find(gram)
+            count = self._known[gram] = 0 if match is None else match.last - match.first
         return count

@@ -6,10 +6,8 @@ corpus is a datastore, and the text so far is counted as well. The path is searc
 and is exact.
 """
 
-from __future__ import annotations
-
 from engine.core.exhibits import Choice, Gauge, Lattice
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import DraftTree
 from engine.methods.diffuspec.causal_proxy import CausalProxy
 from engine.methods.diffuspec.path_search import Column, DraftLength, Path, best_path, columns_of
@@ -24,53 +22,25 @@ class DiffuSpecDrafter(DiffusionDrafter):
     summary = (
         "Searches a diffusion drafter's block for the path that reads best from left to right."
     )
+    draw_kinds = ("one_hot",)
     needs = {"diffusion": "denoiser", "datastore": "datastore"}
     options = (
-        Option("length", "int", 7, "Most tokens drafted in a step.", 1, 31, label="Longest draft"),
-        Option(
-            "shortest", "int", 3, "Fewest tokens drafted in a step.", 1, 31, label="Shortest draft"
+        whole("length", 7, 1, 31, "Longest draft").meaning("Most tokens drafted in a step."),
+        whole("shortest", 3, 1, 31, "Shortest draft").meaning("Fewest tokens drafted in a step."),
+        whole("growth", 2, 0, 16, "Growth", advanced=True).meaning(
+            "Tokens by which drafts grow while all of them is kept."
         ),
-        Option(
-            "growth",
-            "int",
-            2,
-            "Tokens by which drafts grow while all of them is kept.",
-            0,
-            16,
-            label="Growth",
-            advanced=True,
+        whole("beam", 3, 1, 16, "Beam").meaning("Paths that the search follows."),
+        number("diffusion_weight", 0.8, 0.0, 1.0, "Weight of diffusion").meaning(
+            "Weight of the diffusion drafter in a path's score; the rest is that of n-grams."
         ),
-        Option("beam", "int", 3, "Paths that the search follows.", 1, 16, label="Beam"),
-        Option(
-            "diffusion_weight",
-            "float",
-            0.8,
-            "Weight of the diffusion drafter in a path's score; the rest is that of n-grams.",
-            0.0,
-            1.0,
-            label="Weight of diffusion",
+        number("mass", 0.8, 0.0, 1.0, "Mass of candidates", advanced=True).meaning(
+            "Probability that the candidates of a position hold together."
         ),
-        Option(
-            "mass",
-            "float",
-            0.8,
-            "Probability that the candidates of a position hold together.",
-            0.0,
-            1.0,
-            label="Mass of candidates",
-            advanced=True,
+        whole("candidates", 15, 1, 64, "Candidates", advanced=True).meaning(
+            "Most candidates of a position."
         ),
-        Option(
-            "candidates",
-            "int",
-            15,
-            "Most candidates of a position.",
-            1,
-            64,
-            label="Candidates",
-            advanced=True,
-        ),
-        Option("order", "int", 3, "Tokens of an n-gram.", 1, 6, label="N-gram", advanced=True),
+        whole("order", 3, 1, 6, "N-gram", advanced=True).meaning("Tokens of an n-gram."),
     )
     trial = {"length": 2, "shortest": 1, "growth": 1}
 
@@ -81,10 +51,6 @@ class DiffuSpecDrafter(DiffusionDrafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.part("diffusion"), models.target, models.part("datastore"))
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)
@@ -127,14 +93,9 @@ class DiffuSpecDrafter(DiffusionDrafter):
         told = "Nothing is known of earlier drafts yet."
         if kept is not None:
             told = f"Lately {length.drafted:.1f} tokens were drafted in a step, and {kept:.1f} (the mark) kept."
+        title = "Length of the draft"
         return Gauge(
-            title="Length of the draft",
-            note=told,
-            value=drafted,
-            minimum=0,
-            maximum=length.longest,
-            mark=kept,
-            unit="tokens",
+            title, drafted, minimum=0, maximum=length.longest, mark=kept, unit="tokens", note=told
         )
 
 
@@ -149,9 +110,5 @@ def lattice(columns: list[Column], path: Path) -> Lattice:
         shown.append(few)
         rows.append(row)
     likeliest = sum(row == 0 for row in path.rows)
-    return Lattice(
-        title="Lattice and path",
-        note=f"At {likeliest} of {len(path.rows)} positions the path takes the likeliest candidate.",
-        columns=shown,
-        path=rows,
-    )
+    note = f"At {likeliest} of {len(path.rows)} positions the path takes the likeliest candidate."
+    return Lattice("Lattice and path", shown, rows, note=note)

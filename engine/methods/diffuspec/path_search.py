@@ -5,8 +5,6 @@ diffusion model's block offers its likeliest tokens; the likeliest tokens of all
 because no position knows the choices of the others. A beam search adds a small causal model's opinion of each step.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = 
     """The candidates of each position of [L, V], the likeliest first: as few as hold this much probability, at least
     one and at most ``most``; in addition the tokens that end a text, so that a path may end anywhere."""
     values, tokens = marginals.topk(min(most, marginals.shape[-1]), dim=-1)
-    found = []
+    columns = []
     for place, (row, ids) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
         column, held = [], 0.0
         for p, token in zip(row, ids, strict=True):
@@ -33,8 +31,8 @@ def columns_of(marginals: Tensor, mass: float, most: int, ends: Sequence[int] = 
         known = {choice.token for choice in column}
         ending = ((token, float(marginals[place, token])) for token in ends if token not in known)
         column += [Choice(token, p) for token, p in ending if p > 0]
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ Dimple's confident decoding (Yu et al., "Dimple: Discrete Diffusion Multimodal L
 Parallel Decoding", 2025) serves here as the unmasking policy of a block-diffusion drafter.
 """
 
-from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
-from engine.methods.shared.unmasking_order import Confident
+from engine.methods.shared.unmasking import LENGTH, PASSES, Confident, UnmaskingDrafter, threshold
 
 
 class DimpleDrafter(UnmaskingDrafter):

@@ -5,14 +5,12 @@ gradient of the total variation as a policy gradient with normalised rewards (``
 windows of the target's text are mixed with one of pre-training text, as in the paper.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from engine.core.options import Option
+from engine.core.options import switch, whole
 from engine.training.distill import draft_loss
 from engine.training.divergences import DRAWS, tvd_plus_plus
 from engine.training.student import Lesson
@@ -23,8 +21,8 @@ class AlignedStudent(DraftStudent):
     key = "direct_align"
     summary = "a draft fine-tuned with TVD++ on the target's own text"
     options = (
-        Option("draws", "int", DRAWS, "Tokens drawn from q at each place.", 1, 256),
-        Option("reduced", "bool", True, "Normalise the rewards; without, it is plain TVD."),
+        whole("draws", DRAWS, 1, 256).meaning("Tokens drawn from q at each place."),
+        switch("reduced", True).meaning("Normalise the rewards; without, it is plain TVD."),
     )
     muon_rate, adam_rate = 0.005, 1e-3
 

@@ -6,12 +6,10 @@ draws, and the target gives its distributions there), and which divergence is th
 target's own text and the corpora, in turn.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
-from engine.core.options import Option
+from engine.core.options import choice, number
 from engine.core.sampling import pick
 from engine.training.distill import draft_loss
 from engine.training.divergences import LOSSES, loss_named
@@ -23,8 +21,8 @@ class DistilledStudent(DraftStudent):
     key = "distillspec"
     summary = "a draft distilled on its own text, with the divergence of your choice"
     options = (
-        Option("divergence", "choice", "forward_kl", "The loss.", choices=LOSSES),
-        Option("on_policy", "float", 0.5, "Share of batches that the draft writes.", 0.0, 1.0),
+        choice("divergence", "forward_kl", LOSSES).meaning("The loss."),
+        number("on_policy", 0.5, 0.0, 1.0).meaning("Share of batches that the draft writes."),
     )
     muon_rate, adam_rate = 0.005, 1e-3
 
@@ -42,23 +40,23 @@ class DistilledStudent(DraftStudent):
     def own_lesson(self, part: nn.Module, lesson: Lesson, noise: torch.Generator) -> Lesson:
         """The windows' beginnings, an eighth to a half, continued by the draft; only what it wrote counts."""
         length = lesson.tokens.shape[1]
-        given = int(torch.randint(length // 8, length // 2 + 1, (1,), generator=noise))
-        tokens = continued(part, lesson.tokens[:, :given], length, noise)
-        written = (torch.arange(length) >= given).expand(tokens.shape)
+        prefix = int(torch.randint(length // 8, length // 2 + 1, (1,), generator=noise))
+        tokens = continued(part, lesson.tokens[:, :prefix], length, noise)
+        written = (torch.arange(length) >= prefix).expand(tokens.shape)
         return taught(self.target, self.feature_layers, tokens, written, lesson.index)
 
 
 @torch.no_grad()
-def continued(draft: nn.Module, given: Tensor, length: int, noise: torch.Generator) -> Tensor:
+def continued(draft: nn.Module, prefixes: Tensor, length: int, noise: torch.Generator) -> Tensor:
     """Text that a draft writes itself while it is being trained: the prefixes that it will meet when it drafts.
 
-    given int64 [S, P] -> int64 [S, length], P < length: the same texts, continued by draws at temperature 1."""
-    text, cache = given, None
+    prefixes int64 [S, P] -> int64 [S, length], P < length: the same texts, continued by draws at temperature 1."""
+    text, cache = prefixes, None
     while text.shape[1] < length:
         unread = text if cache is None else text[:, -1:]
-        found = draft(input_ids=unread, past_key_values=cache, use_cache=True)
-        cache = found.past_key_values
-        q = found.logits[:, -1].float().softmax(-1)
+        output = draft(input_ids=unread, past_key_values=cache, use_cache=True)
+        cache = output.past_key_values
+        q = output.logits[:, -1].float().softmax(-1)
         uniform = torch.rand(len(q), generator=noise, dtype=torch.float64).to(q.device)
         text = torch.cat([text, pick(q, uniform)[:, None]], 1)
     return text

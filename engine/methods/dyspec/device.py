@@ -68,9 +68,9 @@ class DrawnPlace:
         mass, token = left.sum(), self._chance.pick(left[None], drawn)
         weight = left[token]
         left.index_fill_(0, token, 0.0)
-        found = torch.stack(
+        numbers = torch.stack(
             [token[0].double(), weight[0].double(), mass.double(), left.sum().double()]
         )
-        number, its, before, after = found.tolist()
+        number, its, before, after = numbers.tolist()
         self._empty = after <= 0
         return int(number), its / before, its

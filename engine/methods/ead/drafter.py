@@ -8,7 +8,7 @@ import math
 from torch import Tensor
 
 from engine.core.exhibits import Curve, Exhibit, Gauge, Series
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 
@@ -31,26 +31,18 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
     summary = (
         "A small model writes the easy stretches, unchecked, and a large one the hard ones: lossy."
     )
+    draw_kinds = ("unseen",)
     options = (
-        Option(
-            "threshold",
-            "float",
-            2.0,
-            "The large model writes while the mean entropy (bits a token) is above this.",
-            0.0,
-            20.0,
+        number("threshold", 2.0, 0.0, 20.0).meaning(
+            "The large model writes while the mean entropy (bits a token) is above this."
         ),
-        Option("window", "int", 5, "Tokens over which the entropy is averaged.", 1, 64),
-        Option(
-            "duration", "int", 5, "Fewest tokens that a model writes before it is relieved.", 1, 64
+        whole("window", 5, 1, 64).meaning("Tokens over which the entropy is averaged."),
+        whole("duration", 5, 1, 64).meaning(
+            "Fewest tokens that a model writes before it is relieved."
         ),
     )
     loop = "switching"
     trial = {"threshold": 1.0, "window": 2, "duration": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"unseen"})
 
     def begin(self, start):
         super().begin(start)
@@ -75,9 +67,9 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
 
     def observe(self, kept):
         unseen = kept.logits is None
-        found = self._own_entropy if unseen else entropy(kept.logits[0])
+        bits = self._own_entropy if unseen else entropy(kept.logits[0])
         self._writers.append(SMALL if unseen else LARGE)
-        self._entropies.append(found)
+        self._entropies.append(bits)
         window = self._entropies[-self.settings["window"] :]
         self._means.append(sum(window) / len(window))
         self._since += 1
@@ -98,11 +90,9 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
         switched = self._switched is not None and self._switched >= first
         window = self.settings["window"]
         curve = Curve(
-            title="Entropy of the model that wrote each token",
-            note=f"Above the threshold, in the mean of {window}, the large model takes over. "
-            "The mark is the last switch.",
-            x=range(first, position + 1),
-            series=[
+            "Entropy of the model that wrote each token",
+            range(first, position + 1),
+            [
                 Series("entropy", _short(self._entropies[-count:])),
                 Series(f"mean of {window}", _short(self._means[-count:])),
                 Series("threshold", [threshold] * count),
@@ -110,12 +100,12 @@ class EntropyAdaptiveDrafter(DraftModelDrafter):
             x_label="position in the text",
             y_label="bits",
             mark=self._switched if switched else None,
+            note=f"Above the threshold, in the mean of {window}, the large model takes over. "
+            "The mark is the last switch.",
         )
-        gauge = Gauge(
-            title="Share of the text written by the small model",
-            note="Lossy: the large model never checks what the small one wrote.",
-            value=self._writers.count(SMALL) / len(self._writers),
-        )
+        note = "Lossy: the large model never checks what the small one wrote."
+        value = self._writers.count(SMALL) / len(self._writers)
+        gauge = Gauge("Share of the text written by the small model", value, note=note)
         return [curve, gauge]
 
 

@@ -9,8 +9,6 @@ fuzzy ones were.
 q is the law of the fuzzy pass that drew the token, so the text still has the target's distribution.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -18,8 +16,8 @@ from torch import Tensor
 
 from engine.core.exhibits import Later, Layer, Table, Token
 from engine.core.exhibits import Layers as LayersExhibit
-from engine.core.options import Option
-from engine.methods.shared.draft_model import DraftModelDrafter, DraftReader, stop_option
+from engine.core.options import whole
+from engine.methods.shared.draft_model import STOP, DraftModelDrafter, DraftReader
 from engine.model.fuzzy import FuzzyModel, fuzzy
 
 
@@ -63,24 +61,15 @@ class EasySpecDrafter(DraftModelDrafter):
     family = "chain"
     summary = "A draft model runs groups of its layers on the same input; its memory is set right once a step."
     options = (
-        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "group", "int", 2, "Most layers that run in parallel.", 1, 16, label="Layers a group"
-        ),
-        stop_option(
-            0.25,
-            "Draft no further when the chance that everything so far is kept falls below this, by q",
-        ),
+        whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
+        whole("group", 2, 1, 16, "Layers a group").meaning("Most layers that run in parallel."),
+        STOP,
     )
     trial = {"length": 3, "group": 2}
 
     def __init__(self, settings, draft, vocabulary: int) -> None:
         super().__init__(settings, draft, vocabulary)
         self._fuzzy = fuzzy(draft, settings["group"])
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
         super().begin(start)
@@ -119,18 +108,15 @@ class EasySpecDrafter(DraftModelDrafter):
             for layer in group
         }
         count = len(labels)
-        return LayersExhibit(
-            title="The draft model’s layers",
-            note=f"While drafting, {count} layers take the time of {len(groups)} where all of a group run at once.",
-            layers=[Layer("run", label=labels[layer]) for layer in range(count)],
-        )
+        note = f"While drafting, {count} layers take the time of {len(groups)} where all of a group run at once."
+        layers = [Layer("run", label=labels[layer]) for layer in range(count)]
+        return LayersExhibit("The draft model’s layers", layers, note=note)
 
 
 def shown_errors(tokens: list[int], errors: list[float]) -> Table:
-    return Table(
-        title="How far the fuzzy passes were off",
-        note="Kept tokens of the step before, read again layer after layer: the distance of the fuzzy law behind each from the "
-        "true one, 0 to 1.",
-        columns=["behind", "distance"],
-        rows=[[Token(token), round(error, 4)] for token, error in zip(tokens, errors, strict=True)],
+    note = (
+        "Kept tokens of the step before, read again layer after layer: the distance of the fuzzy law behind each from the "
+        "true one, 0 to 1."
     )
+    rows = [[Token(token), round(error, 4)] for token, error in zip(tokens, errors, strict=True)]
+    return Table("How far the fuzzy passes were off", ["behind", "distance"], rows, note=note)

@@ -17,82 +17,44 @@ import torch
 from torch import Tensor
 
 from engine.core.constraint import masked
-from engine.core.drafter import Drafter, tree_size
-from engine.core.exhibits import Curve, Later
+from engine.core.drafter import tree_size
 from engine.core.finite import refuse_nan
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.sampling import display_distribution
 from engine.core.transfer import to_device
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.falcon.falcon_context import FalconContext
-from engine.methods.shared.eagle_shown import Outcomes, shown_path, shown_tree
-from engine.methods.shared.eagle_tree import Candidates
-
-SOURCE = "block draft"
+from engine.methods.shared.cell_tree import CellTree, Drafted
 
 
-class FalconDrafter(Drafter):
+class FalconDrafter(CellTree):
     key = "falcon"
     title = "Blocks of features, Falcon"
-    family = "heads"
     summary = "A small cell predicts the target's features, a block of tokens per pass."
     needs = {"falcon": "falcon"}
     options = (
         tree_size(256, "nodes"),
-        Option("passes", "int", 2, "Blocks drafted one after another.", 1, 8, label="Blocks"),
-        Option(
-            "top_k",
-            "int",
-            4,
-            "Candidates below each node, and paths of each block that the cell reads.",
-            1,
-            32,
-            label="Width",
+        whole("passes", 2, 1, 8, "Blocks").meaning("Blocks drafted one after another."),
+        whole("top_k", 4, 1, 32, "Width").meaning(
+            "Candidates below each node, and paths of each block that the cell reads."
         ),
     )
-    size_option, usual_size = "nodes", 11
     trial = {"nodes": 5, "passes": 2, "top_k": 2}
 
-    def __init__(self, settings, cell, target) -> None:
-        super().__init__(settings)
-        self.cell, self.target = cell, target
-        self.feature_layers = (target.layers,)
+    def expect(self, coming):
+        """Its passes are not compiled."""
 
-    @classmethod
-    def build(cls, settings, models):
-        return cls(settings, models.part("falcon"), models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
-
-    def begin(self, start):
-        super().begin(start)
+    def _open(self):
         self._context = FalconContext(self.cell)
         self._passes = 0
         self._waiting: list[Tensor] = []
-        self._outcomes, self._drafted = Outcomes(), None
-        self._learn(start.features)
 
-    def _learn(self, features: Tensor | None) -> None:
+    def _learn(self, features):
         if features is not None and len(features):
             self._waiting.append(features)
 
-    def observe(self, kept):
-        self._learn(kept.features)
-        last, self._drafted = self._drafted, None  # the next step might not propose anything
-        if last is None:
-            return
-        blocks, place_of = last
-        self._outcomes.count(kept)
-
-        @torch.no_grad()
-        def path() -> Curve:
-            places = [ROOT, *(place_of[node] for node in kept.path)]
-            drafted = {place: blocks.state_of(place) for place in places}
-            return shown_path(kept, places, drafted, kept.features)
-
-        kept.tree.exhibits[:0] = [Later(path), *self._outcomes.shown()]  # in front of the tables
+    def _fused(self, features):
+        return features
 
     def passes(self):
         return {"falcon": self._passes}
@@ -106,18 +68,7 @@ class FalconDrafter(Drafter):
             return DraftTree()
         self._text, count = tuple(context), self.settings["nodes"]
         levels = min(self.settings["passes"] * self.cell.block_size, max_depth, count)
-        grown = self._grown(states, count, levels)
-        found = grown.candidates
-        kept = sorted(found.best(count))
-        tree, node_of = DraftTree(), {ROOT: ROOT}
-        for place in kept:
-            parent = found.parents[place]
-            law, own = grown.laws[parent], found.own[place]
-            token, above = found.tokens[place], node_of[parent]
-            node_of[place] = tree.draw(above, token, "one_hot", law, SOURCE, own)
-        tree.exhibits += shown_tree(found, kept)
-        self._drafted = grown, {node: place for place, node in node_of.items()}
-        return tree
+        return self._best(self._grown(states, count, levels), count)
 
     def _catch_up(self, context: Sequence[int]) -> Tensor | None:
         """Read the committed tokens; returns the states [k, H] of the next block."""
@@ -134,17 +85,17 @@ class FalconDrafter(Drafter):
         block after the text."""
         size, width = self.cell.block_size, min(self.settings["top_k"], count)
         blocks, level = _Blocks(states), [ROOT]
-        found = blocks.candidates
+        candidates = blocks.candidates
         for depth in range(levels):
             if depth and depth % size == 0:  # the last level completed blocks
                 self._read(blocks, level, depth // size - 1)
             q = self._laws(
-                blocks.states_at(level, depth % size), [found.path(place) for place in level]
+                blocks.states_at(level, depth % size), [candidates.path(place) for place in level]
             )
             chances, tokens = q.topk(min(width, q.shape[-1]))
             refuse_nan(chances, "The block drafter")
             blocks.add(level, tokens.tolist(), chances.tolist(), q.cpu())
-            level = found.worth_reading(width, count)
+            level = candidates.worth_reading(width, count)
             if not level:
                 break
         return blocks
@@ -174,39 +125,34 @@ class FalconDrafter(Drafter):
         return display_distribution(logits, self.sampling)
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        given = torch.tensor(self.target.readable(tokens))
-        return self.target.embed(to_device(given, self.target.device))
+        inputs = torch.tensor(self.target.readable(tokens))
+        return self.target.embed(to_device(inputs, self.target.device))
 
 
-class _Blocks:
+class _Blocks(Drafted):
     """A step's candidates, and the blocks that contain them.
 
-    A block is identified by the place at which it begins: ROOT, or the candidate after which its tokens stand. laws:
-    q [V] after each place whose children were drafted.
+    A block is identified by the place at which it begins: ROOT, or the candidate after which its tokens stand. states:
+    [k, H] of each block; the first is that after the text.
     """
 
+    source = "block draft"
+
     def __init__(self, states: Tensor) -> None:
-        """states: [k, H] of the block after the text."""
-        self.candidates = Candidates()
-        self.laws: dict[int, Tensor] = {}
-        self._states = {ROOT: states}
+        super().__init__(states)
         self._block = {ROOT: ROOT}  # by place: the block of the candidates after it
         self._before: dict[int, int] = {}  # by block: the block that ended where it begins
 
     def state_of(self, place: int) -> Tensor | None:
         """The state [H] drafted in place of the feature at this candidate, or at the text's last token; None if
         its block was never begun."""
-        depth = 0 if place == ROOT else self.candidates.depths[place]
-        states = self._states[self._block[place]]
-        inside = depth - self._begins(self._block[place])
+        block, depths = self._block[place], [*self.candidates.depths, 0]  # that of ROOT, -1
+        states, inside = self.states[block], depths[place] - depths[block]
         return states[inside] if inside < len(states) else None
-
-    def _begins(self, block: int) -> int:
-        return 0 if block == ROOT else self.candidates.depths[block]
 
     def states_at(self, level: Sequence[int], place_in_block: int) -> Tensor:
         """The states [R, H] from which the tokens after these places are made."""
-        return torch.stack([self._states[self._block[one]][place_in_block] for one in level])
+        return torch.stack([self.states[self._block[node]][place_in_block] for node in level])
 
     def add(self, level: Sequence[int], tokens, chances, laws: Tensor) -> None:
         """Add children of these places, as in ``Candidates.add``, and q [R, V] after each place."""
@@ -226,12 +172,12 @@ class _Blocks:
             while place != ROOT:
                 seen[row, number[place]] = True
                 place = before[place]
-        states = torch.stack([self._states[self._block[place]] for place in level])
+        states = torch.stack([self.states[self._block[place]] for place in level])
         return states, [number.get(before[place], ROOT) for place in level], seen
 
     def begin(self, level: list[int], states: Tensor) -> None:
         """Begin blocks after these places; the blocks that end there have been read. states: [B, k, H]."""
         for place, ahead in zip(level, states, strict=True):
             self._before[place], self._block[place] = self._block[place], place
-            self._states[place] = ahead
+            self.states[place] = ahead
         self.candidates.read += level

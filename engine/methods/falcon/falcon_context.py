@@ -1,7 +1,5 @@
 """The part of one text that a Falcon cell has read, and drafted blocks after it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -28,7 +26,7 @@ class FalconContext:
     def read(self, states: Tensor, embedded: Tensor) -> Tensor | None:
         """Commit pairs [R, H]; returns the states [k, H] of the next block, its first one at the last pair's
         token, or None while there are fewer than k pairs."""
-        size, found = self._cell.block_size, None
+        size, ahead = self._cell.block_size, None
         for start in range(0, len(states), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
             fresh, self._memory = self._cell.listen(
@@ -39,10 +37,10 @@ class FalconContext:
             rows = known[-max(size, count) :]
             end = self.length + count
             places = torch.arange(end - len(rows), end, device=states.device)
-            found = self._through(rows, places, self.length, count, None)[-size:]
+            ahead = self._through(rows, places, self.length, count, None)[-size:]
             self._tail, self.length = known[-size:], end
         self._blocks: list[Memory] = []
-        return found if found is not None and len(found) == size else None
+        return ahead if ahead is not None and len(ahead) == size else None
 
     @torch.no_grad()
     def grow(
@@ -55,7 +53,7 @@ class FalconContext:
         """
         size, blocks = self._cell.block_size, len(states)
         before = [self._memory if parent < 0 else self._blocks[parent] for parent in parents]
-        memory = tuple(torch.cat([one[part] for one in before], 1) for part in (0, 1))
+        memory = tuple(torch.cat([block[part] for block in before], 1) for part in (0, 1))
         rows, (hidden, inner) = self._cell.listen(states, embedded, memory)
         drafted = size * len(self._blocks)
         self._blocks += zip(hidden.split(1, 1), inner.split(1, 1), strict=True)
@@ -64,10 +62,10 @@ class FalconContext:
         wide = seen.to(states.device).repeat_interleave(size, 0).repeat_interleave(size, 1)
         mask = wide.new_ones(len(wide), self.length + wide.shape[1])
         mask[:, self.length :] = wide
-        found = self._through(
+        ahead = self._through(
             rows.flatten(0, 1), places, self.length + drafted, blocks * size, mask
         )
-        return found.unflatten(0, (blocks, size))
+        return ahead.unflatten(0, (blocks, size))
 
     def _through(
         self, rows: Tensor, places: Tensor, begin: int, fresh: int, mask: Tensor | None

@@ -12,8 +12,6 @@ drafts.
 Letters in shapes: S windows, T tokens of each, P = T - 1 pairs, H hidden size, V the target's vocabulary, k block size.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -75,14 +73,14 @@ def block_loss(
     [S, T]; noise: added to the features. index: of the batch; it determines blocks and glances."""
     size, offset = cell.block_size, index % cell.block_size
     taught = (features, logits, counted, head)
-    given = (features if noise is None else features + noise)[:, :-1]
+    noisy = (features if noise is None else features + noise)[:, :-1]
     embedded = embedding(tokens[:, 1:])
-    first = through(cell, given, embedded, offset)
+    first = through(cell, noisy, embedded, offset)
     own, own_tokens = first.detach()[:, :-size], head(first.detach()[:, :-size]).argmax(-1)
     true = glances(own_tokens != logits[:, size:-1].argmax(-1), index)
-    mixed = torch.where(true[..., None], given[:, size:], own)
+    mixed = torch.where(true[..., None], noisy[:, size:], own)
     words = torch.where(true, tokens[:, 1 + size :], own_tokens)
-    states = torch.cat([given[:, :size], mixed], 1)
+    states = torch.cat([noisy[:, :size], mixed], 1)
     fed = torch.cat([embedded[:, :size], embedding(words)], 1)
     second = through(cell, states, fed, offset)
     return (_missed(first, size, *taught) + _missed(second, size, *taught)) / 2
@@ -119,7 +117,7 @@ def accepted(
     """int64 [S, T]: with each token as the root, how many tokens of one greedy block match the text; 0 where the text
     is shorter than a block. tokens: greedy text of the target."""
     size, length = cell.block_size, tokens.shape[1]
-    found = torch.zeros_like(tokens)
+    lengths = torch.zeros_like(tokens)
     embedded = embedding(tokens[:, 1:])
     for offset in range(size):  # blocks that end at each place
         states = through(cell, features[:, :-1], embedded, offset)
@@ -130,5 +128,5 @@ def accepted(
             if (end + 1 + offset) % size == 0:
                 guessed = best[:, end - size + 1 : end + 1]
                 truth = F.pad(tokens, (0, size), value=-1)[:, end + 2 : end + 2 + size]
-                found[:, end + 1] = run_lengths(guessed == truth)
-    return found
+                lengths[:, end + 1] = run_lengths(guessed == truth)
+    return lengths

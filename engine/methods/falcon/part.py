@@ -50,6 +50,10 @@ class FalconConfig:
         head = {"architectures": ["FalconDraftModel"], "block_size": self.block_size}
         return {**self.layer.write(), **head}
 
+    def layers_of(self, target_layers: int) -> tuple[int, ...]:
+        """See ``EagleConfig``."""
+        return self.layer.layers_of(target_layers)
+
     def __str__(self) -> str:
         return f"{self.block_size} {asdict(self.layer)}"
 

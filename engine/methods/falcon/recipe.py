@@ -1,10 +1,8 @@
 """Training of a Falcon cell: glancing distillation of blocks."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.falcon.falcon_training import accepted, block_loss, new_cell
 from engine.methods.falcon.part import FalconCell
 from engine.training.cell_training import noise_like
@@ -14,7 +12,7 @@ from engine.training.student import Lesson, Student
 class FalconStudent(Student):
     key = "falcon"
     summary = "a cell that predicts the target's features, a block at a time"
-    options = (Option("block", "int", 2, "Tokens of a draft pass.", 2, 8),)
+    options = (whole("block", 2, 2, 8).meaning("Tokens of a draft pass."),)
 
     def __init__(self, target, settings) -> None:
         super().__init__(target, settings)
@@ -28,9 +26,9 @@ class FalconStudent(Student):
         return new_cell(self.target, self.config, self.settings["block"])
 
     def loss(self, part: FalconCell, lesson: Lesson) -> Tensor:
-        given = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
+        pass_of_target = (lesson.features, lesson.tokens, lesson.logits, lesson.counted)
         noise = noise_like(lesson.features, lesson.index)
-        return block_loss(part, *given, *self._shared, noise, lesson.index)
+        return block_loss(part, *pass_of_target, *self._shared, noise, lesson.index)
 
     def accepted(self, part: FalconCell, lesson: Lesson) -> Tensor:
         """For one greedy block; the drafter's tree holds more."""

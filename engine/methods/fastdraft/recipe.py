@@ -5,13 +5,11 @@ model, on next tokens; the second is sequence-level distillation, because its te
 temperatures. A target without corpora has only its own text.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.training.new_models import draft_config
 from engine.training.student import Lesson
 from engine.training.students.draft_students import DraftStudent
@@ -21,15 +19,10 @@ class FastDraftStudent(DraftStudent):
     key = "fastdraft"
     summary = "a draft pre-trained on corpora, then fine-tuned on the target's own text"
     options = (
-        Option(
-            "pretraining",
-            "float",
-            0.5,
-            "Share of the training that is pre-training; 0 begins with the draft that there is.",
-            0.0,
-            1.0,
+        number("pretraining", 0.5, 0.0, 1.0).meaning(
+            "Share of the training that is pre-training; 0 begins with the draft that there is."
         ),
-        Option("layers", "int", 2, "Of a draft that begins from nothing.", 1, 8),
+        whole("layers", 2, 1, 8).meaning("Of a draft that begins from nothing."),
     )
     muon_rate, adam_rate = 0.02, 3e-3
     reads_target = False

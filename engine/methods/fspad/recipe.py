@@ -13,11 +13,9 @@ begun=True it starts with the weights of the trained cell that it is compared wi
 training.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from engine.core.options import Option
+from engine.core.options import switch, whole
 from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.training.cell_training import new_cell
@@ -32,10 +30,10 @@ class FSPADStudent(CellStudent):
     summary = "an `eagle` cell with feature sampling and partial alignment"
     after = "eagle"
     options = (
-        Option("wide", "int", 2, "The sampling space, in widths of a feature.", 1, 8),
-        Option("sampling", "bool", True, "Whether features are sampled."),
-        Option("partial", "bool", True, "Whether the head has a readout of its own."),
-        Option("begun", "bool", False, "Whether it starts with the weights of the part `eagle`."),
+        whole("wide", 2, 1, 8).meaning("The sampling space, in widths of a feature."),
+        switch("sampling", True).meaning("Whether features are sampled."),
+        switch("partial", True).meaning("Whether the head has a readout of its own."),
+        switch("begun", False).meaning("Whether it starts with the weights of the part `eagle`."),
     )
 
     def __init__(self, target, settings, begun: EagleCell | None = None) -> None:

@@ -13,12 +13,10 @@ tokens after it become a second branch. That helps where the block repeats a wor
 which is rare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from engine.core.exhibits import Token, Words
-from engine.core.options import Option
+from engine.core.options import switch, whole
 from engine.core.sampling import likeliest
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.block_drafter import DiffusionDrafter
@@ -29,29 +27,17 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
     key = "gad"
     title = "Aggressive decoding, generalised"
     summary = "A model fills a whole block at once; after a difference it fills a new block."
+    draw_kinds = ("one_hot",)
     options = (
-        Option(
-            "length",
-            "int",
-            0,
-            "Tokens of a block (0: the fastest size for this machine, measured).",
-            0,
-            31,
+        whole("length", 0, 0, 31).meaning(
+            "Tokens of a block (0: the fastest size for this machine, measured)."
         ),
-        Option(
-            "realign",
-            "bool",
-            False,
-            "Also draft the rest of the last block where the end of the text occurs exactly once in it.",
-            label="Use the rest of the last block",
+        switch("realign", False, "Use the rest of the last block").meaning(
+            "Also draft the rest of the last block where the end of the text occurs exactly once in it."
         ),
     )
     size_option, usual_size = "length", 7
     trial = {"length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)
@@ -96,4 +82,4 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
         lines = [[*line, "."]]
         if rest:
             lines.append(["The rest of that block is drafted from here on: ", *map(Token, rest)])
-        return [Words(title="Bifurcation", lines=lines)]
+        return [Words("Bifurcation", lines)]

@@ -7,11 +7,9 @@ is at most ``tau`` below the likeliest one's.
 
 from torch import Tensor
 
-from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.rule import Case, Judgement, Verdict, Verifier
-from engine.core.tree import DraftTree
-from engine.rules.near_enough import keep_while, law_shown
+from engine.rules.matching import keep_while, law_shown, show_judged
 
 
 class TopBeta(Verifier):
@@ -28,23 +26,11 @@ class TopBeta(Verifier):
         "lossy: the text differs from the target's own"
     )
     options = (
-        Option(
-            "beta",
-            "int",
-            3,
-            "How many of the target's likeliest tokens may stay.",
-            1,
-            50,
-            label="candidates",
+        whole("beta", 3, 1, 50, "candidates").meaning(
+            "How many of the target's likeliest tokens may stay."
         ),
-        Option(
-            "tau",
-            "float",
-            1.0,
-            "Most that the token's log-probability may be below the likeliest one's.",
-            0.0,
-            50.0,
-            label="tolerance",
+        number("tau", 1.0, 0.0, 50.0, "tolerance").meaning(
+            "Most that the token's log-probability may be below the likeliest one's."
         ),
     )
     exact_kinds = frozenset()
@@ -65,25 +51,15 @@ class TopBeta(Verifier):
             rank, gap = standing(p, token)
             return rank <= beta and gap <= tau
 
-        verdict = keep_while(case, self.key, p, near_enough)
-        if verdict.judgements:
-            verdict.exhibits.append(self._table(case.tree, verdict.judgements, p))
-        return verdict
+        def row(entry: Judgement) -> list:
+            tree = case.tree
+            rank, gap = standing(p[tree.parents[entry.node] + 1], tree.tokens[entry.node])
+            return [rank, round(gap, 3), "kept" if entry.accept else "refused"]
 
-    def _table(self, tree: DraftTree, judgements: list[Judgement], p: Tensor) -> Table:
-        """One row per judged token."""
-        rows = []
-        for entry in judgements:
-            token = tree.tokens[entry.node]
-            rank, gap = standing(p[tree.parents[entry.node] + 1], token)
-            outcome = "kept" if entry.accept else "refused"
-            rows.append([Token(token), rank, round(gap, 3), outcome])
-        return Table(
-            title=f"Rank at most {self.settings['beta']}, gap at most {self.settings['tau']:g}",
-            note="Lossy: a token may stay that the target would not have written itself.",
-            columns=["Token", "Rank by p", "Log-probability below the first", "Outcome"],
-            rows=rows,
-        )
+        verdict = keep_while(case, self.key, p, near_enough)
+        columns = ["Token", "Rank by p", "Log-probability below the first", "Outcome"]
+        show_judged(case, verdict, f"Rank at most {beta}, gap at most {tau:g}", columns, row)
+        return verdict
 
 
 def standing(p: Tensor, token: int) -> tuple[int, float]:

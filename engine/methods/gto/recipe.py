@@ -10,12 +10,10 @@ The paper's smooth maximum (eta = 1), groups of 4 to 8 and two phases are kept: 
 The paper's weight of the two losses and its clip were not known when this was written; the options' values are ours.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.methods.gto.tree_reward_training import (
     GrownTree,
     Lender,
@@ -39,12 +37,12 @@ class GTOStudent(CellStudent):
     summary = "a trained `eagle` cell (--start), rewarded by the accepted length of its trees"
     after = "eagle"
     options = (
-        Option("group", "int", 4, "Places of a group, at which trees are drafted.", 2, 8),
-        Option("nodes", "int", 11, "Nodes of a tree.", 1, 64),
-        Option("depth", "int", 5, "Longest branch of a tree.", 1, 16),
-        Option("top_k", "int", 4, "Width of a tree.", 1, 32),
-        Option("weight", "float", 0.01, "Of the tree's loss beside the usual one.", 0.0, 100.0),
-        Option("clip", "float", 0.2, "How far the likelihood ratio may lie from 1.", 0.01, 1.0),
+        whole("group", 4, 2, 8).meaning("Places of a group, at which trees are drafted."),
+        whole("nodes", 11, 1, 64).meaning("Nodes of a tree."),
+        whole("depth", 5, 1, 16).meaning("Longest branch of a tree."),
+        whole("top_k", 4, 1, 32).meaning("Width of a tree."),
+        number("weight", 0.01, 0.0, 100.0).meaning("Of the tree's loss beside the usual one."),
+        number("clip", 0.2, 0.01, 1.0).meaning("How far the likelihood ratio may lie from 1."),
         STEPS,
     )
 
@@ -100,8 +98,8 @@ class GTOStudent(CellStudent):
         each of this cell's trees, group by group."""
         trees: list[list[GrownTree]] = []
         for features, tokens, some in zip(lesson.features, lesson.tokens, roots, strict=True):
-            given = (self._lender, features, tokens.tolist(), some.tolist(), self._policy)
-            trees.append([*grown(part, *given), *grown(self.rival, *given)])
+            inputs = (self._lender, features, tokens.tolist(), some.tolist(), self._policy)
+            trees.append([*grown(part, *inputs), *grown(self.rival, *inputs)])
         laws = laws_of(self.target, lesson.tokens, trees)
         size = roots.shape[1]
         rewards = torch.zeros(2, *roots.shape)
@@ -130,8 +128,8 @@ class GTOStudent(CellStudent):
             counts[at, : len(path)] = 1 / max(1, len(path))
         drafted[rows] = wanted = wanted.to(device)
         total = torch.zeros(len(paths), device=device)
-        given = (lesson.features, lesson.tokens, self._embedding, steps, drafted)
-        for step, states in enumerate(unrolled(cell, *given)):
+        inputs = (lesson.features, lesson.tokens, self._embedding, steps, drafted)
+        for step, states in enumerate(unrolled(cell, *inputs)):
             logits = cell.spread(
                 cell.logits(states[rows], self._head).float(), self._lender.vocab_size
             )

@@ -83,14 +83,14 @@ def grown(
         known = root
         level = reader.catch_up(tokens[: root + 1])
         levels = min(policy.depth, policy.nodes)
-        found = drafted_below(reader, level, policy.nodes, levels, policy.top_k)
-        kept = sorted(found.candidates.best(policy.nodes))
-        place = {ROOT: ROOT} | {one: node for node, one in enumerate(kept)}
+        drafted = drafted_below(reader, level, policy.nodes, levels, policy.top_k)
+        kept = sorted(drafted.candidates.best(policy.nodes))
+        place = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(kept)}
         trees.append(
             GrownTree(
                 root,
-                [found.candidates.tokens[one] for one in kept],
-                [place[found.candidates.parents[one]] for one in kept],
+                [drafted.candidates.tokens[candidate] for candidate in kept],
+                [place[drafted.candidates.parents[candidate]] for candidate in kept],
             )
         )
     return trees
@@ -125,7 +125,7 @@ def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> lis
             first += len(tree)
     dtype = target.dtype
     mask = torch.zeros(sees.shape, dtype=dtype).masked_fill_(~sees, torch.finfo(dtype).min)
-    found = target(
+    logits = target(
         input_ids=ids.to(device),
         attention_mask=mask[:, None].to(device),
         position_ids=places.to(device),
@@ -133,7 +133,7 @@ def laws_of(target, tokens: Tensor, trees: Sequence[Sequence[GrownTree]]) -> lis
         use_cache=True,
     ).logits
     laws = []
-    for rows, some in zip(found.float().softmax(-1), trees, strict=True):
+    for rows, some in zip(logits.float().softmax(-1), trees, strict=True):
         sizes = list(map(len, some))
         laws.append(list(rows[: sum(sizes)].split(sizes)))
     return laws

@@ -6,12 +6,12 @@ will have at that layer. In the layers above, the stand-ins read the text and on
 turns them into the laws of coming tokens. The next pass verifies the likeliest paths, and makes its own pseudo states.
 
 The pseudo states are probe rows that join the pass at their layers (``engine.methods.hidden_transfer.part``). Beyond the paper:
-they follow only the nodes at which the step is likeliest to end, not all nodes (``engine.methods.shared.probed_tree``).
+they follow only the nodes at which the step is likeliest to end, not all nodes (``engine.methods.shared.probing``).
 """
 
 from engine.core.exhibits import Layer, Layers
 from engine.methods.shared.own_layers import OwnLayersDrafter
-from engine.methods.shared.probed_tree import ProbedTreeDrafter
+from engine.methods.shared.probing import ProbedTreeDrafter
 
 
 class HiddenTransferDrafter(ProbedTreeDrafter):
@@ -36,11 +36,8 @@ class HiddenTransferDrafter(ProbedTreeDrafter):
     def _stack(self) -> Layers:
         layers = [Layer("run") for _ in range(self.target.layers)]
         for layer in set(self.part.layers):
-            places = [str(at + 1) for at, one in enumerate(self.part.layers) if one == layer]
+            places = [str(at + 1) for at, own in enumerate(self.part.layers) if own == layer]
             label = f"pseudo states of place {', '.join(places)} are made here"
             layers[layer - 1] = Layer("adapter", label=label)
-        return Layers(
-            title="Where pseudo states join the pass",
-            note="The layers above read tokens and pseudo states side by side.",
-            layers=layers,
-        )
+        note = "The layers above read tokens and pseudo states side by side."
+        return Layers("Where pseudo states join the pass", layers, note=note)

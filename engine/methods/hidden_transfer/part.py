@@ -38,7 +38,7 @@ class TransferMaps(ModulePart):
     @classmethod
     def of_files(cls, config, tensors, target):
         layers = config.get(LAYERS)
-        if not isinstance(layers, list) or not all(type(one) is int for one in layers):
+        if not isinstance(layers, list) or not all(type(layer) is int for layer in layers):
             raise ValueError(f"its config has no list of whole numbers as {LAYERS}")
         check_layers(layers, target.layers)
         return cls(layers, target.hidden_size)

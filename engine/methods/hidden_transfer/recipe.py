@@ -7,14 +7,12 @@ probe rows (``probes``).
 Letters in shapes: S windows, T tokens of each, A places with pseudo states after them, K places, H hidden size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.errors import UserError
 from engine.methods.hidden_transfer.part import TransferMaps, check_layers
 from engine.model.layers import Layers, decoder_of, view_of
@@ -25,11 +23,11 @@ class TransferStudent(ProbeStudent):
     key = "hidden_transfer"
     summary = "the maps of `hidden_transfer`, from states at a middle layer to pseudo states of coming tokens"
     options = (
-        Option("places", "int", 3, "Tokens predicted beyond the target's own.", 1, 16),
-        Option(
-            "layer", "int", 0, "Layer at which the first place joins (0: the middle one).", 0, 255
+        whole("places", 3, 1, 16).meaning("Tokens predicted beyond the target's own."),
+        whole("layer", 0, 0, 255).meaning(
+            "Layer at which the first place joins (0: the middle one)."
         ),
-        Option("apart", "int", 0, "Layers from one place's to the next one's.", 0, 16),
+        whole("apart", 0, 0, 16).meaning("Layers from one place's to the next one's."),
         ProbeStudent.asked_option("pseudo states"),
     )
 
@@ -56,8 +54,8 @@ class TransferStudent(ProbeStudent):
             at = layer
             made = part.maps[place](read.hidden_states[layer][:, asked])
             rows = made if rows is None else torch.cat([rows, made], 1)
-        found = reading.through(rows, Layers(first=at), head=True)
-        return found.unflatten(1, (part.places, len(asked))).transpose(1, 2)
+        logits = reading.through(rows, Layers(first=at), head=True)
+        return logits.unflatten(1, (part.places, len(asked))).transpose(1, 2)
 
 
 class _Reading:
@@ -78,7 +76,7 @@ class _Reading:
         """[S, R, H] -> states [S, R, H] after the layers, or logits [S, R, V]"""
         count, view = rows.shape[1], view_of(self._target, layers)
         sees = self._sees[:count, : self._length + count]
-        found = (view if head else decoder_of(view))(
+        output = (view if head else decoder_of(view))(
             input_ids=rows.new_zeros(rows.shape[:2], dtype=torch.long),
             injected=rows,
             attention_mask=added(sees, self._target.dtype).expand(self._windows, -1, -1, -1),
@@ -86,7 +84,7 @@ class _Reading:
             past_key_values=self._cache,
             use_cache=True,
         )
-        return found.logits if head else found.last_hidden_state
+        return output.logits if head else output.last_hidden_state
 
 
 STUDENT = TransferStudent

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
 from engine.errors import UserError
-from engine.methods.shared.decoder_layer import decoder_like
+from engine.methods.shared.attention_layer import decoder_like
 from engine.methods.shared.head_ranks import HeadsPart, usual
 from engine.parts.files import WEIGHTS
 
@@ -165,18 +165,18 @@ class HydraHeads(HeadsPart):
     def names(self) -> dict[str, str]:
         """Published name of each weight -> its name in this module."""
         start, step = _numbering(self.prefix is not None)
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for own in self.state_dict():
             kind, _, rest = own.partition(".")
             if kind == "prefix":
-                found[PREFIX + rest] = own
+                names[PREFIX + rest] = own
             elif kind == "lm_head":
                 head, _, leaf = rest.partition(".")
-                found[f"hydra_lm_head.{head}.{'1.' if start else ''}{leaf}"] = own
+                names[f"hydra_lm_head.{head}.{'1.' if start else ''}{leaf}"] = own
             else:
                 head, layer, leaf = rest.split(".", 2)
-                found[f"hydra_mlp.{head}.{start + step * int(layer)}.{leaf}"] = own
-        return found
+                names[f"hydra_mlp.{head}.{start + step * int(layer)}.{leaf}"] = own
+        return names
 
     def fields(self):
         return {
@@ -206,12 +206,12 @@ class Layout(NamedTuple):
     @classmethod
     def of(cls, names: Mapping[str, Tensor]) -> Layout:
         """Raises ValueError, whose message ends a sentence, if they are not Hydra's."""
-        blocks = [found for name in names if (found := _BLOCK.fullmatch(name))]
-        projections = [found for name in names if (found := _PROJECTION.fullmatch(name))]
+        blocks = [match for name in names if (match := _BLOCK.fullmatch(name))]
+        projections = [match for name in names if (match := _PROJECTION.fullmatch(name))]
         if not blocks:
             raise ValueError("its weights have other names")
-        heads = 1 + max(int(found[1]) for found in (*blocks, *projections))
-        numbers = sorted({int(found[2]) for found in blocks})
+        heads = 1 + max(int(match[1]) for match in (*blocks, *projections))
+        numbers = sorted({int(match[2]) for match in blocks})
         prefix = any(name.startswith(PREFIX) for name in names)
         return cls(heads, numbers, bool(projections), prefix)
 
@@ -230,17 +230,17 @@ class Layout(NamedTuple):
             raise ValueError(
                 f"its heads have {len(self.numbers)} blocks, where its configuration promises {promised}"
             )
-        found = dict(tensors)
+        copies = dict(tensors)
         start, step = _numbering(self.prefix)
         for name, tensor in tensors.items():
             block = _BLOCK.fullmatch(name)
             if block is not None and int(block[2]) == self.numbers[1]:
                 for layer in range(1, promised):
                     number = start + step * layer
-                    found.setdefault(
+                    copies.setdefault(
                         f"hydra_mlp.{block[1]}.{number}.{block[3]}.{block[4]}", tensor.clone()
                     )
-        return found
+        return copies
 
 
 KIND = HydraHeads.kind()

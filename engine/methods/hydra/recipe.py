@@ -4,11 +4,9 @@ The start is Medusa's, with zero weights for the embeddings. teacher=true is the
 distribution in place of the written token. prefix=true and layers=4 also belong to Hydra++.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import switch, whole
 from engine.methods.hydra.part import HydraHeads
 from engine.training.student import Lesson
 from engine.training.students.head_students import HeadsStudent, token_loss
@@ -18,11 +16,11 @@ class HydraStudent(HeadsStudent):
     key = "hydra"
     summary = "heads on the last state that read the tokens drafted before their own"
     options = (
-        Option("heads", "int", 4, "Heads.", 1, 16),
-        Option("layers", "int", 1, "Residual blocks of each head.", 1, 8),
-        Option("shared", "bool", False, "Whether the target's own head gives all logits."),
-        Option("prefix", "bool", False, "Whether a layer of attention reads the states first."),
-        Option("teacher", "bool", True, "Whether the target's distributions are learned."),
+        whole("heads", 4, 1, 16).meaning("Heads."),
+        whole("layers", 1, 1, 8).meaning("Residual blocks of each head."),
+        switch("shared", False).meaning("Whether the target's own head gives all logits."),
+        switch("prefix", False).meaning("Whether a layer of attention reads the states first."),
+        switch("teacher", True).meaning("Whether the target's distributions are learned."),
     )
 
     def start(self) -> HydraHeads:

@@ -1,22 +1,20 @@
 """The target's first layers and a small adapter draft; to verify, the layers above go on from those layers' states.
 
 Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): the first exit comes after
-a small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.adapter``) prepares for the target's
+a small, fixed number of layers, whose states a trained adapter (``engine.methods.kangaroo.part``) prepares for the target's
 head; the second exit ends the draft once the adapter's likeliest token is less probable than a threshold. Each layer
 reads a drafted row once.
 """
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor
 
 from engine.core.exhibits import Exhibit, Gauge, Layer
 from engine.core.exhibits import Layers as LayersExhibit
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.proposal import Proposal
 from engine.core.tree import DraftTree
-from engine.methods.kangaroo.adapter import Adapter, reader_of
+from engine.methods.kangaroo.part import Adapter
 from engine.methods.shared.own_layers import OwnLayersDrafter
 
 
@@ -29,15 +27,9 @@ class KangarooDrafter(OwnLayersDrafter):
     summary = "The target's first layers and a small adapter draft; only the layers above verify."
     needs = {"kangaroo": "adapter"}
     options = (
-        Option("length", "int", 6, "Most tokens drafted in a step.", 1, 32, label="Length"),
-        Option(
-            "confidence",
-            "float",
-            0.6,
-            "Draft no further once the likeliest token has less probability than this.",
-            0.0,
-            1.0,
-            label="Confidence",
+        whole("length", 6, 1, 32, "Length").meaning("Most tokens drafted in a step."),
+        number("confidence", 0.6, 0.0, 1.0, "Confidence").meaning(
+            "Draft no further once the likeliest token has less probability than this."
         ),
     )
     trial = {"length": 2, "confidence": 0.0}
@@ -56,7 +48,7 @@ class KangarooDrafter(OwnLayersDrafter):
 
     def begin(self, start):
         super().begin(start)
-        self._reader = reader_of(self.adapter, self.target)
+        self._reader = self.adapter.reader(self.target)
         self._committed = 0  # rows of the text that the adapter has read
         self._waiting = start.features  # [R, H] of the rows after them
 
@@ -90,18 +82,15 @@ class KangarooDrafter(OwnLayersDrafter):
             Layer("run" if layer < exit_layer else "skipped") for layer in range(self.target.layers)
         ]
         shown[exit_layer - 1] = Layer("adapter", label="the adapter reads this layer's output")
-        stack = LayersExhibit(
-            title="Layers that draft",
-            note="To verify, the layers above read all drafted tokens in one pass.",
-            layers=shown,
-        )
+        note = "To verify, the layers above read all drafted tokens in one pass."
+        stack = LayersExhibit("Layers that draft", shown, note=note)
         low = sure < threshold
         gauge = Gauge(
-            title="The adapter's confidence at the last drafted token",
+            "The adapter's confidence at the last drafted token",
+            sure,
+            mark=threshold,
             note="Below the threshold, so drafting stopped."
             if low
             else "The draft has its full length.",
-            value=sure,
-            mark=threshold,
         )
         return [stack, gauge]

@@ -4,8 +4,6 @@ Letters in shapes: R rows, P rows of the pass (the spare ones come last), C colu
 D head size, V vocabulary, N attention blocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +14,7 @@ from engine.fast.cpu.arrays import chain_bias, padded
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.compiled_reader import Attention, CompiledReader
 from engine.fast.cpu.store import through_module
-from engine.methods.kangaroo.adapter import Adapter, AdapterReader
+from engine.methods.kangaroo.part import Adapter, AdapterReader
 
 SIZES = (1, 4)
 """Rows of the usual passes: a drafted token, and the rows that were kept without being read."""
@@ -35,8 +33,8 @@ class _Pass(nn.Module):
         self, rows: Tensor, places: Tensor, looked: Tensor, bias: Tensor, *columns: Tensor
     ) -> tuple[Tensor, Tensor]:
         attention = Attention(bias, columns)
-        found = self._adapter.through(rows[None], places, attention)[0]
-        return self._head(found[looked]), attention.fresh
+        states = self._adapter.through(rows[None], places, attention)[0]
+        return self._head(states[looked]), attention.fresh
 
 
 def compiled_adapter(adapter: Adapter, target: CompiledModel) -> CompiledReader:
@@ -72,15 +70,13 @@ def _compare(made: CompiledReader, adapter: Adapter, head: nn.Module, rows: Tens
 
 
 class CompiledAdapterReader(AdapterReader):
-    """See ``AdapterReader``."""
-
     def __init__(self, made: CompiledReader) -> None:
         self._made, self._columns = made, made.columns()
 
     def logits(self, states: Tensor) -> Tensor:
         for start in range(0, len(states), MOST_ROWS):
-            found = self._pass(states[start : start + MOST_ROWS].numpy())
-        return found
+            logits = self._pass(states[start : start + MOST_ROWS].numpy())
+        return logits
 
     def _pass(self, states: np.ndarray) -> Tensor:
         rows, start, columns = len(states), self.length, self._columns
@@ -94,10 +90,10 @@ class CompiledAdapterReader(AdapterReader):
             columns.append(fresh, rows)
             return torch.from_numpy(logits.copy())
 
-        given = [padded(states, shape), places, np.array([rows - 1]), added]
-        found = self._made(columns, given, [0, 1], take)
+        inputs = [padded(states, shape), places, np.array([rows - 1]), added]
+        last = self._made(columns, inputs, [0, 1], take)
         self.length = start + rows
-        return found
+        return last
 
 
 def compiled_readers(adapter: Adapter, target: CompiledModel) -> Callable[[], AdapterReader] | None:

@@ -1,24 +1,185 @@
-"""Opens the adapter of Kangaroo (``engine.methods.kangaroo.adapter``) and picks how it reads."""
+"""The adapter of Kangaroo: it turns the states of a target's first layers into states for the target's head.
+
+Liu et al., "Kangaroo: Lossless Self-Speculative Decoding via Double Early Exiting" (2024): one attention block
+without an MLP, with a norm before and after; embedding and head are the target's. The layout of the published
+checkpoints: ``layers.i.input_layernorm.weight``, ``layers.i.self_attn.{q,k,v,o}_proj.weight`` and ``norm.weight``,
+with a Llama-style config. Published configs do not name the layer after which the adapter stands; ours do
+(``exit_layer``).
+
+Letters in shapes: H hidden size, D head size, R rows, T columns read before them, N attention blocks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
 from engine.fast.cpu.compiled_model import CompiledModel
-from engine.methods.kangaroo.adapter import Adapter
-from engine.methods.kangaroo.fast import compiled_readers
+from engine.methods.shared.attention_layer import Attention, rotary
+from engine.methods.shared.module_columns import ModuleColumns, causal
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import PartKind
+from engine.parts.module_part import ModulePart, sizes_of
+
+PUBLISHED_EXIT = 2
+"""Number of layers below a published adapter whose config names none: the authors' usual setting."""
+_ANGLES = "rotary_emb.inv_freq"  # saved by old checkpoints, made anew here
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(block, queries [.., Hq, R, D], keys and values [.., Hkv, R, D] of the same rows) -> [.., Hq, R, D]; the caller knows
+the rows before them."""
 
 
-def pick_adapter_readers(adapter: Adapter, target: LanguageModel) -> None:
-    """Decide how a Kangaroo adapter reads: compiled together with the head of a compiled target, through the module
-    beside other targets."""
-    if isinstance(target, CompiledModel):
-        adapter.make_reader = compiled_readers(adapter, target)
+@dataclass(frozen=True)
+class AdapterConfig:
+    hidden_size: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    num_hidden_layers: int = 1
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+    exit_layer: int = PUBLISHED_EXIT
+    """How many layers of the target stand below the adapter."""
+
+    @classmethod
+    def of(cls, raw: Mapping) -> AdapterConfig:
+        """From a config.json. Raises ValueError, whose message ends a sentence."""
+        rope = raw.get("rope_parameters") or {}
+        if type(rope) is not dict:
+            raise ValueError("its rope_parameters are no object")
+        entries = {"rope_theta": rope.get("rope_theta"), **raw}
+        heads, width = entries.get("num_attention_heads"), entries.get("hidden_size")
+        if isinstance(heads, int) and isinstance(width, int) and heads > 0:
+            entries["num_key_value_heads"] = entries.get("num_key_value_heads") or heads
+            entries["head_dim"] = entries.get("head_dim") or width // heads
+        made = sizes_of(cls, entries)
+        if made.head_dim % 2 or made.num_attention_heads % made.num_key_value_heads:
+            raise ValueError("its heads cannot be rotated or shared")
+        return made
+
+
+class _Block(nn.Module):
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self.self_attn = Attention(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            config.head_dim,
+        )
+        self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def forward(self, rows: Tensor, angles: tuple[Tensor, Tensor], attend) -> Tensor:
+        return rows + self.self_attn(self.input_layernorm(rows), angles, attend)
+
+
+class Adapter(ModulePart):
+    """Its weights have the names of the published checkpoints.
+
+    make_reader: makes a text's reader, if there is a faster one than the module's; picked when the adapter is opened.
+    """
+
+    key, noun = "adapter", "Kangaroo adapter"
+    make_reader: Callable[[], AdapterReader] | None = None
+
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.layers = nn.ModuleList(_Block(config) for _ in range(config.num_hidden_layers))
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        own = AdapterConfig.of(config)
+        if own.exit_layer >= target.layers:
+            raise ValueError(
+                f"it stands behind {own.exit_layer} layers of the target's {target.layers}"
+            )
+        return cls(own)
+
+    @classmethod
+    def tensors_of(cls, config, tensors):
+        return {name: each for name, each in tensors.items() if not name.endswith(_ANGLES)}
+
+    def settle(self, config, target, folder):
+        width = self.config.hidden_size
+        if width != target.hidden_size:
+            raise ValueError(f"its hidden size is {width}, the target's {target.hidden_size}")
+
+    def fields(self):
+        return {"architectures": ["AdapterModel"], "model_type": "llama", **asdict(self.config)}
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        """An adapter behind the first layer. Untrained, it predicts what the early exit predicts."""
+        config = AdapterConfig(target.hidden_size, 2, 1, 8, exit_layer=1)
+        return cls(config).eval().requires_grad_(False)
+
+    def reader(self, target: LanguageModel) -> AdapterReader:
+        """Of a text that has not begun."""
+        return self.make_reader() if self.make_reader else AdapterReader(self, target)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Hidden states [B, R, H] after the target's first layers, of the first rows of texts -> states [B, R, H] for the
+        target's head."""
+
+        def attend(block: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            return F.scaled_dot_product_attention(
+                queries, keys, values, is_causal=True, enable_gqa=True
+            )
+
+        return self.through(states, torch.arange(states.shape[-2], device=states.device), attend)
+
+    def through(self, states: Tensor, places: Tensor, attend: Attend) -> Tensor:
+        """Rows [.., R, H] at places [R] of the text -> states [.., R, H] for the target's head."""
+        config = self.config
+        angles = rotary(places, config.head_dim, config.rope_theta, states.dtype)
+        for index, block in enumerate(self.layers):
+            states = block(states, angles, partial(attend, index))
+        return self.norm(states)
+
+
+class AdapterReader:
+    """One text that an adapter reads row by row, through its module; the last rows can be forgotten. length: rows read so
+    far."""
+
+    length: int = 0
+
+    def __init__(self, adapter: Adapter, target: LanguageModel) -> None:
+        self._adapter, self._target = adapter, target
+        self._columns = ModuleColumns.of(len(adapter.layers))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Append rows [R, H]; returns logits [1, V] after the last of them, by the target's head."""
+        return self._target.head(self.read(states)[-1:])
+
+    @torch.no_grad()
+    def read(self, states: Tensor) -> Tensor:
+        """Append rows [R, H]; returns their states [R, H] for the target's head."""
+        start, rows = self.length, len(states)
+        attend = self._columns.attention(start, rows, causal(rows, start, states.device))
+        self.length = start + rows
+        places = torch.arange(start, self.length, device=states.device)
+        return self._adapter.through(states, places, attend)
+
+    def rewind(self, length: int) -> None:
+        """Forget the rows beyond the first ``length``."""
+        self.length = min(self.length, length)
 
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> Adapter:
+    """The adapter reads compiled together with the head of a compiled target, through the module beside other targets."""
     adapter = Adapter.open(path, target, dtype, device)
-    pick_adapter_readers(adapter, target)
+    if isinstance(target, CompiledModel):
+        from engine.methods.kangaroo.fast import compiled_readers
+
+        adapter.make_reader = compiled_readers(adapter, target)
     return adapter
 
 

@@ -6,15 +6,13 @@ are the target's own, and so is the text, so one pass of the target gives the wh
 Letters in shapes: S windows, T tokens of each, H hidden size, V vocabulary.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.errors import UserError
-from engine.methods.kangaroo.adapter import PUBLISHED_EXIT, Adapter, AdapterConfig
 from engine.methods.kangaroo.drafter import KangarooDrafter
+from engine.methods.kangaroo.part import PUBLISHED_EXIT, Adapter, AdapterConfig
 from engine.model.layers import final_norm
 from engine.training.distill import divergence_loss
 from engine.training.new_models import attention_shape
@@ -28,8 +26,8 @@ class KangarooStudent(Student):
     key = "kangaroo"
     summary = "the adapter of `kangaroo` behind the target's first layers"
     options = (
-        Option("exit_layer", "int", PUBLISHED_EXIT, "Layers below the adapter.", 1, 64),
-        Option("layers", "int", 1, "Attention blocks of the adapter.", 1, 8),
+        whole("exit_layer", PUBLISHED_EXIT, 1, 64).meaning("Layers below the adapter."),
+        whole("layers", 1, 1, 8).meaning("Attention blocks of the adapter."),
     )
 
     def __init__(self, target, settings) -> None:

@@ -12,10 +12,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import number, switch
 from engine.methods.learn2pd.part import UnmaskingFilter, check_denoiser, reading
-from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter
-from engine.methods.shared.unmasking_order import Canvas, Unmasking, open_confidence, surest
+from engine.methods.shared.unmasking import (
+    LENGTH,
+    PASSES,
+    Canvas,
+    Unmasking,
+    UnmaskingDrafter,
+    open_confidence,
+    surest,
+)
 
 
 @dataclass
@@ -41,21 +48,11 @@ class LearnedParallelDrafter(UnmaskingDrafter):
     needs = {"diffusion": "denoiser", "learn2pd": "unmasking_filter"}
     options = (
         LENGTH,
-        Option(
-            "threshold",
-            "float",
-            0.9,
-            "A place is filled once the filter gives its token this chance to be right.",
-            0.0,
-            1.0,
-            label="Chance",
+        number("threshold", 0.9, 0.0, 1.0, "Chance").meaning(
+            "A place is filled once the filter gives its token this chance to be right."
         ),
-        Option(
-            "end_of_text",
-            "bool",
-            True,
-            "Fill nothing behind an end of text.",
-            label="End-of-text prediction",
+        switch("end_of_text", True, "End-of-text prediction").meaning(
+            "Fill nothing behind an end of text."
         ),
         PASSES,
     )

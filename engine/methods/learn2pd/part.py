@@ -6,8 +6,6 @@ drafter whose confidences it has learned from. Weights: ``fc1.{weight,bias}`` [H
 [L, H], [L].
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -8,8 +8,6 @@ so here the text that the target wrote decides.
 Letters in shapes: S windows, T tokens of each, A blocks of a window, L places of a block after its root.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -17,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.learn2pd.drafter import LearnedParallelDrafter
 from engine.methods.learn2pd.part import UnmaskingFilter, reading
 from engine.methods.shared.dflash_model import DFlashModel
@@ -48,8 +46,8 @@ class FilterStudent(Student):
     key = "learn2pd"
     summary = "the filter of `learn2pd`, from the diffusion drafter's confidences"
     options = (
-        Option("hidden", "int", 0, "Width of the filter (0: the places of a block).", 0, 1024),
-        Option("passes", "int", 3, "Denoising passes that are learned from.", 1, 16),
+        whole("hidden", 0, 0, 1024).meaning("Width of the filter (0: the places of a block)."),
+        whole("passes", 3, 1, 16).meaning("Denoising passes that are learned from."),
     )
     muon_rate = 0.1
     adam_rate = 3e-2
@@ -90,7 +88,7 @@ class FilterStudent(Student):
         anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
         anchors = anchors.to(lesson.tokens.device)
         text, counted = self.behind(anchors, lesson.tokens), self.behind(anchors, lesson.counted)
-        for seen in self.passes(lesson, anchors, lambda one: one.tokens == text):
+        for seen in self.passes(lesson, anchors, lambda canvas: canvas.tokens == text):
             odds = part(reading(seen.values, seen.filled))
             yield odds, seen.tokens == text, counted & ~seen.filled
 

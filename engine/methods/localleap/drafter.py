@@ -9,9 +9,17 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.core.options import Option
-from engine.methods.shared.unmasking import LENGTH, PASSES, UnmaskingDrafter, threshold
-from engine.methods.shared.unmasking_order import Canvas, Unmasking, open_confidence, surest
+from engine.core.options import number, whole
+from engine.methods.shared.unmasking import (
+    LENGTH,
+    PASSES,
+    Canvas,
+    Unmasking,
+    UnmaskingDrafter,
+    open_confidence,
+    surest,
+    threshold,
+)
 
 
 @dataclass
@@ -27,7 +35,7 @@ class LocalLeap(Unmasking):
         anchors = [place for place in sure if sure[place] >= self.threshold]
         chosen = dict.fromkeys(anchors, "anchor")
         for place in sure:
-            anchor = min(anchors, key=lambda one: abs(one - place), default=None)
+            anchor = min(anchors, key=lambda anchor: abs(anchor - place), default=None)
             near = anchor is not None and abs(anchor - place) <= self.radius
             if near and sure[place] >= self.relaxed:
                 chosen.setdefault(place, f"near the anchor {anchor + 1}")
@@ -41,16 +49,10 @@ class LocalLeapDrafter(UnmaskingDrafter):
     options = (
         LENGTH,
         threshold(),
-        Option(
-            "relaxed",
-            "float",
-            0.75,
-            "Confidence that is enough near an anchor.",
-            0.0,
-            1.0,
-            label="Confidence near an anchor",
+        number("relaxed", 0.75, 0.0, 1.0, "Confidence near an anchor").meaning(
+            "Confidence that is enough near an anchor."
         ),
-        Option("radius", "int", 4, "Places to each side of an anchor.", 0, 31, label="Radius"),
+        whole("radius", 4, 0, 31, "Radius").meaning("Places to each side of an anchor."),
         PASSES,
     )
 

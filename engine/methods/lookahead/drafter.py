@@ -12,15 +12,13 @@ The branches are built from the target's likeliest tokens and not drawn from a l
 exact rule.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 import torch
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import switch, whole
 from engine.core.proposal import Proposal
 from engine.core.sampling import likeliest
 from engine.core.seen import MOST_PROBES, Probes
@@ -59,41 +57,20 @@ class LookaheadDrafter(Drafter):
     title = "Lookahead"
     family = "self"
     summary = "A window of parallel guesses in the target's pass leaves n-grams, which are drafted."
+    draw_kinds = ("one_hot",)
     uses_target = True
     options = (
-        Option(
-            "window",
-            "int",
-            5,
-            f"Columns of the window: places guessed ahead (at most {MOST_PROBES} guesses on all levels).",
-            1,
-            16,
-            label="Window",
+        whole("window", 5, 1, 16, "Window").meaning(
+            f"Columns of the window: places guessed ahead (at most {MOST_PROBES} guesses on all levels)."
         ),
-        Option(
-            "ngram",
-            "int",
-            4,
-            "Tokens of an n-gram; the window has one level less.",
-            2,
-            6,
-            label="N-gram",
+        whole("ngram", 4, 2, 6, "N-gram").meaning(
+            "Tokens of an n-gram; the window has one level less."
         ),
-        Option(
-            "branches",
-            "int",
-            4,
-            "Most n-grams drafted in each step.",
-            1,
-            16,
-            label="N-grams drafted",
+        whole("branches", 4, 1, 16, "N-grams drafted").meaning(
+            "Most n-grams drafted in each step."
         ),
-        Option(
-            "prompt_ngrams",
-            "bool",
-            False,
-            "Put the prompt's n-grams into the pool as well.",
-            label="The prompt's n-grams",
+        switch("prompt_ngrams", False, "The prompt's n-grams").meaning(
+            "Put the prompt's n-grams into the pool as well."
         ),
     )
     trial = {"window": 2, "ngram": 3, "branches": 2}
@@ -106,10 +83,6 @@ class LookaheadDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)
@@ -174,10 +147,8 @@ class LookaheadDrafter(Drafter):
             cells = [None if guess is None else Token(guess) for guess in guesses]
             rows.append([position + place, *cells, same])
         names = [f"level {level + 1}" for level in range(levels)]
-        return Table(
-            title="Lookahead window",
-            note=f"Level 1 is the oldest. At {still} of {len(rows)} places all levels name one token. The pool holds "
-            f"{len(self._pool)} n-grams; {drafted} of them begin with the last token and were drafted.",
-            columns=["Position", *names, "At rest"],
-            rows=rows,
+        note = (
+            f"Level 1 is the oldest. At {still} of {len(rows)} places all levels name one token. The pool holds "
+            f"{len(self._pool)} n-grams; {drafted} of them begin with the last token and were drafted."
         )
+        return Table("Lookahead window", ["Position", *names, "At rest"], rows, note=note)

@@ -10,10 +10,8 @@ Here a step drafts the unit that the previous pass found, so that the trace can 
 written instead. The method's own rule, ``engine.methods.lud.rule``, is lossy; under an exact rule the drafter is exact.
 """
 
-from __future__ import annotations
-
 from engine.core.exhibits import Cell, Table, Token
-from engine.core.options import Option
+from engine.core.options import number
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.probing import ProbingDrafter, sure_tokens
 
@@ -25,14 +23,8 @@ class LexicalUnitDrafter(ProbingDrafter):
     summary = "The model writes several tokens at once where it is sure of each, unchecked: lossy."
     needs = {"ppd": "prompt_tokens"}
     options = (
-        Option(
-            "sure",
-            "float",
-            0.9,
-            "A unit ends before the first token that is less likely than this.",
-            0.0,
-            1.0,
-            label="Confidence",
+        number("sure", 0.9, 0.0, 1.0, "Confidence").meaning(
+            "A unit ends before the first token that is less likely than this."
         ),
     )
     default_verifier = default_greedy_verifier = "lud"
@@ -41,24 +33,21 @@ class LexicalUnitDrafter(ProbingDrafter):
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT
         laws = self._laws(context)
-        found = sure_tokens(laws)
+        guesses = sure_tokens(laws)
         unit = 0
-        while unit < min(len(found), max_depth) and found[unit][1] >= self.settings["sure"]:
-            token, _ = found[unit]
+        while unit < min(len(guesses), max_depth) and guesses[unit][1] >= self.settings["sure"]:
+            token, _ = guesses[unit]
             parent = tree.draw(parent, token, "one_hot", laws[unit], "lexical unit")
             unit += 1
         proposal = self._asking_behind(tree, [parent], context)
-        if found:
-            tree.exhibits.append(self._said(found, unit))
+        if guesses:
+            tree.exhibits.append(self._said(guesses, unit))
         return proposal
 
-    def _said(self, found: list[tuple[int, float]], unit: int) -> Table:
+    def _said(self, guesses: list[tuple[int, float]], unit: int) -> Table:
         rows: list[list[Cell]] = [
             [place + 1, Token(token), sure, "in the unit" if place < unit else "left out"]
-            for place, (token, sure) in enumerate(found)
+            for place, (token, sure) in enumerate(guesses)
         ]
-        return Table(
-            title=f"What the placeholders predicted; a unit ends below {self.settings['sure']:g}",
-            columns=["placeholder", "token", "probability", "outcome"],
-            rows=rows,
-        )
+        title = f"What the placeholders predicted; a unit ends below {self.settings['sure']:g}"
+        return Table(title, ["placeholder", "token", "probability", "outcome"], rows)

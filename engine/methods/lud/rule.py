@@ -5,7 +5,7 @@ Sun et al., "Decoding at the Speed of Thought: Harnessing Parallel Decoding of L
 
 from engine.core.exhibits import Table, Token
 from engine.core.rule import Case, Judgement, Verdict, Verifier
-from engine.rules.near_enough import keep_while, law_shown
+from engine.rules.matching import keep_while, law_shown
 
 
 class Unchecked(Verifier):
@@ -46,9 +46,6 @@ class Unchecked(Verifier):
             token = tree.tokens[entry.node]
             same = "the same" if best == token else Token(best)
             rows.append([Token(token), tree.q[entry.node], entry.p, same])
-        return Table(
-            title="Written unchecked, and the target's own choice",
-            note="Lossy: a token stays although the target might have written another one.",
-            columns=["token", "draft's q", "target's p", "target's favourite"],
-            rows=rows,
-        )
+        note = "Lossy: a token stays although the target might have written another one."
+        columns = ["token", "draft's q", "target's p", "target's favourite"]
+        return Table("Written unchecked, and the target's own choice", columns, rows, note=note)

@@ -22,6 +22,7 @@ class MDSDGreedy(ShapedDrafter):
     key = "mdsd"
     title = "Tree, favourites and one draw"
     summary = "Under every node the draft model's favourites are fixed; only the last is drawn."
+    draw_kinds = ("one_hot", "iid")
     options = (
         shape_option(
             "3-2-1", "Children of every node, level by level: all but one fixed, one drawn."
@@ -29,10 +30,6 @@ class MDSDGreedy(ShapedDrafter):
     )
     trial = {"branching": "2-1"}
     mixed_siblings = True
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"} if sampling.greedy else {"one_hot", "iid"})
 
     def draws(self, q, count):
         """The drawn token stands first, where there is one."""
@@ -63,10 +60,5 @@ class MDSDGreedy(ShapedDrafter):
             ]
             for drawn in tree.draws.get(ROOT, ())
         ]
-        tree.exhibits.append(
-            Table(
-                title="Guesses after the last token, in the order in which they are judged",
-                columns=("token", "how", "q"),
-                rows=rows,
-            )
-        )
+        title = "Guesses after the last token, in the order in which they are judged"
+        tree.exhibits.append(Table(title, ("token", "how", "q"), rows))

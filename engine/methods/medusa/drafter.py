@@ -22,15 +22,9 @@ class MedusaDrafter(HeadsDrafter):
     def _after(self, head, paths, count):
         if not self._said:
             widest = max(map(len, self.heads.accuracies))
-            self._said = self._choices(self._hidden(), self._project, widest)
+            project = self.target.head if self.heads.shares_head else self.heads.project
+            self._said = self._choices(self.heads(self._state), project, widest)
         return [self._said[head]] * len(paths)
-
-    def _hidden(self):
-        """[K, H]"""
-        return self.heads(self._state)
-
-    def _project(self, hidden):
-        return self.target.head(hidden) if self.heads.shares_head else self.heads.project(hidden)
 
     def _spoken(self, kept):
         return [law for law, _ in self._said[self._first :]] if len(kept.tree) else []

@@ -93,14 +93,14 @@ class MedusaHeads(HeadsPart):
 
     def names(self) -> dict[str, str]:
         """Published name of each weight -> its name in this module."""
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for head, blocks in enumerate(self.blocks):
             for layer in range(len(blocks)):
                 for kind in ("weight", "bias"):
-                    found[f"{head}.{layer}.linear.{kind}"] = f"blocks.{head}.{layer}.{kind}"
+                    names[f"{head}.{layer}.linear.{kind}"] = f"blocks.{head}.{layer}.{kind}"
             if self.lm_head:
-                found[f"{head}.{len(blocks)}.weight"] = f"lm_head.{head}.weight"
-        return found
+                names[f"{head}.{len(blocks)}.weight"] = f"lm_head.{head}.weight"
+        return names
 
     def fields(self):
         return {
@@ -113,12 +113,12 @@ class MedusaHeads(HeadsPart):
 
 def _count(names: Mapping[str, Tensor]) -> tuple[int, int, bool]:
     """Heads, blocks of each, and whether they have projections of their own."""
-    blocks = [found for name in names if (found := _BLOCK.fullmatch(name))]
-    projections = [found for name in names if (found := _PROJECTION.fullmatch(name))]
+    blocks = [match for name in names if (match := _BLOCK.fullmatch(name))]
+    projections = [match for name in names if (match := _PROJECTION.fullmatch(name))]
     if not blocks and not projections:
         raise ValueError("its weights have other names")
-    heads = 1 + max(int(found[1]) for found in (*blocks, *projections))
-    layers = 1 + max((int(found[2]) for found in blocks), default=-1)
+    heads = 1 + max(int(match[1]) for match in (*blocks, *projections))
+    layers = 1 + max((int(match[2]) for match in blocks), default=-1)
     if heads > 64 or layers > 64:
         raise ValueError("it has too many heads or layers")
     return heads, layers, bool(projections)

@@ -4,11 +4,9 @@ The paper's recipe: cross-entropy of each head, the weight of head k being 0.8^k
 projections that begin as the target's head, or that head itself, shared and frozen (shared=true).
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import switch, whole
 from engine.methods.medusa.part import MedusaHeads
 from engine.training.student import Lesson
 from engine.training.students.head_students import HeadsStudent, token_loss
@@ -18,9 +16,9 @@ class MedusaStudent(HeadsStudent):
     key = "medusa"
     summary = "heads on the last state, each for one later token"
     options = (
-        Option("heads", "int", 4, "Heads.", 1, 16),
-        Option("layers", "int", 1, "Residual blocks of each head.", 1, 8),
-        Option("shared", "bool", False, "Whether the target's own head gives all logits."),
+        whole("heads", 4, 1, 16).meaning("Heads."),
+        whole("layers", 1, 1, 8).meaning("Residual blocks of each head."),
+        switch("shared", False).meaning("Whether the target's own head gives all logits."),
     )
 
     def start(self) -> MedusaHeads:

@@ -6,7 +6,7 @@ The drafts of SpecTr (Sun et al. 2023).
 from collections.abc import Sequence
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.sampling import likeliest
 from engine.core.tree import DraftTree
 from engine.methods.shared.levels import SOURCE, LevelDrafter
@@ -25,14 +25,10 @@ class MultiChainDrafter(LevelDrafter):
     summary = "A draft model writes several chains, each on its own; equal beginnings are merged."
     default_verifier = "spectr"
     options = (
-        Option("chains", "int", 3, "Chains drafted in a step.", 1, 16),
-        Option("length", "int", 4, "Tokens of each chain.", 1, 16),
+        whole("chains", 3, 1, 16).meaning("Chains drafted in a step."),
+        whole("length", 4, 1, 16).meaning("Tokens of each chain."),
     )
     trial = {"chains": 2, "length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     @property
     def levels(self) -> int:
@@ -75,11 +71,6 @@ class MultiChainDrafter(LevelDrafter):
             [chain, *(Token(tree.tokens[node]) for node in path)]
             for chain, path in enumerate(self._paths, start=1)
         ]
-        tree.exhibits.append(
-            Table(
-                title="The chains of this step",
-                columns=("chain", *(f"token {depth}" for depth in range(1, longest + 1))),
-                rows=rows,
-                note="Chains that begin alike share a branch of the tree; each still counts as a draw.",
-            )
-        )
+        columns = ("chain", *(f"token {depth}" for depth in range(1, longest + 1)))
+        note = "Chains that begin alike share a branch of the tree; each still counts as a draw."
+        tree.exhibits.append(Table("The chains of this step", columns, rows, note=note))

@@ -9,10 +9,7 @@ class NoDrafter(Drafter):
     title = "Plain decoding"
     family = "none"
     summary = "Plain decoding: the target writes one token in each pass."
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset()
+    draw_kinds = ()
 
     def propose(self, context, max_depth):
         return DraftTree()

@@ -14,7 +14,6 @@ is judged by its true law.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,20 +23,19 @@ from torch import Tensor
 from engine.core.drafter import Drafter, Kept
 from engine.core.exhibits import Later, Table, Token
 from engine.core.memory import Store
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.omnidraft.online_head import OnlineHead
 from engine.methods.omnidraft.run_cache import RunCache
 from engine.methods.omnidraft.translating import Proposal, Translator, root
 from engine.methods.shared.draft_model import DraftReader
-from engine.methods.shared.learning_pace import LEARNING, Pace
+from engine.methods.shared.learning_pace import LEARNING, LearningDraft
 from engine.methods.shared.private_draft import PrivateDraft
+from engine.model.language_model import LanguageModel
 from engine.printable import printable
 
 if TYPE_CHECKING:
     from engine.methods.omnidraft.part import ForeignDraft
-
-REREAD = 4  # updates after which the text so far is read anew, as in ``online``
 
 
 @dataclass
@@ -53,26 +51,20 @@ class Learned(Store):
         return self.private.nbytes + self.cache.nbytes + self.head.nbytes
 
 
-class OmniDraftDrafter(Drafter):
+class OmniDraftDrafter(LearningDraft, Drafter):
     key = "omnidraft"
     title = "OmniDraft"
     family = "chain"
     summary = "A draft model with another vocabulary; your texts teach it which runs of its tokens are the target's."
+    draw_kinds = ("iid", "one_hot")
     options = (
-        Option("length", "int", 6, "Most tokens of the target drafted in a step.", 1, 32),
-        Option(
-            "threshold",
-            "float",
-            0.7,
-            "Draft no further once the chance that a token so far is refused exceeds this.",
-            0.0,
-            1.0,
-            label="Chance of a refusal",
+        whole("length", 6, 1, 32).meaning("Most tokens of the target drafted in a step."),
+        number("threshold", 0.7, 0.0, 1.0, "Chance of a refusal").meaning(
+            "Draft no further once the chance that a token so far is refused exceeds this."
         ),
         *LEARNING,
     )
     needs = {"omnidraft": "foreign_draft"}
-    learns = True
     trial = {"length": 2, "milliseconds": 0.0, "every": 3, "rate": 0.05, "threshold": 0.9}
 
     def __init__(self, settings, part: ForeignDraft, vocabulary: int) -> None:
@@ -83,27 +75,17 @@ class OmniDraftDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         made = cls(settings, models.part("omnidraft"), models.target.vocab_size)
-        folders = models.folders
-        made._pair = (
-            folders.get("target", models.target.name),
-            folders.get("omnidraft", made._model.name),
-        )
+        made._remember_pair(models, made._model.name)
         return made
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"} if sampling.greedy else {"iid", "one_hot"})
 
     def begin(self, start):
         super().begin(start)
         rate = self.settings["rate"]
         self._learned = start.memory.store((self.key, *self._pair, rate), lambda: self._new(rate))
         self._new_runs = self._learned.cache.see(start.prompt)
-        self._pace = Pace(self.settings["milliseconds"], self.settings["every"])
         self._text: list[int] = []  # the context in the draft's tokens
-        self._count = self._passes = 0  # context tokens already in it; passes of discarded readers
-        self._reader, self._version = self._reading(), self._learned.private.version
-        self._passage = self._learned.private.begin(self._spelled(start.prompt))
+        self._count = 0  # context tokens already in it
+        self._begin_learning(self._learned.private, self._spelled(start.prompt))
         self._forget_step()
 
     def _forget_step(self) -> None:
@@ -115,8 +97,7 @@ class OmniDraftDrafter(Drafter):
         width = self._model.hidden_size
         return Learned(PrivateDraft(self._model, rate), RunCache(self._spelling), OnlineHead(width))
 
-    def _reading(self) -> DraftReader:
-        model = self._learned.private.model
+    def _reading(self, model: LanguageModel) -> DraftReader:
         return DraftReader(
             model, self._model.vocab_size, self.sampling, features=(self._model.layers,)
         )
@@ -143,44 +124,29 @@ class OmniDraftDrafter(Drafter):
         pick = (lambda q: int(q.argmax())) if greedy else self.chance.draw
         translator = Translator(self._reader, known.cache, self._vocabulary, pick, greedy)
         place, parent, all_kept = root(self._reader.read(text)), ROOT, 1.0
-        while (found := translator.next(place)) is not None:
-            shown = found.chance if found.law is None else None
-            source = "draft model" if len(found.run) == 1 else "merged run"
-            parent = tree.draw(parent, found.token, found.kind, found.law, source, shown)
-            self._proposals.append(found)
-            self._nodes.append(found.nodes)
+        while (proposal := translator.next(place)) is not None:
+            shown = proposal.chance if proposal.law is None else None
+            source = "draft model" if len(proposal.run) == 1 else "merged run"
+            parent = tree.draw(parent, proposal.token, proposal.kind, proposal.law, source, shown)
+            self._proposals.append(proposal)
+            self._nodes.append(proposal.nodes)
             if len(tree) == length:
                 break
-            place, self._nodes[-1] = translator.behind(found)
+            place, self._nodes[-1] = translator.behind(proposal)
             self._states.append(place.state)
             all_kept *= known.head.chance(place.state)
             if 1 - all_kept > self.settings["threshold"]:
                 break
 
-    def _learn(self) -> None:
-        private = self._learned.private
-        if self._pace.due(private.waiting):
-            began = time.perf_counter()
-            private.update()
-            self.start.memory.trim()
-            self._pace.took(1000 * (time.perf_counter() - began))
-        behind = private.version - self._version
-        if behind >= REREAD or (behind and not self._version):
-            self._passes += self._reader.passes
-            self._reader, self._version = self._reading(), private.version
-
     def observe(self, kept: Kept):
-        self._reader.keep([one for node in kept.path for one in self._nodes[node]])
+        self._reader.keep([number for node in kept.path for number in self._nodes[node]])
         tree, known, accepted = kept.tree, self._learned, len(kept.path)
         fates = [True] * accepted + [False] * (len(tree) > accepted)
         for state, fate in zip(self._states, fates, strict=False):
             known.head.learn(state, fate)
         self._new_runs += known.cache.see(kept.tokens)
-        known.private.history.see(accepted, min(accepted + 1, len(tree)))
-        refused = accepted < len(tree) and len(kept.tokens) > accepted
-        if refused and kept.logits is not None:
-            row = kept.logits[(kept.path[-1] if kept.path else ROOT) + 1]
-            self._fail(kept.tokens[: accepted + 1], row.float().softmax(-1).cpu())
+        if (law := self._refusal(kept)) is not None:
+            self._fail(kept.tokens[: accepted + 1], law.cpu())
         if self._proposals:
             proposals, new = list(self._proposals), self._new_runs
             tree.exhibits.append(Later(lambda: self._shown_translation(proposals)))
@@ -195,38 +161,30 @@ class OmniDraftDrafter(Drafter):
         passage.tokens += self._spelling.spelled(path)
         rows = self._model.vocab_size
         private.failed(passage, len(passage.tokens), self._spelling.first_law(p, rows))
-        for before, one in zip(
+        for before, token in zip(
             self._spelling.runs[written], self._spelling.runs[written][1:], strict=False
         ):
             passage.tokens.append(before)
             certain = torch.zeros(rows)
-            certain[one] = 1.0
+            certain[token] = 1.0
             passage.add(len(passage.tokens), certain)
-
-    def close(self):
-        self.start.memory.trim()
-
-    def passes(self):
-        return {"omnidraft": self._passes + self._reader.passes}
 
     def _shown_translation(self, proposals: list[Proposal]) -> Table:
         rows = [
             [
                 " + ".join(
-                    f"“{printable(self._spelling.pieces[one], kept='')}”" for one in found.run
+                    f"“{printable(self._spelling.pieces[token], kept='')}”"
+                    for token in proposal.run
                 ),
-                Token(found.token),
-                "one to one" if len(found.run) == 1 else "a run from the cache",
-                round(found.chance, 3),
+                Token(proposal.token),
+                "one to one" if len(proposal.run) == 1 else "a run from the cache",
+                round(proposal.chance, 3),
             ]
-            for found in proposals
+            for proposal in proposals
         ]
-        return Table(
-            title="From the draft’s tokens to the target’s",
-            note="The draft reads and writes tokens of a vocabulary of its own.",
-            columns=["draft", "target", "translated", "q of the run"],
-            rows=rows,
-        )
+        note = "The draft reads and writes tokens of a vocabulary of its own."
+        columns = ["draft", "target", "translated", "q of the run"]
+        return Table("From the draft’s tokens to the target’s", columns, rows, note=note)
 
     def _shown_learning(self, new: int) -> Table:
         known = self._learned
@@ -238,4 +196,4 @@ class OmniDraftDrafter(Drafter):
             ["tokens from which the length is learned", known.head.seen],
             ["kilobytes of all of it", round(known.nbytes / 1000)],
         ]
-        return Table(title="What your texts have taught", columns=["", "value"], rows=rows)
+        return Table("What your texts have taught", ["", "value"], rows)

@@ -4,8 +4,6 @@ The head of SpecDec++ (Huang et al., 2024), trained online as in OmniDraft (2025
 gradient descent on the cross-entropy for every judged token.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

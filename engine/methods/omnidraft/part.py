@@ -1,7 +1,5 @@
 """Draft models with a vocabulary of their own, and how the target's tokens are written in it (OmniDraft, 2025)."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from dataclasses import dataclass
@@ -56,9 +54,9 @@ def foreign_draft(
     config = copy.deepcopy(module.config)
     config.vocab_size = known
     draft = type(module)(config)
-    given = module.state_dict()
+    weights = module.state_dict()
     for name, weight in draft.state_dict().items():
-        same = given[name][: len(weight)] if weight.dim() else given[name]
+        same = weights[name][: len(weight)] if weight.dim() else weights[name]
         weight.copy_(same + 0.1 * torch.randn_like(same) if same.is_floating_point() else same)
     pieces = tuple(chr(ord("a") + token % 26) for token in range(known))
     return ForeignDraft(opener(draft), Spelling(tuple(runs), pieces))

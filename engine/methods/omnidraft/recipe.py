@@ -6,8 +6,6 @@ paper's hybrid: where a token of the target begins, the target's distribution is
 tokens. The paper distils only tokens that both vocabularies have; here runs also count, with their first token.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
-from engine.core.options import Option
+from engine.core.options import choice, number, whole
 from engine.methods.omnidraft.spelling import Spelling, spelling_of
 from engine.training import selftext
 from engine.training.checkpoint import export_model
@@ -46,12 +44,10 @@ class ForeignStudent(Student):
     key = "omnidraft"
     summary = "a draft with a tokenizer of its own, by hybrid distillation"
     options = (
-        Option("vocabulary", "int", 1024, "Tokens of the second tokenizer.", 300, 65536),
-        Option("layers", "int", 2, "Of the draft.", 1, 8),
-        Option("runs", "float", 1.0, "Weight of the likelihood inside of runs.", 0.0, 10.0),
-        Option(
-            "divergence", "choice", "forward_kl", "At runs' beginnings.", choices=(*DIVERGENCES,)
-        ),
+        whole("vocabulary", 1024, 300, 65536).meaning("Tokens of the second tokenizer."),
+        whole("layers", 2, 1, 8).meaning("Of the draft."),
+        number("runs", 1.0, 0.0, 10.0).meaning("Weight of the likelihood inside of runs."),
+        choice("divergence", "forward_kl", (*DIVERGENCES,)).meaning("At runs' beginnings."),
     )
     muon_rate, adam_rate = 0.02, 3e-3
 
@@ -63,7 +59,9 @@ class ForeignStudent(Student):
     def of(cls, teacher, settings):
         text = selftext.load(need_file(teacher.text_file, "text"))
         documents = (text.tokens[start:end].tolist() for start, end in pairwise(text.starts))
-        texts = (teacher.tokenizer.decode(one, skip_special_tokens=True) for one in documents)
+        texts = (
+            teacher.tokenizer.decode(document, skip_special_tokens=True) for document in documents
+        )
         own = train_tokenizer(texts, settings["vocabulary"])
         rows = teacher.module.get_output_embeddings().weight.shape[0]
         names = (teacher.folder.name, "the second tokenizer")
@@ -76,8 +74,8 @@ class ForeignStudent(Student):
 
     def written(self, tokens: Tensor, counted: Tensor) -> Written:
         """Windows [S, T] of the target's tokens, as runs."""
-        runs = [[self.spelling.runs[one] or (0,) for one in row] for row in tokens.tolist()]
-        flat = [[one for run in row for one in run] for row in runs]
+        runs = [[self.spelling.runs[token] or (0,) for token in row] for row in tokens.tolist()]
+        flat = [[token for run in row for token in run] for row in runs]
         sizes = torch.tensor([[len(run) for run in row] for row in runs])
         first = sizes.cumsum(1) - sizes
         width = max(map(len, flat))
@@ -85,8 +83,8 @@ class ForeignStudent(Student):
         inside = torch.arange(width) < sizes.sum(1, keepdim=True)
         inside.scatter_(1, first, False)
         owner = torch.zeros_like(padded).scatter_(1, first, 1).cumsum(1) - 1
-        found = Written(padded, first, inside, counted.cpu().gather(1, owner) & inside)
-        return Written(*(one.to(tokens.device) for one in found))
+        text = Written(padded, first, inside, counted.cpu().gather(1, owner) & inside)
+        return Written(*(field.to(tokens.device) for field in text))
 
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
         text = self.written(lesson.tokens, lesson.counted)
@@ -139,8 +137,8 @@ class ForeignStudent(Student):
             "one_to_one": len(self.spelling.same),
         }
 
-    def report(self, found: Mapping) -> str:
-        return "\n".join(f"{name:>28} {value}" for name, value in found.items())
+    def report(self, figures: Mapping) -> str:
+        return "\n".join(f"{name:>28} {value}" for name, value in figures.items())
 
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
         export_model(part, folder, self.tokenizer, about)

@@ -4,8 +4,6 @@ The cache of OmniDraft (Ramakrishnan et al., 2025). Runs of one token need no le
 the token. A longer run is entered when its token occurs in a text; the run that occurred longest ago is dropped first.
 """
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 

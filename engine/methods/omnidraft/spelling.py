@@ -5,8 +5,6 @@ token in both vocabularies. The draft reads a text as the runs of its tokens, on
 token is also an end of a draft token.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ class Spelling:
 
     def spelled(self, tokens: Iterable[int]) -> list[int]:
         """The target's tokens as the draft's; token 0 in place of one that cannot be written."""
-        return [one for token in tokens for one in self.runs[token] or (0,)]
+        return [part for token in tokens for part in self.runs[token] or (0,)]
 
     @cached_property
     def same(self) -> dict[int, int]:
@@ -50,7 +48,7 @@ class Spelling:
 
     def first_law(self, p: Tensor, rows: int) -> Tensor:
         """The target's law p [..., V] -> the law [..., rows] of the first draft token of what it writes."""
-        tokens, firsts = (one.to(p.device) for one in self._firsts)
+        tokens, firsts = (table.to(p.device) for table in self._firsts)
         return p.new_zeros(*p.shape[:-1], rows).index_add_(-1, firsts, p[..., tokens])
 
 
@@ -75,11 +73,11 @@ def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) ->
                 [own[piece]] if piece in own else draft(piece, add_special_tokens=False).input_ids
             )
         else:
-            written = [one.id for one in draft.backend_tokenizer.model.tokenize(piece)]
+            written = [part.id for part in draft.backend_tokenizer.model.tokenize(piece)]
             if "".join(draft.convert_ids_to_tokens(written)) != piece:
                 raise UserError(f"The tokens of {names[1]} cannot write all that {names[0]} can.")
         runs[token] = tuple(written)
-    if max((one for run in runs for one in run), default=0) >= rows[1]:
+    if max((part for run in runs for part in run), default=0) >= rows[1]:
         raise UserError(f"The tokenizer of {names[1]} has tokens that its model has not.")
     pieces = [draft.decode([token]) for token in range(len(draft))]
     return Spelling(tuple(runs), tuple(pieces))
@@ -91,5 +89,5 @@ def _byte_level(tokenizer) -> bool:
         return False
     state = json.loads(backend.to_str())
     decoder = state.get("decoder") or {}
-    kinds = [decoder.get("type"), *(one.get("type") for one in decoder.get("decoders", ()))]
+    kinds = [decoder.get("type"), *(part.get("type") for part in decoder.get("decoders", ()))]
     return "ByteLevel" in kinds and state["model"].get("type") == "BPE"

@@ -10,8 +10,6 @@ tokens that end a run and scaled to 1, which is a true conditional law. Where no
 already fix the run that is proposed, so it is one-hot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -96,8 +94,8 @@ class Translator:
     ) -> Proposal:
         """places: before each token of the run. last: behind the run."""
         chance = 1.0
-        for place, one in zip(places, run, strict=True):
-            chance *= float(place.q[one])
+        for place, token_of_run in zip(places, run, strict=True):
+            chance *= float(place.q[token_of_run])
         read = [*places[1:], *([last] if last else [])]
         nodes = [place.node for place in read]
         before = places[-1]

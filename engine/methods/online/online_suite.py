@@ -10,8 +10,6 @@ stop, drafts for the same requests as the control: what it gains is due to the r
 At the end the memory is emptied, and the first request must be drafted exactly as it was at the beginning.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,11 +100,11 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def _drafted(results: Sequence[Result], name: str) -> list[dict]:
-    own = [one.writing for one in results if one.contestant == name]
+    own = [result.writing for result in results if result.contestant == name]
     return [
-        figures(one.counts, kept="accepted", judged="judged", steps="steps")
-        | {"tokens": one.tokens}
-        for one in own
+        figures(writing.counts, kept="accepted", judged="judged", steps="steps")
+        | {"tokens": writing.tokens}
+        for writing in own
     ]
 
 
@@ -153,8 +151,8 @@ def report_text(learning: Learning) -> str:
         "climb:+.3f",
     ]
     first, again = (
-        f"{share([one]):.3f} kept in {one['steps']} steps"
-        for one in (learning.online[0], learning.again)
+        f"{share([run]):.3f} kept in {run['steps']} steps"
+        for run in (learning.online[0], learning.again)
     )
     equal = "the same" if learning.forgotten else "NOT the same"
     return (

@@ -3,7 +3,7 @@
 Liu et al., PEARL: Parallel Speculative Decoding with Adaptive Draft Length (2024).
 """
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.shared.draft_model import DraftModelDrafter
 
 
@@ -21,23 +21,14 @@ class PearlDrafter(DraftModelDrafter):
         "A small draft model goes on writing while the target checks: two lanes of work at once."
     )
     options = (
-        Option(
-            "length",
-            "int",
-            0,
-            "Tokens drafted during one pass of the target (0: the fastest size for this machine, measured).",
-            0,
-            32,
+        whole("length", 0, 0, 32).meaning(
+            "Tokens drafted during one pass of the target (0: the fastest size for this machine, measured)."
         ),
     )
     size_option, usual_size = "length", 4
     loop = "overlapped"
     reads_chains = True
     trial = {"length": 3}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def propose(self, context, max_depth):
         tree = self._chain(context, min(self.settings["length"], max_depth))

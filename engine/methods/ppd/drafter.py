@@ -1,10 +1,10 @@
 """Prompt tokens in the target's pass predict the tokens to come, which the next pass verifies as a tree.
 
 Chen et al., "Hardware-Aware Parallel Prompt Decoding for Memory-Efficient Acceleration of LLM Inference" (2024); see
-``engine.methods.shared.probed_tree``.
+``engine.methods.shared.probing``.
 """
 
-from engine.methods.shared.probed_tree import ProbedTreeDrafter
+from engine.methods.shared.probing import ProbedTreeDrafter
 
 
 class PromptDecodingDrafter(ProbedTreeDrafter):

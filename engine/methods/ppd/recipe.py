@@ -6,14 +6,12 @@ loss is that of all probe rows (``probes``).
 Letters in shapes: S windows, T tokens of each, A places with prompt tokens after them, K, E, H, V as in the part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.seen import MOST_PROBES
 from engine.errors import UserError
 from engine.methods.shared.prompt_tokens_part import PromptTokens
@@ -24,9 +22,9 @@ class PromptTokenStudent(ProbeStudent):
     key = "ppd"
     summary = "the prompt tokens of `ppd` and `lud`, read by the frozen target"
     options = (
-        Option("places", "int", 3, "Tokens predicted beyond the target's own.", 1, 16),
-        Option(
-            "members", "int", 1, "Vectors of each prompt token, whose logits are averaged.", 1, 16
+        whole("places", 3, 1, 16).meaning("Tokens predicted beyond the target's own."),
+        whole("members", 1, 1, 16).meaning(
+            "Vectors of each prompt token, whose logits are averaged."
         ),
         ProbeStudent.asked_option("they"),
     )
@@ -62,14 +60,14 @@ class PromptTokenStudent(ProbeStudent):
         member, place = within % part.members, within // part.members
         own = (member[:, None] == member) & (place[:, None] >= place)
         sees[:, length:] = torch.block_diag(*[own] * len(asked)).bool()
-        found = self.target(
+        logits = self.target(
             inputs_embeds=part.rows.repeat(len(asked), 1)[None].expand(windows, -1, -1),
             attention_mask=added(sees, self.target.dtype).expand(windows, -1, -1, -1),
             position_ids=(places[:, None] + steps).flatten()[None].expand(windows, -1),
             past_key_values=cache,
             use_cache=True,
         ).logits
-        return part.logits(found.unflatten(1, (len(asked), count)))
+        return part.logits(logits.unflatten(1, (len(asked), count)))
 
 
 STUDENT = PromptTokenStudent

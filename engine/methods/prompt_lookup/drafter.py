@@ -6,7 +6,7 @@ in the context; the tokens that followed it there are the draft. No model, no tr
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Token, Words
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.ngram_index import NgramIndex
 
@@ -16,16 +16,13 @@ class PromptLookupDrafter(Drafter):
     title = "Prompt lookup"
     family = "retrieval"
     summary = "Copies what followed the longest matching run of tokens earlier in the text."
+    draw_kinds = ("one_hot",)
     options = (
         # 12 and the root are 13 rows, a size for which passes on a CPU have a graph (engine.fast.cpu.fixed)
-        Option("length", "int", 12, "Tokens copied in each step.", 1, 64),
-        Option("max_ngram", "int", 5, "Longest run of tokens to look for.", 1, 16),
-        Option("min_ngram", "int", 1, "Shortest run that counts as a match.", 1, 16, advanced=True),
+        whole("length", 12, 1, 64).meaning("Tokens copied in each step."),
+        whole("max_ngram", 5, 1, 16).meaning("Longest run of tokens to look for."),
+        whole("min_ngram", 1, 1, 16, advanced=True).meaning("Shortest run that counts as a match."),
     )
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     trial = {"length": 2}
 
@@ -45,5 +42,5 @@ class PromptLookupDrafter(Drafter):
         tree.chain(context[start:end], f"context {start}")
         matched = [Token(token) for token in context[start - length : start]]
         line = ["The last tokens ", *matched, f" also stand before token {start} of the text."]
-        tree.exhibits.append(Words(title="Match", lines=[line]))
+        tree.exhibits.append(Words("Match", [line]))
         return tree

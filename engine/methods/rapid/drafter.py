@@ -10,13 +10,11 @@ The paper retrieves with an embedding model and BM25; here only BM25 over token 
 (``engine.methods.rapid.retrieved_prompt``). Even a draft model whose context is too short for the prompt can draft.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Gauge, Token, Words
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.rapid.retrieved_prompt import ShortPrompt, shortened
 from engine.methods.shared.draft_chain import DraftChain
 
@@ -29,37 +27,19 @@ class RapidDrafter(Drafter):
     title = "Retrieved context, RAPID"
     family = "retrieval"
     summary = "A draft model reads only the pieces of a long prompt that matter for its end."
+    draw_kinds = DraftChain.draw_kinds
     needs = DraftChain.needs
     options = (
-        Option(
-            "length",
-            "int",
-            0,
-            "Most tokens drafted in a step (0: the fastest size for this machine, measured).",
-            0,
-            32,
+        whole("length", 0, 0, 32).meaning(
+            "Most tokens drafted in a step (0: the fastest size for this machine, measured)."
         ),
-        Option(
-            "retrieved",
-            "int",
-            128,
-            "Most tokens of the prompt that are retrieved for the draft model.",
-            0,
-            16_384,
-            label="Retrieved tokens",
+        whole("retrieved", 128, 0, 16_384, "Retrieved tokens").meaning(
+            "Most tokens of the prompt that are retrieved for the draft model."
         ),
-        Option(
-            "ending",
-            "int",
-            64,
-            "Tokens at the prompt's end that the draft model always reads, and by which the rest is searched.",
-            1,
-            4096,
-            label="End of the prompt",
+        whole("ending", 64, 1, 4096, "End of the prompt").meaning(
+            "Tokens at the prompt's end that the draft model always reads, and by which the rest is searched."
         ),
-        Option(
-            "piece", "int", 32, "Tokens of a piece.", 4, 1024, label="Piece length", advanced=True
-        ),
+        whole("piece", 32, 4, 1024, "Piece length", advanced=True).meaning("Tokens of a piece."),
         *(option for option in DraftChain.options if option.name == "stop_below"),
     )
     size_option, usual_size = "length", DraftChain.usual_size
@@ -74,10 +54,6 @@ class RapidDrafter(Drafter):
     def build(cls, settings, models):
         sizes = {name: settings[name] for name in ("length", "stop_below")}
         return cls(settings, DraftChain.build(sizes, models))
-
-    @classmethod
-    def kinds(cls, sampling):
-        return DraftChain.kinds(sampling)
 
     def begin(self, start):
         super().begin(start)
@@ -102,15 +78,13 @@ class RapidDrafter(Drafter):
 
 def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
     """How much of the prompt the draft model reads, and how its pieces were chosen."""
-    read = Gauge(
-        title="How much of the prompt the draft model reads",
-        note="The target reads all of it."
+    title = "How much of the prompt the draft model reads"
+    note = (
+        "The target reads all of it."
         if short.pieces
-        else "The prompt is so short that the draft model, too, reads all of it.",
-        value=len(short.tokens),
-        maximum=len(prompt),
-        unit="tokens",
+        else "The prompt is so short that the draft model, too, reads all of it."
     )
+    read = Gauge(title, len(short.tokens), maximum=len(prompt), unit="tokens", note=note)
     kept = sum(piece.kept for piece in short.pieces)
     best = sorted(short.pieces, key=lambda piece: (not piece.kept, -piece.score))[:SHOWN]
     if not best:
@@ -123,4 +97,4 @@ def exhibits(short: ShortPrompt, prompt) -> list[Gauge | Words]:
         lines.append(
             [f"Score {piece.score:.1f}, {outcome}, from token {piece.start}: ", *begins, " …"]
         )
-    return [read, Words(title="Pieces of the prompt", lines=lines)]
+    return [read, Words("Pieces of the prompt", lines)]

@@ -5,8 +5,6 @@ ids: by how many of the end's rarer tokens a piece holds. No model of meaning is
 the end repeats its names, numbers or words, but not if the end says the same in other words.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -57,7 +55,7 @@ def shortened(prompt: Sequence[int], ending: int, piece: int, most: int) -> Shor
         for place, (start, end) in enumerate(bounds)
     ]
     kept = [prompt[piece.start : piece.end] for piece in pieces if piece.kept]
-    tokens = [prompt[0], *(token for one in kept for token in one), *prompt[cut:]]
+    tokens = [prompt[0], *(token for passage in kept for token in passage), *prompt[cut:]]
     return ShortPrompt(tokens, pieces)
 
 

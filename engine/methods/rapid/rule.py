@@ -14,10 +14,11 @@ from torch import Tensor
 
 from engine.core.chance import JudgeChance
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
-from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
+from engine.core.options import number
+from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.sampling import display_distribution
 from engine.core.tree import ROOT, DraftTree, Draw
+from engine.rules.matching import verdict_of
 from engine.rules.rejection import normalised
 
 LEAST = 0.1
@@ -41,14 +42,8 @@ class Transfer(Verifier):
         "moves p towards q before the coin is tossed; lossy: the text differs from the target's own"
     )
     options = (
-        Option(
-            "transfer",
-            "float",
-            10.0,
-            "How far p is moved towards q (0: not at all).",
-            0.0,
-            100.0,
-            label="transfer",
+        number("transfer", 10.0, 0.0, 100.0, "transfer").meaning(
+            "How far p is moved towards q (0: not at all)."
         ),
     )
     exact_kinds = frozenset()
@@ -88,17 +83,11 @@ class Transfer(Verifier):
             if kept is None:
                 break
             walk.append(kept)
-        accepted, law = walk[1:], case.p[place + 1] if greedy else trial.left
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=case.chance.draw(law, case.position + len(accepted)),
-            final="recovered" if draws else "bonus",
-            walk=walk,
-            residuals=residuals,
-            exhibits=[_table(rows, transfer)] if rows else [],
-        )
+        law = case.p[place + 1] if greedy else trial.left
+        token = case.chance.draw(law, case.position + len(walk) - 1)
+        shown = {"residuals": residuals, "exhibits": [_table(rows, transfer)] if rows else []}
+        final = "recovered" if draws else "bonus"
+        return verdict_of(tree, walk, judgements, token, final, **shown)
 
     @staticmethod
     def _row(tree: DraftTree, drawn: Draw, p: float, told: Judgement) -> list:
@@ -160,9 +149,6 @@ def moved_towards(p: Tensor, q: Tensor, transfer: float) -> Tensor:
 
 
 def _table(rows: Sequence[list], transfer: float) -> Table:
-    return Table(
-        title=f"p before and after the transfer of {transfer:g}",
-        note="Lossy: a token may stay that the target would not have written itself.",
-        columns=["Token", "p", "p moved towards q", "q", "Outcome"],
-        rows=rows,
-    )
+    note = "Lossy: a token may stay that the target would not have written itself."
+    columns = ["Token", "p", "p moved towards q", "q", "Outcome"]
+    return Table(f"p before and after the transfer of {transfer:g}", columns, rows, note=note)

@@ -5,7 +5,7 @@ beside each of its two sources.
 """
 
 from engine.core.drafter import Drafter
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.rasd.retrieved_tree import frequent
 
@@ -15,12 +15,13 @@ class DatastoreAlone(Drafter):
     title = "Datastore alone"
     family = "retrieval"
     summary = "Copies the most frequent continuations of the text's end from a datastore."
+    draw_kinds = ("one_hot",)
     needs = {"datastore": "datastore"}
     options = (
-        Option("retrieved", "int", 12, "Most nodes.", 1, 64),
-        Option("length", "int", 10, "Longest branch.", 1, 64),
-        Option("longest_match", "int", 16, "Most tokens looked up.", 1, 64),
-        Option("shortest_match", "int", 2, "Fewest tokens that match.", 1, 64),
+        whole("retrieved", 12, 1, 64).meaning("Most nodes."),
+        whole("length", 10, 1, 64).meaning("Longest branch."),
+        whole("longest_match", 16, 1, 64).meaning("Most tokens looked up."),
+        whole("shortest_match", 2, 1, 64).meaning("Fewest tokens that match."),
     )
 
     @classmethod
@@ -29,17 +30,13 @@ class DatastoreAlone(Drafter):
         drafter.index = models.part("datastore")
         return drafter
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
-
     def propose(self, context, max_depth):
         most, least = self.settings["longest_match"], self.settings["shortest_match"]
-        tree, found = DraftTree(), self.index.longest(context[-most:], most, least)
-        if found is None:
+        tree, match = DraftTree(), self.index.longest(context[-most:], most, least)
+        if match is None:
             return tree
         length = min(self.settings["length"], max_depth)
-        retrieved = frequent(self.index.continuations(found, length), self.settings["retrieved"])
+        retrieved = frequent(self.index.continuations(match, length), self.settings["retrieved"])
         node_of = {ROOT: ROOT}
         for node, (token, parent) in enumerate(
             zip(retrieved.tokens, retrieved.parents, strict=True)

@@ -10,8 +10,6 @@ The draft model's own tree is DySpec's (``engine.methods.dyspec.drafter``). The 
 one pass; that tree was not drawn from q, so its nodes are judged one-hot, after those that were drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +17,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token, Words
-from engine.core.options import Option
+from engine.core.options import number, switch, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.rasd.datastore_alone import DatastoreAlone
 from engine.methods.rasd.retrieved_tree import Retrieved, frequent
@@ -53,66 +51,27 @@ class RetrievalAugmentedDrafter(Drafter):
     title = "Draft model and datastore, RASD"
     family = "retrieval"
     summary = "Merges a draft model's tree with what follows the same words in a text of yours."
+    draw_kinds = (*GrownTree.draw_kinds, "one_hot")
     needs = {"draft": "draft", "datastore": "datastore"}
     mixed_siblings = True
     sources = (GrownTree, DatastoreAlone)
     options = (
-        Option(
-            "budget",
-            "int",
-            0,
-            "Most nodes of the draft model's own tree (0: the fastest size for this machine, measured).",
-            0,
-            32,
-            label="Nodes",
+        whole("budget", 0, 0, 32, "Nodes").meaning(
+            "Most nodes of the draft model's own tree (0: the fastest size for this machine, measured)."
         ),
-        Option(
-            "retrieved",
-            "int",
-            12,
-            "Most nodes retrieved from each source: from the text itself, and from the datastore.",
-            1,
-            16,
-            label="Retrieved nodes",
+        whole("retrieved", 12, 1, 16, "Retrieved nodes").meaning(
+            "Most nodes retrieved from each source: from the text itself, and from the datastore."
         ),
-        Option(
-            "least_q",
-            "float",
-            0.02,
-            "A retrieved path is kept while the draft model's q of the whole path is at least this.",
-            0.0,
-            1.0,
-            label="Least q",
+        number("least_q", 0.02, 0.0, 1.0, "Least q").meaning(
+            "A retrieved path is kept while the draft model's q of the whole path is at least this."
         ),
-        Option(
-            "length", "int", 10, "Longest continuation that is retrieved.", 1, 32, label="Length"
+        whole("length", 10, 1, 32, "Length").meaning("Longest continuation that is retrieved."),
+        switch("this_text", True, "This text").meaning("Look into the text itself, too."),
+        whole("longest_match", 16, 1, 64, "Longest match", advanced=True).meaning(
+            "Most tokens of the text's end that are looked up."
         ),
-        Option(
-            "this_text",
-            "bool",
-            True,
-            "Look into the text itself, too.",
-            label="This text",
-        ),
-        Option(
-            "longest_match",
-            "int",
-            16,
-            "Most tokens of the text's end that are looked up.",
-            1,
-            64,
-            label="Longest match",
-            advanced=True,
-        ),
-        Option(
-            "shortest_match",
-            "int",
-            2,
-            "Fewest tokens that count as a match.",
-            1,
-            16,
-            label="Shortest match",
-            advanced=True,
+        whole("shortest_match", 2, 1, 16, "Shortest match", advanced=True).meaning(
+            "Fewest tokens that count as a match."
         ),
     )
     size_option, usual_size = "budget", 8
@@ -126,14 +85,10 @@ class RetrievalAugmentedDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
-        given = {option.name: option.default for option in GrownTree.options}
+        usual = {option.name: option.default for option in GrownTree.options}
         size = settings["budget"] or cls.usual_size
-        own = GrownTree.build({**given, "budget": size}, models)
+        own = GrownTree.build({**usual, "budget": size}, models)
         return cls(settings, own, models.part("datastore"))
-
-    @classmethod
-    def kinds(cls, sampling):
-        return GrownTree.kinds(sampling) | {"one_hot"}
 
     def begin(self, start):
         super().begin(start)
@@ -164,10 +119,10 @@ class RetrievalAugmentedDrafter(Drafter):
             if match is not None:
                 start, matched = match
                 yield Lookup("this text", matched, 1, [context[start : start + length]])
-        found = self.index.longest(context[-most:], most, least)
-        if found is not None:
-            followers = list(self.index.continuations(found, length))
-            yield Lookup("datastore", found.length, found.last - found.first, followers)
+        matches = self.index.longest(context[-most:], most, least)
+        if matches is not None:
+            followers = list(self.index.continuations(matches, length))
+            yield Lookup("datastore", matches.length, matches.last - matches.first, followers)
 
     def _add(self, tree: DraftTree, lookup: Lookup, context: Sequence[int]) -> None:
         """Weigh the continuations found, and graft the nodes that stay onto the tree."""
@@ -245,13 +200,12 @@ def told(
         for node, parent in enumerate(retrieved.parents[:SHOWN])
     ]
     pruned = len(retrieved) - len(stay)
+    note = (
+        f"{len(retrieved)} nodes, read by the draft model in one pass; {len(in_both)} are in "
+        f"both trees, {len(stay) - len(in_both)} merged in, {pruned} pruned by q."
+    )
+    columns = ["Token", "After", "Times", "q of the path", "Outcome"]
     return [
-        Words(title=f"Match in the {lookup.place}", lines=[line]),
-        Table(
-            title=f"Continuations in the {lookup.place}",
-            note=f"{len(retrieved)} nodes, read by the draft model in one pass; {len(in_both)} are in "
-            f"both trees, {len(stay) - len(in_both)} merged in, {pruned} pruned by q.",
-            columns=["Token", "After", "Times", "q of the path", "Outcome"],
-            rows=rows,
-        ),
+        Words(f"Match in the {lookup.place}", [line]),
+        Table(f"Continuations in the {lookup.place}", columns, rows, note=note),
     ]

@@ -1,7 +1,5 @@
 """The continuations of a match in a datastore as one tree, weighed by a draft model."""
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -9,14 +9,12 @@ The paper's prompts are for chat models. The prompts here are short, and the las
 before the second copy of the draft, so that a model not tuned for instructions knows where to go on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
 
 from engine.core.exhibits import Token, Words
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.core.proposal import Proposal
 from engine.core.seen import MOST_PROBES, Probes
 from engine.core.tree import DraftTree
@@ -40,23 +38,11 @@ class ReflectiveDrafter(DraftModelDrafter):
     )
     options = (
         *DraftChain.options,
-        Option(
-            "prompt",
-            "choice",
-            "check",
-            "Words that ask the target to reflect on the draft.",
-            choices=tuple(PROMPTS),
-            label="Reflective prompt",
+        choice("prompt", "check", tuple(PROMPTS), "Reflective prompt").meaning(
+            "Words that ask the target to reflect on the draft."
         ),
-        Option(
-            "quoted",
-            "int",
-            4,
-            "Last tokens of the text that stand before the second copy of the draft.",
-            1,
-            16,
-            label="Quoted tokens",
-            advanced=True,
+        whole("quoted", 4, 1, 16, "Quoted tokens", advanced=True).meaning(
+            "Last tokens of the text that stand before the second copy of the draft."
         ),
     )
     size_option, usual_size = "length", DraftChain.usual_size
@@ -72,10 +58,6 @@ class ReflectiveDrafter(DraftModelDrafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.part("draft"), models.target.vocab_size, models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return DraftChain.kinds(sampling)
 
     def begin(self, start):
         super().begin(start)
@@ -111,11 +93,8 @@ def _between(before: Sequence[int], read: bool) -> Words:
     note = "Read in the same pass, and forgotten after it."
     if not read:
         note = "This draft was not reflected on: a second copy has no room in the pass or behind the text."
-    return Words(
-        title="Between the draft and its second copy",
-        note=note,
-        lines=[[Token(token) for token in before]] if read else [],
-    )
+    lines = [[Token(token) for token in before]] if read else []
+    return Words("Between the draft and its second copy", lines, note=note)
 
 
 def _tokens_of(model: LanguageModel, text: str) -> list[int]:

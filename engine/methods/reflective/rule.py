@@ -4,18 +4,16 @@
 distribution comes from probe rows of the same pass (``engine.methods.reflective.drafter``).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from engine.core.exhibits import Table, Token
-from engine.core.options import Option
-from engine.core.rule import Case, Verdict, Verifier
+from engine.core.options import number
+from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.sampling import display_distribution
 from engine.rules.greedy import Greedy
+from engine.rules.matching import show_judged
 from engine.rules.rejection import Rejection
 from engine.rules.sentences import GREEDY, REJECTION
 
@@ -38,14 +36,8 @@ class Reflective(Verifier):
         "target's own"
     )
     options = (
-        Option(
-            "weight",
-            "float",
-            0.3,
-            "Share of the reflection in the fused distribution (0: p itself).",
-            0.0,
-            1.0,
-            label="weight of the reflection",
+        number("weight", 0.3, 0.0, 1.0, "weight of the reflection").meaning(
+            "Share of the reflection in the fused distribution (0: p itself)."
         ),
     )
     exact_kinds = frozenset()
@@ -66,8 +58,15 @@ class Reflective(Verifier):
         verdict = self._judged(
             replace(case, p=_favourites(fused) if case.sampling.greedy else fused)
         )
-        if verdict.judgements:
-            verdict.exhibits.append(_table(case, verdict, p, r, fused))
+
+        def row(entry: Judgement) -> list:
+            tree, node = case.tree, entry.node
+            place, token = tree.parents[node] + 1, tree.tokens[node]
+            shown = [float(law[place, token]) for law in (p, r, fused)]
+            return [*shown, tree.q[node], verdict.status[node]]
+
+        columns = ["token", "p", "after reflecting", "fused", "q", "outcome"]
+        show_judged(case, verdict, "p, the reflection, and both fused", columns, row)
         return verdict
 
     @staticmethod
@@ -88,18 +87,3 @@ def _reflected(case: Case, again: list[int]) -> Tensor:
 def _favourites(fused: Tensor) -> Tensor:
     """[N, V] -> [N, V], one-hot at each row's largest entry."""
     return torch.zeros_like(fused).scatter_(-1, fused.argmax(-1, keepdim=True), 1.0)
-
-
-def _table(case: Case, verdict: Verdict, p: Tensor, r: Tensor, fused: Tensor) -> Table:
-    """One row per judged token."""
-    tree, rows = case.tree, []
-    for entry in verdict.judgements:
-        token, row = tree.tokens[entry.node], tree.parents[entry.node] + 1
-        shown = [float(law[row, token]) for law in (p, r, fused)]
-        rows.append([Token(token), *shown, tree.q[entry.node], verdict.status[entry.node]])
-    return Table(
-        title="p, the reflection, and both fused",
-        note="Lossy: a token may stay that the target would not have written itself.",
-        columns=["token", "p", "after reflecting", "fused", "q", "outcome"],
-        rows=rows,
-    )

@@ -1,6 +1,6 @@
-"""RSD-C: the same number of different siblings under every node of a level (``engine.methods.shared.drawn_levels``)."""
+"""RSD-C: the same number of different siblings under every node of a level (``engine.methods.shared.levels``)."""
 
-from engine.methods.shared.drawn_levels import DrawnLevels
+from engine.methods.shared.levels import DrawnLevels
 
 
 class RSDConstant(DrawnLevels):

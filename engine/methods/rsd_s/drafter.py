@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.levels import SOURCE, LevelDrafter
 
@@ -41,15 +41,12 @@ class RSDBeam(LevelDrafter):
     key = "rsd_s"
     title = "Tree, RSD-S"
     summary = "A draft model draws different sequences by stochastic beam search."
+    draw_kinds = ("without_replacement",)
     options = (
-        Option("width", "int", 3, "Sequences kept at every level.", 1, 32, label="Beam width"),
-        Option("length", "int", 4, "Levels of the tree.", 1, 16),
+        whole("width", 3, 1, 32, "Beam width").meaning("Sequences kept at every level."),
+        whole("length", 4, 1, 16).meaning("Levels of the tree."),
     )
     trial = {"width": 2, "length": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
     @property
     def levels(self) -> int:
@@ -96,16 +93,13 @@ class RSDBeam(LevelDrafter):
         for rank, place in enumerate(self._beams[-1], start=1):
             tokens = [Token(tree.tokens[node]) for node in tree.path(place.node)]
             rows.append([rank, *tokens, place.share])
-        tree.exhibits.append(
-            Table(
-                title="Sequences kept at the last level",
-                columns=("rank", *(f"token {depth}" for depth in range(1, deepest + 1)), "q"),
-                rows=rows,
-                note="By q."
-                if self.sampling.greedy
-                else "By the perturbed q: each rank is a draw among the sequences that the ranks before it left.",
-            )
+        columns = ("rank", *(f"token {depth}" for depth in range(1, deepest + 1)), "q")
+        note = (
+            "By q."
+            if self.sampling.greedy
+            else "By the perturbed q: each rank is a draw among the sequences that the ranks before it left."
         )
+        tree.exhibits.append(Table("Sequences kept at the last level", columns, rows, note=note))
 
 
 @dataclass(frozen=True)

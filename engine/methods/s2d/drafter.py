@@ -22,9 +22,9 @@ from torch import Tensor
 
 from engine.core.drafter import Kept
 from engine.core.exhibits import Later, Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import ROOT, DraftTree
-from engine.methods.shared.draft_model import DraftModelDrafter, DraftReader, stop_option
+from engine.methods.shared.draft_model import STOP, DraftModelDrafter, DraftReader
 from engine.model.layers import Layers
 
 if TYPE_CHECKING:
@@ -100,20 +100,11 @@ class SortedDrafter(DraftModelDrafter):
         "A nested draft model; each token comes from the first of its exits that is sure enough."
     )
     options = (
-        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "confidence",
-            "float",
-            0.5,
-            "Go on to the next deeper exit where the likeliest token has less probability than this.",
-            0.0,
-            1.0,
-            label="Confidence",
+        whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
+        number("confidence", 0.5, 0.0, 1.0, "Confidence").meaning(
+            "Go on to the next deeper exit where the likeliest token has less probability than this."
         ),
-        stop_option(
-            0.25,
-            "Draft no further when the chance that everything so far is kept falls below this, by q",
-        ),
+        STOP,
     )
     needs = {"s2d": "nested_draft"}
     trial = {"length": 3, "confidence": 0.5}
@@ -127,10 +118,6 @@ class SortedDrafter(DraftModelDrafter):
         part = models.part("s2d")
         part.model.prepare_stretches(part.exits[:-1], 1)
         return cls(settings, part, models.target.vocab_size)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
         super().begin(start)
@@ -182,13 +169,13 @@ class SortedDrafter(DraftModelDrafter):
         kept.tree.exhibits.append(Later(lambda: self._shown(rows, depths)))
 
     def _shown(self, rows: list, depths: Counter) -> Table:
-        counted = ", ".join(f"{depths[one]} from {one}" for one in self.exits)
+        counted = ", ".join(f"{depths[layer]} from {layer}" for layer in self.exits)
         return Table(
-            title="How sure each exit was",
-            note=f"So far: {counted} layers. The first token of each draft comes from all layers and is not counted.",
-            columns=["token", *(f"{one} layer{'s' * (one > 1)}" for one in self.exits)],
-            rows=[
-                [Token(token), *(one if one is None else round(one, 3) for one in seen)]
+            "How sure each exit was",
+            ["token", *(f"{layer} layer{'s' * (layer > 1)}" for layer in self.exits)],
+            [
+                [Token(token), *(p if p is None else round(p, 3) for p in seen)]
                 for token, seen in rows
             ],
+            note=f"So far: {counted} layers. The first token of each draft comes from all layers and is not counted.",
         )

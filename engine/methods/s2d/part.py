@@ -4,8 +4,6 @@ The files are those of a causal language model; ``exits`` in its config names th
 applied.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +32,7 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> NestedDraft:
     model = open_model(path, dtype, device)
     check_same_vocabulary(target, model)
     exits = read_config(Path(path)).get(EXITS)
-    whole = isinstance(exits, list) and all(type(one) is int for one in exits)
+    whole = isinstance(exits, list) and all(type(layer) is int for layer in exits)
     if not (whole and 2 <= len(exits) <= MOST_EXITS and sorted({*exits}) == exits):
         raise UserError(f"The config of the draft {name} names no exits; it is no nested draft.")
     if exits[0] < 1 or exits[-1] != model.layers:

@@ -4,8 +4,6 @@ Kavehzadeh et al., S2D (2024), after sorted fine-tuning: the loss is the sum ove
 layers, the final norm and the head. Here each of them is distilled from the target's distributions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.methods.s2d.part import EXITS
 from engine.training.distill import divergence_loss
 from engine.training.divergences import DIVERGENCES
@@ -27,8 +25,8 @@ class SortedStudent(DraftStudent):
     key = "s2d"
     summary = "a nested draft with exits behind 1, 2 and 4 layers"
     options = (
-        Option("layers", "int", 4, "Of the whole draft; exits behind 1, 2, 4, 8 of them.", 2, 8),
-        Option("divergence", "choice", "forward_kl", "The loss.", choices=(*DIVERGENCES,)),
+        whole("layers", 4, 2, 8).meaning("Of the whole draft; exits behind 1, 2, 4, 8 of them."),
+        choice("divergence", "forward_kl", (*DIVERGENCES,)).meaning("The loss."),
     )
     muon_rate, adam_rate = 0.02, 3e-3
 
@@ -39,7 +37,7 @@ class SortedStudent(DraftStudent):
     @property
     def exits(self) -> tuple[int, ...]:
         layers = self.settings["layers"]
-        return tuple(sorted({one for one in (1, 2, 4) if one < layers} | {layers}))
+        return tuple(sorted({layer for layer in (1, 2, 4) if layer < layers} | {layers}))
 
     @property
     def logit_sets(self) -> int:
@@ -51,9 +49,9 @@ class SortedStudent(DraftStudent):
 
     def logits(self, part: nn.Module, tokens: Tensor) -> list[Tensor]:
         """The logits of each exit, [S, T, V]."""
-        found = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
-        early = (found.hidden_states[one] for one in self.exits[:-1])
-        return [*(part.lm_head(part.model.norm(states)) for states in early), found.logits]
+        output = part(input_ids=tokens, use_cache=False, output_hidden_states=True)
+        early = (output.hidden_states[layer] for layer in self.exits[:-1])
+        return [*(part.lm_head(part.model.norm(states)) for states in early), output.logits]
 
     def loss(self, part: nn.Module, lesson: Lesson) -> Tensor:
         keep = lesson.counted[:, 1:]
@@ -74,12 +72,12 @@ class SortedStudent(DraftStudent):
             for rows, logits in zip(kept, self.logits(part, lesson.tokens), strict=True):
                 rows.append(torch.minimum(p, F.softmax(logits[:, :-1][keep], -1)).sum(-1))
         shares = (round(float(torch.cat(rows).mean()), 4) for rows in kept)
-        of_exits = {str(one): share for one, share in zip(self.exits, shares, strict=True)}
+        of_exits = {str(layer): share for layer, share in zip(self.exits, shares, strict=True)}
         return {**super().measured(part, known), "kept_by_exit": of_exits}
 
-    def report(self, found: Mapping) -> str:
-        shares = ", ".join(f"{one}: {share}" for one, share in found["kept_by_exit"].items())
-        return f"{super().report(found)}\nkept at temperature 1 by exit: {shares}"
+    def report(self, figures: Mapping) -> str:
+        shares = ", ".join(f"{layer}: {share}" for layer, share in figures["kept_by_exit"].items())
+        return f"{super().report(figures)}\nkept at temperature 1 by exit: {shares}"
 
     def save(self, part: nn.Module, folder: Path, about: Mapping) -> None:
         super().save(part, folder, {EXITS: list(self.exits), **about})

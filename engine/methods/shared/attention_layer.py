@@ -3,12 +3,12 @@
 Letters in shapes: R rows, H hidden size, D head size, Hq heads of queries, Hkv heads of keys and values.
 """
 
-from __future__ import annotations
-
+import copy
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from transformers import AutoModel, PreTrainedConfig
 from transformers.activations import ACT2FN
 
 KeyValue = tuple[Tensor, Tensor]
@@ -95,3 +95,15 @@ class GatedMLP(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         return self.down_proj(self.act(self.gate_proj(rows)) * self.up_proj(rows))
+
+
+def decoder_like(config: PreTrainedConfig, layers: int) -> nn.Module:
+    """A decoder of ``layers`` layers of this kind and a norm, without embeddings: its input is states."""
+    config = copy.deepcopy(config)
+    config.num_hidden_layers, config.vocab_size, config.pad_token_id = layers, 1, None
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[:1] * layers
+    config._attn_implementation = "sdpa"
+    made = AutoModel.from_config(config)
+    made.set_input_embeddings(nn.Identity())
+    return made

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter, Kept, tree_size
 from engine.core.exhibits import Curve, Later
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import stop_option
 from engine.methods.shared.eagle_context import context_of
@@ -37,24 +37,17 @@ from engine.methods.shared.eagle_shown import Outcomes, shown_path, shown_tree
 from engine.methods.shared.eagle_tree import Candidates
 from engine.methods.shared.levels_ahead import Level
 
-SOURCE = "feature draft"
-
 
 class CellTree(Drafter):
     family = "heads"
+    draw_kinds = ("one_hot",)
     needs = {"eagle": "eagle"}
     options = (
         tree_size(256, "nodes"),
-        Option("depth", "int", 8, "Longest branch.", 1, 16),
-        Option(
-            "top_k",
-            "int",
-            0,
+        whole("depth", 8, 1, 16).meaning("Longest branch."),
+        whole("top_k", 0, 0, 32, "Width").meaning(
             "Candidates below each node, and nodes of each level that the cell reads (0: nodes divided by depth, as in "
-            "the paper's trees of 60 nodes and 6 levels).",
-            0,
-            32,
-            label="Width",
+            "the paper's trees of 60 nodes and 6 levels)."
         ),
         stop_option(
             0.1,
@@ -69,27 +62,30 @@ class CellTree(Drafter):
         super().__init__(settings)
         self.cell, self.target = cell, target
         self.feature_layers = cell.config.layers_of(target.layers)
+        self._drafted: Drafted | None = None
 
     @classmethod
     def build(cls, settings, models):
-        return cls(settings, models.part(next(iter(cls.needs))), models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
+        (role,) = cls.needs
+        return cls(settings, models.part(role), models.target)
 
     def expect(self, coming):
         context_of(self.cell, self.target).expect(coming)
 
     def begin(self, start):
         super().begin(start)
+        self._open()
+        self._outcomes = Outcomes()
+        self._learn(start.features)
+        usual = self.settings.get("stop_below", 0.0)
+        self._stop_below = usual if self.sampling.greedy else 0.0
+
+    def _open(self) -> None:
+        """Begin to read a text."""
+        start = self.start
         self._reader = EagleReader(
             self.cell, self.target, self.sampling, start.constraint, len(start.prompt)
         )
-        self._reader.learn(start.features)
-        self._outcomes = Outcomes()
-        self._drafted: Drafted | None = None
-        self._stop_below = self.settings["stop_below"] if self.sampling.greedy else 0.0
 
     def propose(self, context, max_depth):
         self._drafted = None
@@ -98,16 +94,23 @@ class CellTree(Drafter):
         level = self._reader.catch_up(context, levels if width == 1 else 1)
         if level is None:  # a prompt of one token: the target has read nothing yet
             return DraftTree()
-        found = drafted_below(self._reader, level, count, levels, width, self._stop_below)
-        kept = sorted(found.candidates.best(count))
-        tree, node_of = found.tree(kept)
-        tree.exhibits += shown_tree(found.candidates, kept)
-        found.node_of, self._drafted = node_of, found
+        drafted = drafted_below(self._reader, level, count, levels, width, self._stop_below)
+        return self._best(drafted, count)
+
+    def _best(self, drafted: Drafted, count: int) -> DraftTree:
+        """The tree of the ``count`` best candidates."""
+        kept = sorted(drafted.candidates.best(count))
+        tree, self._drafted = drafted.tree(kept), drafted
+        tree.exhibits += shown_tree(drafted.candidates, kept)
         return tree
+
+    def _learn(self, features: Tensor | None) -> None:
+        """Take in the target's features of the tokens that were committed next."""
+        self._reader.learn(features)
 
     def observe(self, kept):
         drafted, self._drafted = self._drafted, None  # the next step might not propose anything
-        self._reader.learn(kept.features)
+        self._learn(kept.features)
         if drafted is None:
             return
         self._outcomes.count(kept)
@@ -119,7 +122,12 @@ class CellTree(Drafter):
         features = kept.features
         below = features[len(features) - 1 - len(kept.path) :]  # forced tokens stand before them
         places = [ROOT, *(drafted.place_of(node) for node in kept.path)]
-        return shown_path(kept, places, drafted.states, self._reader.fuse(below))
+        states = {place: drafted.state_of(place) for place in places}
+        return shown_path(kept, places, states, self._fused(below))
+
+    def _fused(self, features: Tensor) -> Tensor:
+        """Features [T, n*H] -> the states [T, H] that the drafted ones stand in for."""
+        return self._reader.fuse(features)
 
     def passes(self):
         return {"eagle": self._reader.passes}
@@ -131,11 +139,11 @@ def drafted_below(
     """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may keep, below the level of the text's
     last token; see the drafter's options."""
     width = min(width, count)
-    found = Drafted(top.states[0])
-    candidates, read, places = found.candidates, top, [ROOT]
+    drafted = Drafted(top.states[0])
+    candidates, read, places = drafted.candidates, top, [ROOT]
     for depth in range(levels):
         chances, tokens = read.q.topk(min(width, read.q.shape[-1]))
-        found.laws |= zip(places, read.q, strict=True)
+        drafted.laws |= zip(places, read.q, strict=True)
         candidates.add(places, tokens.tolist(), chances.tolist())
         if depth + 1 == levels:
             break
@@ -145,39 +153,39 @@ def drafted_below(
             break
         rows = [above.index(candidates.parents[place]) for place in places]
         seen = candidates.seen_by(places)
-        given = [candidates.tokens[place] for place in places]
+        inputs = [candidates.tokens[place] for place in places]
         paths = [candidates.path(place) for place in places]
-        read = reader.grow(read.states[rows], given, depth, seen, paths)
+        read = reader.grow(read.states[rows], inputs, depth, seen, paths)
         candidates.read += places
-        found.states |= zip(places, read.states, strict=True)
-    return found
+        drafted.states |= zip(places, read.states, strict=True)
+    return drafted
 
 
 class Drafted:
     """A step's candidates. laws: q [V] after each place whose children were drafted. states: the drafted state [H] at
     each candidate that was read, and at the text's last token (ROOT)."""
 
+    source = "feature draft"
+
     def __init__(self, state: Tensor) -> None:
         self.candidates = Candidates()
         self.laws: dict[int, Tensor] = {}
         self.states: dict[int, Tensor] = {ROOT: state}
-        self.node_of: dict[int, int] = {}
 
-    def tree(self, kept: Sequence[int]) -> tuple[DraftTree, dict[int, int]]:
-        """The tree of the kept candidates, and each candidate's node."""
-        tree, node_of, found = DraftTree(), {ROOT: ROOT}, self.candidates
+    def state_of(self, place: int) -> Tensor | None:
+        return self.states.get(place)
+
+    def tree(self, kept: Sequence[int]) -> DraftTree:
+        """The tree of the kept candidates."""
+        tree, candidates = DraftTree(), self.candidates
+        self._node_of = {ROOT: ROOT}
         for place in kept:
-            parent = found.parents[place]
-            node_of[place] = tree.draw(
-                node_of[parent],
-                found.tokens[place],
-                "one_hot",
-                self.laws[parent],
-                SOURCE,
-                found.own[place],
-            )
-        return tree, node_of
+            above = candidates.parents[place]
+            token, own = candidates.tokens[place], candidates.own[place]
+            law, parent = self.laws[above], self._node_of[above]
+            self._node_of[place] = tree.draw(parent, token, "one_hot", law, self.source, own)
+        return tree
 
     def place_of(self, node: int) -> int:
         """The candidate that became a node."""
-        return next(place for place, one in self.node_of.items() if one == node)
+        return next(place for place, number in self._node_of.items() if number == node)

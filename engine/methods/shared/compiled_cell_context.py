@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.core.seen import ReadChain
 from engine.fast.cpu.ahead import AheadPass
 from engine.fast.cpu.arrays import HIDDEN, padded
@@ -46,8 +46,8 @@ class _Pass(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         attention = Attention(bias, columns)
         turn = self._cell.turn(positions)
-        found = self._cell(states, embedded, turn, attention.without_batch)
-        return found, attention.fresh, self._cell.logits(found[looked], self._head)
+        outputs = self._cell(states, embedded, turn, attention.without_batch)
+        return outputs, attention.fresh, self._cell.logits(outputs[looked], self._head)
 
 
 def compiled_cell(cell: EagleCell, target: LanguageModel) -> CompiledReader:
@@ -117,9 +117,9 @@ class CompiledContext(EagleContext):
         graph = self._graph(count)
         if graph is None:
             return super().read_ahead(*pairs, count)
-        found = graph(self._columns, _arrays(*pairs), self.length)
+        chain = graph(self._columns, _arrays(*pairs), self.length)
         self.length += len(pairs[0])
-        return found
+        return chain
 
     def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
         graph = self._graph(count)

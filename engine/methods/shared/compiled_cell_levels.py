@@ -7,8 +7,6 @@ Letters in shapes: G pairs of a call (the spare ones come first), C columns of t
 N layers, v the cell's own vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -2,10 +2,8 @@
 
 A folder holds ``config.json`` and ``tokens.npy``, one array of token ids. The suffix array, all positions
 of the text sorted by the tokens that begin there, is made when the folder is opened, which takes a second for
-millions of tokens. ``engine.methods.shared.making_datastores`` makes a folder from a text.
+millions of tokens. ``engine.methods.shared.datastore_part`` makes a folder from a text.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
@@ -16,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.format import open_memmap
 from pydivsufsort import divsufsort
+from transformers import AutoTokenizer
 
 from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.parts.files import json_object
-from engine.parts.kinds import Opener, PartKind
+from engine.parts.kinds import PartKind
 from engine.parts.shelf import Shelf
+from engine.text_file import text_of
 
 MOST_TOKENS = 4_000_000
 """The most tokens of one datastore: 48 MB with its suffix array."""
@@ -63,7 +63,11 @@ class Datastore:
         """The match of this run; None if the datastore does not hold it."""
         first, last = 0, len(self.tokens)
         for depth, token in enumerate(run):
-            first, last = self._narrowed(first, last, depth, token)
+            bounds = (
+                token,
+                token + 1,
+            )  # of the suffixes, which begin alike, that have it at this depth
+            first, last = (self._bound(first, last, depth, bound) for bound in bounds)
             if first == last:
                 return None
         return Found(first, last, len(run)) if first < last else None
@@ -74,11 +78,11 @@ class Datastore:
         low, high, best = least, min(most, len(context)), None
         while low <= high:
             length = (low + high) // 2
-            found = self.find(context[len(context) - length :])
-            if found is None:
+            match = self.find(context[len(context) - length :])
+            if match is None:
                 high = length - 1
             else:
-                best, low = found, length + 1
+                best, low = match, length + 1
         return best
 
     def continuations(self, found: Found, length: int) -> Iterator[list[int]]:
@@ -87,10 +91,6 @@ class Datastore:
         for place in range(found.first, found.last, step):
             start = int(self._order[place]) + found.length
             yield self.tokens[start : start + length].tolist()
-
-    def _narrowed(self, first: int, last: int, depth: int, token: int) -> tuple[int, int]:
-        """The range of those suffixes, among first to last, which begin alike, that have ``token`` at this depth."""
-        return self._bound(first, last, depth, token), self._bound(first, last, depth, token + 1)
 
     def _bound(self, first: int, last: int, depth: int, token: int) -> int:
         """The first suffix whose token at this depth is not below ``token``; the end of the text is
@@ -180,14 +180,62 @@ def _digest(tokenizer, datastore: Datastore) -> str | None:
     return tokenizer_digest(tokenizer, datastore.tokens)
 
 
-def _tiny(target: LanguageModel, opener: Opener) -> Datastore:
-    return tiny_datastore(target.vocab_size)
-
-
 def tiny_datastore(vocabulary: int) -> Datastore:
     """A text of 400 tokens in which short runs recur."""
     rng = np.random.default_rng(2)
     return Datastore(rng.integers(0, min(vocabulary, 12), 400))
 
 
-KIND = PartKind("datastore", "datastore", _load, _tiny)
+KIND = PartKind(
+    "datastore", "datastore", _load, lambda target, opener: tiny_datastore(target.vocab_size)
+)
+
+
+MOST_BYTES = 16 * MOST_TOKENS
+"""A longer file is refused unread: it would have more tokens than a datastore holds."""
+
+AT_ONCE = 1 << 20  # characters that are tokenized at once, up to the end of a line
+
+
+def make_datastore(text: Path, folder: Path, target: str) -> int:
+    """Write the tokens of a UTF-8 text, by the tokenizer of ``target``, to a folder; returns their number.
+
+    Raises UserError for a file that is not a text, is empty or too large, and if nothing can be written.
+    """
+    content = _read(text)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(target, trust_remote_code=False)
+    except Exception as error:  # transformers raises many kinds for one cause
+        raise UserError(f"There is no tokenizer to open at {target}.") from error
+    tokens: list[int] = []
+    for piece in _pieces(content):
+        tokens += tokenizer(piece, add_special_tokens=False, verbose=False)["input_ids"]
+        if len(tokens) > MOST_TOKENS:
+            break
+    try:
+        write_datastore(folder, tokens, tokenizer)
+    except OSError as error:
+        raise UserError(f"{folder.name} cannot be written: {error.strerror}.") from None
+    return len(tokens)
+
+
+def _read(text: Path) -> str:
+    if text.is_file() and text.stat().st_size > MOST_BYTES:
+        raise UserError(
+            f"{text.name} has more than {MOST_BYTES / 1e6:,.0f} MB; a datastore holds at most "
+            f"{MOST_TOKENS:,} tokens."
+        )
+    content = text_of(text)
+    if "\0" in content:
+        raise UserError(f"{text.name} is not a text: it holds null characters.")
+    if not content.strip():
+        raise UserError(f"{text.name} is empty.")
+    return content
+
+
+def _pieces(content: str) -> Iterator[str]:
+    start = 0
+    while start < len(content):
+        end = content.find("\n", start + AT_ONCE) + 1 or len(content)
+        yield content[start:end]
+        start = end

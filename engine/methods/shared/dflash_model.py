@@ -61,14 +61,14 @@ class DFlashConfig:
         """From a config.json. Raises ValueError, KeyError, TypeError or AttributeError for one of another kind."""
         special = raw.get("dflash_config") or {}
         rope = raw.get("rope_parameters") or {}
-        found = {
+        entries = {
             **raw,
             **special,
             "rope_theta": raw.get("rope_theta") or rope.get("rope_theta", 10000.0),
         }
-        found.setdefault("head_dim", raw["hidden_size"] // raw["num_attention_heads"])
-        found["target_layer_ids"] = tuple(found["target_layer_ids"])
-        return cls(**{name: found[name] for name in cls.__dataclass_fields__ if name in found})
+        entries.setdefault("head_dim", raw["hidden_size"] // raw["num_attention_heads"])
+        entries["target_layer_ids"] = tuple(entries["target_layer_ids"])
+        return cls(**{name: entries[name] for name in cls.__dataclass_fields__ if name in entries})
 
 
 class DFlashAttention(Attention):
@@ -135,10 +135,10 @@ class DFlashModel(ModulePart):
 
     @classmethod
     def of_files(cls, config, tensors, target):
-        found = DFlashConfig.of(config)
-        if found.num_hidden_layers > MOST_LAYERS:
-            raise ValueError(f"{found.num_hidden_layers} layers are too many")
-        return cls(found)
+        sizes = DFlashConfig.of(config)
+        if sizes.num_hidden_layers > MOST_LAYERS:
+            raise ValueError(f"{sizes.num_hidden_layers} layers are too many")
+        return cls(sizes)
 
     def settle(self, config, target, folder):
         own = self.config

@@ -26,6 +26,11 @@ def stop_option(usual: float, what: str) -> Option:
     return Option("stop_below", "float", usual, words, 0.0, 1.0, advanced=True, only="greedy")
 
 
+STOP = stop_option(
+    0.25, "Draft no further when the chance that everything so far is kept falls below this, by q"
+)
+
+
 class DraftReader:
     """Feeds the nodes of a tree to a draft model and keeps the accepted rows.
 
@@ -180,6 +185,7 @@ class DraftModelDrafter(Drafter):
     """A drafter whose guesses come from a draft model of its own."""
 
     needs = {"draft": "draft"}
+    draw_kinds = ("iid",)
     q_stays: ClassVar[bool] = False  # whether q stays on the draft model's device
 
     head_tokens: Tensor | None = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.core.expected import Expected
+from engine.core.load import Expected
 from engine.core.seen import ReadChain
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.module_columns import ModuleColumns, causal

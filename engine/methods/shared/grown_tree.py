@@ -12,7 +12,7 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.core.drafter import tree_size
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.sampling import likeliest
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
@@ -54,29 +54,16 @@ class HostPlace:
 class GrownTree(DraftModelDrafter):
     key = "dyspec"
     family = "tree"
+    draw_kinds = ("without_replacement",)
     options = (
         tree_size(256),
-        Option("depth", "int", 12, "Longest branch.", 1, 32),
-        Option(
-            "width",
-            "int",
-            4,
-            "Nodes the draft model reads in one pass (1: DySpec).",
-            1,
-            64,
-            label="Read at once",
-            advanced=True,
+        whole("depth", 12, 1, 32).meaning("Longest branch."),
+        whole("width", 4, 1, 64, "Read at once", advanced=True).meaning(
+            "Nodes the draft model reads in one pass (1: DySpec)."
         ),
-        Option(
-            "sharpness",
-            "float",
-            2.0,
+        number("sharpness", 2.0, 1.0, 8.0, advanced=True, only="greedy").meaning(
             "Open places are ranked by q to this power (1: DySpec), because a greedy target takes its "
-            "favourite more often than q says.",
-            1.0,
-            8.0,
-            advanced=True,
-            only="greedy",
+            "favourite more often than q says."
         ),
         stop_option(
             0.6,
@@ -88,10 +75,6 @@ class GrownTree(DraftModelDrafter):
     reads_chains = True
     size_option, usual_size = "budget", 12
     trial = {"budget": 3, "depth": 2, "width": 2}
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
     def propose(self, context, max_depth):
         growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))

@@ -8,8 +8,6 @@ the first wrong guess, because all guesses before it were right. As in the basel
 decoding (Fu et al., 2024), the window moves on with the text instead of waiting for a whole block.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field
 
@@ -18,7 +16,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.core.sampling import likeliest
 from engine.core.tree import ROOT, DraftTree
 
@@ -45,16 +43,12 @@ class Place:
 
 class GuessedWindow(Drafter):
     family = "self"
+    draw_kinds = ("one_hot",)
     options = (
-        Option("window", "int", 5, "Tokens guessed ahead.", 1, 64, label="Window"),
-        Option(
-            "fill",
-            "choice",
-            "prompt",
+        whole("window", 5, 1, 64, "Window").meaning("Tokens guessed ahead."),
+        choice("fill", "prompt", ("prompt", "vocabulary", "repeat"), "First guesses").meaning(
             "First guess of a new place: a random token of the prompt, a random token of the "
-            "vocabulary, or the last token again (the paper pads).",
-            choices=("prompt", "vocabulary", "repeat"),
-            label="First guesses",
+            "vocabulary, or the last token again (the paper pads)."
         ),
     )
     trial = {"window": 2}
@@ -64,10 +58,6 @@ class GuessedWindow(Drafter):
         drafter = cls(settings)
         drafter._vocabulary = models.target.vocab_size
         return drafter
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)
@@ -103,8 +93,8 @@ class GuessedWindow(Drafter):
         choices = likeliest(logits)
         if len(choices) > len(self._window):
             self._window.append(Place())
-        for place, choice in zip(self._window, choices, strict=False):
-            place.guess(choice)
+        for place, token in zip(self._window, choices, strict=False):
+            place.guess(token)
 
     def _move(self, position: int) -> None:
         """Drop the places that the text has reached."""
@@ -127,9 +117,6 @@ class GuessedWindow(Drafter):
             rows.append([position, *latest, *[None] * (SHOWN - len(latest)), place.calm])
         still = sum(place.calm > 0 for place in self._window)
         before = [f"{passes} before" for passes in range(1, SHOWN)]
-        return Table(
-            title="Window of guesses",
-            note=f"{still} of {len(rows)} guesses stayed the same in the last pass.",
-            columns=["Position", "Guess", *before, "Passes unchanged"],
-            rows=rows,
-        )
+        note = f"{still} of {len(rows)} guesses stayed the same in the last pass."
+        columns = ["Position", "Guess", *before, "Passes unchanged"]
+        return Table("Window of guesses", columns, rows, note=note)

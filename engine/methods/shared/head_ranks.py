@@ -3,8 +3,6 @@
 These shares give the tree of a set of heads.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -59,19 +57,19 @@ class HeadsPart(ModulePart):
 
 def accuracies_of(config: Mapping, heads: int, name: str) -> Accuracies:
     """The accuracies in a part's config, or the usual ones. Raises UserError if the entry is not such a table."""
-    given = config.get(FIELD)
-    if given is None:
+    rows = config.get(FIELD)
+    if rows is None:
         return usual(heads)
     try:
-        found = tuple(tuple(float(share) for share in row) for row in given)
+        shares = tuple(tuple(float(share) for share in row) for row in rows)
     except (TypeError, ValueError):
-        found = ()
-    whole = len(found) == heads and all(0 < len(row) <= 1000 for row in found)
-    if not whole or not all(0 <= share <= 1 for row in found for share in row):
+        shares = ()
+    whole = len(shares) == heads and all(0 < len(row) <= 1000 for row in shares)
+    if not whole or not all(0 <= share <= 1 for row in shares for share in row):
         raise UserError(
             f"The head accuracies in the configuration of {name} are not a table of shares."
         )
-    return found
+    return shares
 
 
 def table(shares: Sequence[Sequence[float]]) -> list[list[float]]:

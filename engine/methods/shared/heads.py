@@ -5,8 +5,6 @@ The tree has a fixed shape, which follows from how often each rank of each head'
 measured. Nothing is drawn, so the tree is judged one-hot and is exact under every exact rule.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
@@ -33,6 +31,7 @@ class HeadsDrafter(Drafter):
     """heads: ``len(heads)`` is their number; ``heads.accuracies`` has an entry for each."""
 
     family = "heads"
+    draw_kinds = ("one_hot",)
     options = (tree_size(256),)
     size_option, usual_size = "budget", 16
     trial = {"budget": 4}
@@ -48,10 +47,6 @@ class HeadsDrafter(Drafter):
     def build(cls, settings, models):
         (role,) = cls.needs
         return cls(settings, models.part(role), models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start: Start) -> None:
         super().begin(start)
@@ -81,7 +76,8 @@ class HeadsDrafter(Drafter):
         nodes, shape = {ROOT: ROOT}, self._shape(max_depth)
         for depth, children in enumerate(by_level(shape)):
             head = self._first + depth
-            paths = [[*unread, *self._tokens(tree, nodes[parent])] for parent in children]
+            above = [tree.path(nodes[parent]) for parent in children]
+            paths = [[*unread, *(tree.tokens[node] for node in path)] for path in above]
             said = self._after(head, paths, max(map(len, children.values())))
             for places, (law, best) in zip(children.values(), said, strict=True):
                 for place in places:
@@ -89,10 +85,6 @@ class HeadsDrafter(Drafter):
                     source = f"head {head + 1}"
                     nodes[place] = tree.draw(nodes[parent], best[rank], law=law, source=source)
         return tree
-
-    @staticmethod
-    def _tokens(tree: DraftTree, node: int) -> list[int]:
-        return [tree.tokens[one] for one in tree.path(node)]
 
     def _shape(self, max_depth: int) -> Shape:
         """The shape for the heads whose positions are still open; a forced token closes its head's position."""
@@ -140,12 +132,8 @@ class HeadsDrafter(Drafter):
                     None if token is None else int((law > law[token]).sum()) + 1,
                 ]
             )
-        return Table(
-            title="Choices of each head",
-            note=self.note,
-            columns=["head", *(f"{rank + 1}." for rank in range(SHOWN)), "written", "its rank"],
-            rows=rows,
-        )
+        columns = ["head", *(f"{rank + 1}." for rank in range(SHOWN)), "written", "its rank"]
+        return Table("Choices of each head", columns, rows, note=self.note)
 
 
 def by_level(shape: Shape) -> list[dict[int, list[int]]]:

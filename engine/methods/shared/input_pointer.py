@@ -1,8 +1,6 @@
 """A pointer through an input that the output follows (Ge et al., Lossless Acceleration for Seq2seq Generation with
 Aggressive Decoding, 2022)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from engine.core.exhibits import Gauge, Token, Words
@@ -54,15 +52,11 @@ class InputPointer:
             (self.place,), self.suffix = places, self._output[-size:]
 
     def exhibits(self) -> list[Words | Gauge]:
+        title = "Place in the input"
+        note = f"Bifurcations so far: {self.bifurcations}."
         return [
-            Words(title="Pointer", lines=[self._where(), self._why()]),
-            Gauge(
-                title="Place in the input",
-                note=f"Bifurcations so far: {self.bifurcations}.",
-                value=self.place,
-                maximum=len(self.tokens),
-                unit="tokens",
-            ),
+            Words("Pointer", [self._where(), self._why()]),
+            Gauge(title, self.place, maximum=len(self.tokens), unit="tokens", note=note),
         ]
 
     def _where(self) -> str | list[str | Token]:

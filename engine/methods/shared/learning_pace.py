@@ -1,39 +1,28 @@
 """When a visitor's copy of a draft learns: within some milliseconds per step, or after a number of refusals."""
 
-from engine.core.options import Option
+import time
+from collections.abc import Sequence
 
+from torch import Tensor
+
+from engine.core.drafter import Kept
+from engine.core.options import number, whole
+from engine.core.tree import ROOT
+from engine.methods.shared.private_draft import PrivateDraft
+
+REREAD = 4
+"""Updates after which the text so far is read anew: keys and values of older weights are good enough for a while."""
 USUAL = 10.0  # assumed milliseconds of an update, before one was timed
 
 LEARNING = (
-    Option(
-        "milliseconds",
-        "float",
-        2.0,
-        "Milliseconds of learning after a step, on average (0: the number of refusals decides instead).",
-        0.0,
-        100.0,
-        label="Learning per step",
+    number("milliseconds", 2.0, 0.0, 100.0, "Learning per step").meaning(
+        "Milliseconds of learning after a step, on average (0: the number of refusals decides instead)."
     ),
-    Option(
-        "every",
-        "int",
-        8,
-        "Refusals from one update to the next where no clock decides.",
-        1,
-        256,
-        label="Refusals per update",
-        advanced=True,
-        depends_on=("milliseconds", 0.0),
-    ),
-    Option(
-        "rate",
-        "float",
-        0.001,
-        "How far an update may move a weight, as a share of its size.",
-        0.00001,
-        0.2,
-        label="Learning rate",
-        advanced=True,
+    whole(
+        "every", 8, 1, 256, "Refusals per update", advanced=True, depends_on=("milliseconds", 0.0)
+    ).meaning("Refusals from one update to the next where no clock decides."),
+    number("rate", 0.001, 0.00001, 0.2, "Learning rate", advanced=True).meaning(
+        "How far an update may move a weight, as a share of its size."
     ),
 )
 """Options of a drafter whose copy of the draft learns."""
@@ -58,3 +47,54 @@ class Pace:
         """Record that an update took this long."""
         self._saved, self.learned = self._saved - milliseconds, self.learned + milliseconds
         self._cost += 0.3 * (milliseconds - self._cost)
+
+
+class LearningDraft:
+    """The part of a drafter whose copy of the draft learns between steps, from the tokens that the target refused. Its
+    ``_reading(model)`` makes a reader of the text."""
+
+    learns = True
+
+    def _remember_pair(self, models, draft: str) -> None:
+        """draft: the name of the draft model; what is learned belongs to it and to the target."""
+        (role,) = self.needs
+        folders = models.folders
+        self._pair = folders.get("target", models.target.name), folders.get(role, draft)
+
+    def _begin_learning(self, private: PrivateDraft, tokens: Sequence[int]) -> None:
+        """tokens: of the prompt, as the draft reads them."""
+        self._private, self._passes = private, 0  # passes: of discarded readers
+        self._pace = Pace(self.settings["milliseconds"], self.settings["every"])
+        self._passage = private.begin(tokens)
+        self._open()
+
+    def _open(self) -> None:
+        self._reader, self._version = self._reading(self._private.model), self._private.version
+
+    def _learn(self) -> None:
+        """Update the copy, if there was a refusal since the last update and the budget or the count allows it."""
+        private = self._private
+        if self._pace.due(private.waiting):
+            began = time.perf_counter()
+            private.update()
+            self.start.memory.trim()
+            self._pace.took(1000 * (time.perf_counter() - began))
+        behind = private.version - self._version
+        if behind >= REREAD or (behind and not self._version):
+            self._passes += self._reader.passes
+            self._open()
+
+    def _refusal(self, kept: Kept) -> Tensor | None:
+        """Count the tokens that were judged; returns the target's law [V] where one was refused, or None."""
+        tree, accepted = kept.tree, len(kept.path)
+        self._private.history.see(accepted, min(accepted + 1, len(tree)))
+        if accepted == len(tree) or len(kept.tokens) == accepted or kept.logits is None:
+            return None
+        return kept.logits[(kept.path[-1] if kept.path else ROOT) + 1].float().softmax(-1)
+
+    def close(self) -> None:
+        self.start.memory.trim()
+
+    def passes(self) -> dict[str, int]:
+        (role,) = self.needs
+        return {role: self._passes + self._reader.passes}

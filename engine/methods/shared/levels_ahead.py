@@ -1,7 +1,5 @@
 """Levels of a draft that an EAGLE cell reads before they are asked for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The common base of drafters that run the target's first layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -21,6 +19,7 @@ class OwnLayersDrafter(Drafter):
     target goes on from the exit instead of reading them again."""
 
     family = "self"
+    draw_kinds = ("iid",)
     uses_target = True
 
     def __init__(self, settings, target) -> None:
@@ -33,10 +32,6 @@ class OwnLayersDrafter(Drafter):
         with about ``nodes`` nodes. Whether the target can go on is tested at the first of these layers."""
         target.prepare_stretches(cuts, nodes)
         goes_on(target, cuts[0])
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
         super().begin(start)

@@ -6,8 +6,6 @@ the weights that learn. It is made on the first update, kept in the visitor's me
 emptied.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -114,12 +112,9 @@ class PrivateDraft(Store):
         return passage
 
     def _forget(self) -> None:
-        while len(self._passages) > 1 and self._tokens > MOST_TOKENS:
-            self._passages.popleft()
-
-    @property
-    def _tokens(self) -> int:
-        return sum(len(passage.tokens) for passage in self._passages)
+        known = self._passages
+        while len(known) > 1 and sum(len(passage.tokens) for passage in known) > MOST_TOKENS:
+            known.popleft()
 
     def failed(self, passage: Passage, place: int, law: Tensor) -> None:
         passage.add(place, law)
@@ -166,7 +161,9 @@ class Learner:
     @property
     def nbytes(self) -> int:
         states = list(self._optimizer.state.values())
-        kept = [one for state in states for one in list(state.values()) if isinstance(one, Tensor)]
+        kept = [
+            value for state in states for value in list(state.values()) if isinstance(value, Tensor)
+        ]
         return sum(each.nbytes for each in (*self._own, *kept))
 
     @torch.enable_grad()
@@ -179,8 +176,8 @@ class Learner:
         places = sum(len(window[1]) for window in windows)
         for tokens, inside, ids, p in windows:
             device = self._own[0].device
-            given = torch.tensor([self.model.readable(tokens)], device=device)
-            logits = self._module(input_ids=given, use_cache=False).logits[0, inside]
+            inputs = torch.tensor([self.model.readable(tokens)], device=device)
+            logits = self._module(input_ids=inputs, use_cache=False).logits[0, inside]
             known = ids < logits.shape[-1]
             ids, p = (ids * known).to(device), (p * known).to(device)
             log_q = logits.float().log_softmax(-1).gather(-1, ids)

@@ -6,18 +6,20 @@ predict; ``len``, how many rows stand behind a node; ``probes(nodes, size)``, th
 rows -> places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from engine.core.drafter import Drafter
+from engine.core.drafter import Drafter, tree_size
+from engine.core.exhibits import Cell, Exhibit, Table, Token
+from engine.core.options import Option, whole
 from engine.core.proposal import Proposal
 from engine.core.sampling import display_distribution
 from engine.core.seen import MOST_PROBES
 from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.fixed_shape import best_first_tree
 from engine.model.language_model import LanguageModel
 
 
@@ -26,6 +28,7 @@ class ProbingDrafter(Drafter):
     target's own, from the same pass."""
 
     uses_target = True
+    draw_kinds = ("one_hot",)
 
     def __init__(self, settings, target: LanguageModel, part) -> None:
         super().__init__(settings)
@@ -35,10 +38,6 @@ class ProbingDrafter(Drafter):
     def build(cls, settings, models):
         (role,) = cls.needs
         return cls(settings, models.target, models.part(role))
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def begin(self, start):
         super().begin(start)
@@ -80,3 +79,67 @@ def sure_tokens(marginals: Tensor) -> list[tuple[int, float]]:
     """The likeliest token of each place of [K, V], and its probability."""
     best = marginals.max(-1)
     return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
+
+
+SHOWN = 3  # tokens of a place
+
+
+class ProbedTreeDrafter(ProbingDrafter):
+    """The likeliest paths through the predicted laws form a tree, which the next pass verifies. Probes stand behind the nodes
+    at which a step is likeliest to end, because the next draft can come only from there."""
+
+    family = "heads"
+    size_option, usual_size = "budget", 4
+    trial = {"budget": 3, "asked": 2}
+    probes_are: ClassVar[str]
+    """The name of its probe rows."""
+
+    @classmethod
+    def usual_options(cls, asked: int, probes_are: str) -> tuple[Option, ...]:
+        """The options of every such drafter."""
+        return (
+            tree_size(64),
+            whole("asked", asked, 1, 16, f"Nodes with {probes_are}").meaning(
+                f"Most nodes, the likeliest ends of the step, behind which {probes_are} stand."
+            ),
+        )
+
+    def propose(self, context, max_depth):
+        tree, laws = DraftTree(), self._laws(context)
+        if len(laws):
+            tree = best_first_tree(laws[:max_depth], self.settings["budget"])
+        proposal = self._asking_behind(tree, self._likeliest_ends(tree), context)
+        tree.exhibits += self._shown(tree, laws)
+        return proposal
+
+    def _likeliest_ends(self, tree: DraftTree) -> list[int]:
+        """The nodes at which the step is likeliest to end by the laws of the tree: those that are reached while none
+        of their children is right."""
+        reached = {ROOT: 1.0}
+        for node, parent in enumerate(tree.parents):
+            reached[node] = reached[parent] * (tree.q[node] or 0.0)
+        ends = dict(reached)
+        for node, parent in enumerate(tree.parents):
+            ends[parent] -= reached[node]
+        order = sorted(ends, key=lambda node: (-ends[node], node))
+        return order[: self.settings["asked"]]
+
+    def _shown(self, tree: DraftTree, laws) -> list[Exhibit]:
+        return [self._said(tree, laws)] if len(laws) else []
+
+    def _said(self, tree: DraftTree, laws) -> Table:
+        depths = set(tree.depths)
+        rows: list[list[Cell]] = []
+        for place, law in enumerate(laws):
+            best = law.topk(min(SHOWN, len(law)))
+            cells: list[Cell] = []
+            for token, sure in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+                cells += [Token(token), sure]
+            rows.append(
+                [place + 1, *cells, *[None] * (2 * SHOWN - len(cells)), place + 1 in depths]
+            )
+        names = [name for rank in range(1, SHOWN + 1) for name in (f"token {rank}", f"q {rank}")]
+        name = self.probes_are
+        title = f"What the {name} predicted in the pass before"
+        note = f"{name[0].upper()}{name[1:]} stand behind {len(self._asked)} places of this step's tree."
+        return Table(title, ["place", *names, "drafted"], rows, note=note)

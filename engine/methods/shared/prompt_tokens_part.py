@@ -9,8 +9,6 @@ members j before it. The layout of the published checkpoints: ``prompt_embedding
 Letters in shapes: K places, E members, H hidden size, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

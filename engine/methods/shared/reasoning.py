@@ -1,7 +1,5 @@
 """Reasoning steps: where one ends, and which words in it ask for help."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Sequence
 
@@ -71,8 +69,6 @@ def _pattern(cue: str) -> str:
 
 def share_written(written: dict[str, int]) -> Gauge:
     """written: tokens by "small" and "large"."""
-    return Gauge(
-        title="Share of the text written by the small model",
-        note="Lossy: what it wrote need not be what the large model would have written.",
-        value=written["small"] / max(1, sum(written.values())),
-    )
+    note = "Lossy: what it wrote need not be what the large model would have written."
+    value = written["small"] / max(1, sum(written.values()))
+    return Gauge("Share of the text written by the small model", value, note=note)

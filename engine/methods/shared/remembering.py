@@ -8,6 +8,7 @@ class RememberingDrafter(Drafter):
     kept in ``_target``."""
 
     learns = True
+    draw_kinds = ("one_hot",)
 
     @classmethod
     def build(cls, settings, models):
@@ -15,7 +16,3 @@ class RememberingDrafter(Drafter):
         drafter._target = models.folders.get("target", models.target.name)
         drafter._vocabulary = models.target.vocab_size
         return drafter
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})

@@ -1,16 +1,165 @@
-"""The context of a block-diffusion drafter on static buffers."""
+"""The passes of a block-diffusion drafter on static buffers: reading features, denoising a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from engine.core.transfer import into
+from engine.fast.gpu.buffer_sets import BufferSet, Pass
+from engine.fast.gpu.choice import Choice
+from engine.fast.gpu.inputs import DeviceRows, Size, StepInputs
+from engine.fast.gpu.static_attention import tree_attention
+from engine.fast.gpu.static_cache import StaticCache
+from engine.fast.gpu.static_step import StaticMask
+from engine.fast.kernels.bits import WORD
+from engine.fast.kernels.lang import power_of_two
+from engine.methods.shared.dflash_model import DFlashAttention, DFlashModel
+
+if TYPE_CHECKING:
+    from engine.model.language_model import LanguageModel
 from engine.core.transfer import to_device
 from engine.fast.gpu.buffer_sets import BufferSets
-from engine.fast.gpu.choice import Choice
 from engine.methods.shared.block_context import BlockContext, ModuleContext
-from engine.methods.shared.dflash_model import DFlashModel
 from engine.methods.shared.marginals import BlockReader
-from engine.methods.shared.static_block_buffers import BlockBuffers
 from engine.model.cache import CAPACITY
+
+MOST_READ = 32  # rows of features in a step; more are a prompt, read in a pass of its own size
+
+
+class BlockBuffers(BufferSet):
+    """See ``BufferSet``. Letters in shapes as in ``engine.methods.shared.dflash_model``."""
+
+    def read(self, features: Tensor, length: int) -> None:
+        """Append features [T, n*H] of committed tokens as keys and values after ``length`` columns."""
+        count = len(features)
+        if not count:
+            return
+        self.cache.length = length
+        if count > MOST_READ:
+            self._make_room(length + count)
+            _read_plainly(self._sets.module, features, self.cache)
+            return
+        size = Size.of(count, 0)
+        self._make_room(length + size.scratch)
+        key = ("read", size)
+        if key not in self._passes:
+            inputs = StepInputs(size, self._sets.device)
+            extra_input = features.new_zeros(size.rows, features.shape[-1])
+            function = partial(read, self._sets.module, inputs, extra_input, self.cache)
+            self._passes[key] = Pass(inputs, extra_input, function)
+        found = self._passes[key]
+        found.inputs.load(_rows(length, count))
+        found.extra_input[:count].copy_(features)
+        self._run(key)
+
+    def denoise(self, embeddings: Tensor, length: int) -> Tensor:
+        """Block rows [B, H] after ``length`` columns, which do not change -> hidden [B, H]."""
+        count = len(embeddings)
+        size = Size(count, power_of_two(-(-count // WORD)))
+        self.cache.length = length
+        self._make_room(length + size.scratch)
+        key = ("denoise", size)
+        if key not in self._passes:
+            inputs, extra_input = StepInputs(size, self._sets.device), torch.zeros_like(embeddings)
+            function = partial(denoise, self._sets.module, inputs, extra_input, self.cache)
+            self._passes[key] = Pass(inputs, extra_input, function)
+        found = self._passes[key]
+        found.inputs.load(_rows(length, count))
+        found.extra_input.copy_(embeddings)
+        return self._run(key).clone()
+
+    def draft(
+        self,
+        tokens: Sequence[int],
+        length: int,
+        target: LanguageModel,
+        choice: Choice,
+        drawn: Tensor | None,
+    ) -> tuple[Tensor | None, ...]:
+        """The choice for a block of these tokens after ``length`` columns, which do not change.
+
+        drawn: the choice's numbers (see ``Choice``) for all its rows, or for the first of them.
+        """
+        count = len(tokens)
+        size = Size(count, power_of_two(-(-count // WORD)))
+        self.cache.length = length
+        self._make_room(length + size.scratch)
+        key = ((choice,), size, target)
+        if key not in self._passes:
+            self._forget_laws_but((choice,))
+            inputs = StepInputs(size, self._sets.device)
+            held = torch.zeros(choice.length, dtype=torch.float64, device=self._sets.device)
+            function = partial(draft, self._sets.module, inputs, self.cache, target, choice, held)
+            self._passes[key] = Pass(inputs, held, function)
+        found = self._passes[key]
+        found.inputs.load(_rows(length, count, tokens))
+        if drawn is not None:
+            into(found.extra_input[: len(drawn)], drawn)
+        return tuple(None if part is None else part.clone() for part in self._run(key))
+
+
+def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> DeviceRows:
+    """``count`` consecutive rows, each of which sees all of them."""
+    return DeviceRows(tokens or [0] * count, length, range(count), [(1 << count) - 1] * count)
+
+
+def _read_plainly(drafter: DFlashModel, features: Tensor, cache: StaticCache) -> None:
+    """Append any number of features after the columns in use."""
+    first = cache.length
+    places = torch.arange(first, first + len(features), device=features.device)
+    fresh = drafter.context_kv(drafter.project(features), places)
+    for own, (keys, values) in zip(cache.layers, fresh, strict=True):
+        own.update(keys[None], values[None])
+
+
+def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: StaticCache) -> None:
+    """features [R, n*H] -> columns of the cache. The next pass overwrites the columns of padded rows."""
+    mask = StaticMask(inputs, cache.capacity)
+    fresh = drafter.context_kv(drafter.project(features), mask.row_positions[0])
+    with cache.written_at(mask.columns):
+        for own, (keys, values) in zip(cache.layers, fresh, strict=True):
+            own.update(keys[None], values[None])
+
+
+def denoise(
+    drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache: StaticCache
+) -> Tensor:
+    """As ``DFlashModel.forward_block``, on whole buffers: [B, H] -> hidden [B, H]."""
+    mask = StaticMask(inputs, cache.capacity)
+    turn = drafter.turn(mask.row_positions[0])
+    rows = embeddings
+    with cache.written_at(mask.columns):
+        for layer, own in zip(drafter.layers, cache.layers, strict=True):
+            rows = rows + _attend(layer.self_attn, layer.input_layernorm(rows), turn, mask, own)
+            rows = rows + layer.mlp(layer.post_attention_layernorm(rows))
+    return drafter.norm(rows)
+
+
+def draft(
+    drafter: DFlashModel,
+    inputs: StepInputs,
+    cache: StaticCache,
+    target: LanguageModel,
+    choice: Choice,
+    drawn: Tensor,
+) -> tuple[Tensor | None, ...]:
+    """From the tokens of a block, root first, to the choice for the rows after the root."""
+    hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
+    return choice(drafter.head_beside(target)(hidden[1 : choice.length + 1]), drawn)
+
+
+def _attend(attention: DFlashAttention, rows: Tensor, turn, mask: StaticMask, own) -> Tensor:
+    """rows [B, H] see the columns before them and one another."""
+    queries = attention.queries(rows, *turn)
+    fresh = (part[None] for part in attention.keys_values(rows, *turn))
+    keys, values = own.update(*fresh)
+    mixed, _ = tree_attention(attention, queries[None], keys, values, None, row_mask=mask)
+    return attention.o_proj(mixed[0].flatten(-2))
 
 
 def buffer_sets_of(drafter: DFlashModel) -> BufferSets:

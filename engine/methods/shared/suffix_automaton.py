@@ -6,8 +6,6 @@ three transitions per token, and reading one more token takes constant time on a
 state leads to the longest shorter suffix that also ends at other places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ drafted. Both indices are suffix automata (as in SAM Decoding, Hu et al., 2024) 
 trees: the same runs and counts in memory that grows with the text.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ from dataclasses import dataclass, field
 from engine.core.drafter import tree_size
 from engine.core.exhibits import Table, Token
 from engine.core.memory import Store
-from engine.core.options import Option
+from engine.core.options import number, switch, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.remembering import RememberingDrafter
 from engine.methods.shared.suffix_automaton import START, Match, SuffixAutomaton
@@ -30,8 +28,8 @@ MOST_BYTES = 4_000_000
 SHOWN = 8  # continuations of the match that the table shows
 
 
-EARLIER_TEXTS = Option(
-    "earlier_texts", "bool", True, "Look into texts written before, too.", label="Earlier texts"
+EARLIER_TEXTS = switch("earlier_texts", True, "Earlier texts").meaning(
+    "Look into texts written before, too."
 )
 
 
@@ -60,28 +58,12 @@ class SuffixCopies(RememberingDrafter):
     family = "retrieval"
     options = (
         tree_size(64),
-        Option(
-            "factor", "float", 2.0, "Nodes for each token that matches.", 0.0, 8.0, label="Trust"
+        number("factor", 2.0, 0.0, 8.0, "Trust").meaning("Nodes for each token that matches."),
+        whole("offset", 6, 0, 32, "Trust at once", advanced=True).meaning(
+            "Nodes for a match of any length, beside those for its tokens."
         ),
-        Option(
-            "offset",
-            "int",
-            6,
-            "Nodes for a match of any length, beside those for its tokens.",
-            0,
-            32,
-            label="Trust at once",
-            advanced=True,
-        ),
-        Option(
-            "least_chance",
-            "float",
-            0.25,
-            "No node that is less likely than this to be reached.",
-            0.0,
-            1.0,
-            label="Least chance",
-            advanced=True,
+        number("least_chance", 0.25, 0.0, 1.0, "Least chance", advanced=True).meaning(
+            "No node that is less likely than this to be reached."
         ),
         EARLIER_TEXTS,
     )
@@ -131,7 +113,7 @@ class SuffixCopies(RememberingDrafter):
 
     def _trees(self, max_depth: int) -> list[Branches]:
         """One tree for each match that could still beat the best: from long matches to short ones."""
-        found: list[Branches] = []
+        trees: list[Branches] = []
         indices = (
             ("this text", self.index, self.index.repeated()),
             ("earlier texts", self._before, self._place),
@@ -143,9 +125,9 @@ class SuffixCopies(RememberingDrafter):
                 if room <= best:  # no tree has more than one expected token per node
                     break
                 tree = self._grown(index, Branches(source, shorter), room, max_depth)
-                found.append(tree)
+                trees.append(tree)
                 best = max(best, tree.score)
-        return [tree for tree in found if tree.tokens]
+        return [tree for tree in trees if tree.tokens]
 
     def _room(self, match: Match) -> int:
         """Most nodes below a match."""
@@ -202,13 +184,12 @@ def _table(tree: Branches) -> Table:
     matched = (
         "The last token also stands" if length == 1 else f"The last {length} tokens also stand"
     )
-    return Table(
-        title="Continuations of the match",
-        note=f"{matched} in {tree.source}; of {len(tree.tokens)} drafted tokens "
-        f"{tree.score:.1f} are expected to be kept.",
-        columns=["Token", "Followed", "Of", "Chance of the path"],
-        rows=rows,
+    note = (
+        f"{matched} in {tree.source}; of {len(tree.tokens)} drafted tokens "
+        f"{tree.score:.1f} are expected to be kept."
     )
+    columns = ["Token", "Followed", "Of", "Chance of the path"]
+    return Table("Continuations of the match", columns, rows, note=note)
 
 
 class EarlierTexts(Store):

@@ -53,21 +53,21 @@ def _load(path: str, target, dtype, device: str) -> Vocabulary:
     name = Path(path).name
     try:
         content = json_object(Path(path) / FILE)
-        given, counts = content["tokens"], content["counts"]
-        numbers = [*given, *counts]
+        tokens, counts = content["tokens"], content["counts"]
+        numbers = [*tokens, *counts]
         if not all(type(number) is int and 0 <= number <= MOST_COUNT for number in numbers):
             raise ValueError("a token or a count is no whole number, or too large")
-        if not given or len(given) != len(counts) or len(set(given)) != len(given):
+        if not tokens or len(tokens) != len(counts) or len(set(tokens)) != len(tokens):
             raise ValueError("tokens and counts do not belong together")
     except (ValueError, KeyError, TypeError):
         raise UserError(f"There is no list of frequent tokens to open at {name}.") from None
-    if max(given) >= target.vocab_size:
+    if max(tokens) >= target.vocab_size:
         raise UserError(
             f"The list of frequent tokens in {name} does not fit the vocabulary of {target.name}."
         )
-    found = torch.zeros(target.vocab_size, dtype=torch.int64)
-    found[torch.tensor(given)] = torch.tensor(counts)
-    return Vocabulary.counted(found)
+    times = torch.zeros(target.vocab_size, dtype=torch.int64)
+    times[torch.tensor(tokens)] = torch.tensor(counts)
+    return Vocabulary.counted(times)
 
 
 def tiny_vocabulary(target: LanguageModel, opener: Opener) -> Vocabulary:

@@ -10,8 +10,6 @@ The places after a refusal are drawn anew from the latest laws. If a token staye
 would be judged by a law that it was not drawn from, and the output would not follow the target's law.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -46,10 +44,7 @@ class SpeculativeJacobiDrafter(GuessedWindow):
     key = "sjd"
     title = "Speculative Jacobi"
     summary = "Draws a window of tokens from the target's own laws of the pass before."
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
+    draw_kinds = ("iid",)
 
     def _new_place(self, root):
         return DrawnPlace(law=self._first_law(root))
@@ -91,10 +86,9 @@ class SpeculativeJacobiDrafter(GuessedWindow):
         changes = [place.change for place in self._window if place.change is not None]
         mean = f"{sum(changes) / len(changes):.2f}" if changes else "not known yet"
         before = [f"{passes} before" for passes in range(1, SHOWN)]
-        return Table(
-            title="Window of draws",
-            note=f"Change of the laws in the last pass, as total variation: {mean} in the mean; at 0 the window has "
-            "come to rest.",
-            columns=["Position", "Draw", *before, "Change of its law"],
-            rows=rows,
+        note = (
+            f"Change of the laws in the last pass, as total variation: {mean} in the mean; at 0 the window has "
+            "come to rest."
         )
+        columns = ["Position", "Draw", *before, "Change of its law"]
+        return Table("Window of draws", columns, rows, note=note)

@@ -4,8 +4,6 @@ One picture of each digit, drawn by every contestant with the same seed. Passes 
 matter.
 """
 
-from __future__ import annotations
-
 from engine.bench.contestants import Ours
 from engine.bench.report import Report, figures, table
 from engine.bench.suite import Cards, Plan, Suite, by_contestant, choose, sums

@@ -7,15 +7,13 @@ do. The length is fixed before the first token is drawn and never depends on the
 exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from engine.core.drafter import Kept
 from engine.core.exhibits import Curve, Exhibit, Gauge, Later, Series
 from engine.core.load import Acceptance
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 from engine.methods.smartspec.goodput import (
@@ -26,8 +24,7 @@ from engine.methods.smartspec.goodput import (
     goodputs_alike,
     worth_a_try,
 )
-from engine.methods.smartspec.retries import Retries
-from engine.methods.smartspec.round_costs import Costs, FixedCosts, MeasuredCosts
+from engine.methods.smartspec.round_costs import Costs, FixedCosts, MeasuredCosts, Retries
 from engine.model.language_model import LanguageModel
 
 FIRST = 3  # tokens drafted where it is not known whether they will be kept
@@ -47,38 +44,23 @@ class SmartSpecDrafter(DraftModelDrafter):
     family = "chain"
     summary = "Chooses at every step how many tokens to draft, or none, by their cost and by how many are kept."
     options = (
-        Option("length", "int", 8, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "load",
-            "int",
-            0,
-            "Choose as if this many texts like this one shared each pass of the target (0: as many as there are).",
-            0,
-            64,
-            label="Texts in a pass",
+        whole("length", 8, 1, 32).meaning("Most tokens drafted in a step."),
+        whole("load", 0, 0, 64, "Texts in a pass").meaning(
+            "Choose as if this many texts like this one shared each pass of the target (0: as many as there are)."
         ),
-        Option(
-            "row_cost",
-            "float",
-            0.0,
-            "Cost of a drafted token, in passes of the target over one token (0: as measured).",
-            0.0,
-            2.0,
-            label="Cost of a drafted token",
-            advanced=True,
+        number("row_cost", 0.0, 0.0, 2.0, "Cost of a drafted token", advanced=True).meaning(
+            "Cost of a drafted token, in passes of the target over one token (0: as measured)."
         ),
     )
     reads_chains = True
     trial = {"length": 3, "row_cost": 0.2}
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         super().begin(start)
         price, asked = self.settings["row_cost"], self.settings["load"]
-        self._costs = FixedCosts(price) if price else self._measured(start.load.shared)
+        own = MeasuredCosts()
+        measured = _COSTS.setdefault(self.draft, own) if start.load.shared else own
+        self._costs = FixedCosts(price) if price else measured
         shared = asked > 1 or start.load.shared
         self._opening = () if self._costs.known else SHARED if shared else ALONE
         self._doubtful = not price and not start.load.shared
@@ -94,9 +76,6 @@ class SmartSpecDrafter(DraftModelDrafter):
         tree = self._chain(context, length) if length else DraftTree()
         tree.exhibits += self._exhibits(most, length)
         return tree
-
-    def _measured(self, shared: bool) -> MeasuredCosts:
-        return _COSTS.setdefault(self.draft, MeasuredCosts()) if shared else MeasuredCosts()
 
     def _length(self, most: int) -> int:
         if self._steps < len(self._opening):
@@ -147,18 +126,18 @@ class Moment:
     coming: Round
 
     def by_length(self) -> Curve:
-        found = goodputs(self.chance, self.most, self.costs, self.coming)
-        gain = found[self.chosen] / found[0]
+        curve = goodputs(self.chance, self.most, self.costs, self.coming)
+        gain = curve[self.chosen] / curve[0]
         return Curve(
-            title="Expected goodput by draft length",
-            note=f"Chosen: length {self.chosen}, with {gain:.2f} times the goodput of no draft."
-            if self.chosen
-            else "Chosen: no draft. No length is expected to pay.",
-            x=range(self.most + 1),
-            series=[Series("this text", found)],
+            "Expected goodput by draft length",
+            range(self.most + 1),
+            [Series("this text", curve)],
             x_label="tokens drafted",
             y_label=f"tokens in {self.costs.unit}",
             mark=self.chosen,
+            note=f"Chosen: length {self.chosen}, with {gain:.2f} times the goodput of no draft."
+            if self.chosen
+            else "Chosen: no draft. No length is expected to pay.",
         )
 
     def by_load(self) -> Curve:
@@ -166,23 +145,23 @@ class Moment:
         tokens = expected_tokens(self.chance, self.most)
         own = self.coming.context / self.coming.texts
         each = [goodputs_alike(tokens, self.costs, Round(n, n * own)) for n in LOADS]
-        lengths = [best_length(found) for found in each]
+        lengths = [best_length(curve) for curve in each]
         crossing = next((n for n, length in zip(LOADS, lengths, strict=True) if not length), None)
         return Curve(
-            title="Expected goodput by load",
-            note=f"The first load of texts like this one at which drafting does not pay: {crossing}."
-            if crossing
-            else f"Drafting still pays at a load of {LOADS[-1]} texts like this one.",
-            x=LOADS,
-            series=[
-                Series("with the best length", [max(found) for found in each]),
-                Series("without drafts", [found[0] for found in each]),
+            "Expected goodput by load",
+            LOADS,
+            [
+                Series("with the best length", [max(curve) for curve in each]),
+                Series("without drafts", [curve[0] for curve in each]),
             ],
             x_label="texts in a pass",
             y_label=f"tokens in {self.costs.unit}",
             mark=crossing,
+            note=f"The first load of texts like this one at which drafting does not pay: {crossing}."
+            if crossing
+            else f"Drafting still pays at a load of {LOADS[-1]} texts like this one.",
         )
 
     def acceptance(self) -> Gauge:
         note = "Share of this text's judged tokens that were kept; older steps count less."
-        return Gauge(title="Drafted tokens kept", note=note, value=self.chance)
+        return Gauge("Drafted tokens kept", self.chance, note=note)

@@ -128,6 +128,6 @@ def _known_times(coming: Round, most: int, costs: Costs, version: int) -> list[f
     return _times(_common_length(tokens, costs, coming), most + 1, costs, coming)
 
 
-def best_length(found: Sequence[float]) -> int:
+def best_length(curve: Sequence[float]) -> int:
     """The length with the greatest goodput; in a tie, the shortest."""
-    return max(range(len(found)), key=found.__getitem__)
+    return max(range(len(curve)), key=curve.__getitem__)

@@ -3,8 +3,6 @@
 It is fitted while texts are written, so it reflects the machine and the machine's other work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 from operator import mul
@@ -49,19 +47,19 @@ class Line:
         """By one input and another: their product, summed; last in each row, the sum of input times milliseconds."""
         return [[0.0] * (self._size + 1) for _ in range(self._size)]
 
-    def at(self, *given: float) -> float:
+    def at(self, *inputs: float) -> float:
         """Predicted milliseconds; never below a tenth of the first observation's intercept."""
-        row = (1.0, *given)
-        found = self._on_line(row) + self._residuals.get(given[0], 0.0)
-        return max(found, 0.1 * self._level)
+        row = (1.0, *inputs)
+        predicted = self._on_line(row) + self._residuals.get(inputs[0], 0.0)
+        return max(predicted, 0.1 * self._level)
 
-    def hoped(self, *given: float) -> float:
+    def hoped(self, *inputs: float) -> float:
         """The prediction, lowered by up to HOPE if few of the latest observations had about this size. A choice by this
         number tries a size again that was slow by accident."""
-        if given not in self._hoped:
-            seen = self._fresh * self._lately.get(_magnitude(given[0]), 0.0)
-            self._hoped[given] = self.at(*given) * (1 - HOPE / sqrt(1 + seen))
-        return self._hoped[given]
+        if inputs not in self._hoped:
+            seen = self._fresh * self._lately.get(_magnitude(inputs[0]), 0.0)
+            self._hoped[inputs] = self.at(*inputs) * (1 - HOPE / sqrt(1 + seen))
+        return self._hoped[inputs]
 
     def age(self) -> None:
         """A round has passed: the observations so far are older now, and count less beside the line."""
@@ -86,17 +84,17 @@ class Line:
         *inputs, milliseconds = sums[0]
         return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION / self._fresh)
 
-    def see(self, milliseconds: float, *given: float, weight: float = 1.0) -> None:
+    def see(self, milliseconds: float, *inputs: float, weight: float = 1.0) -> None:
         """weight: less than 1 for one of several observations of the same moment."""
-        if self.sights and SHORTEST * milliseconds < self.at(*given):
+        if self.sights and SHORTEST * milliseconds < self.at(*inputs):
             self._forget()  # no time is shorter than possible, so the earlier, longer ones were hiccups
         if not self.sights:
-            share = 1 + sum(g * x for g, x in zip(self._guesses, given, strict=True))
+            share = 1 + sum(g * x for g, x in zip(self._guesses, inputs, strict=True))
             self._level = milliseconds / share
         else:
-            milliseconds = min(milliseconds, LONGEST * self.at(*given))
-        row = (1.0, *given)
-        mine = self._by_first.setdefault(given[0], self._nothing())
+            milliseconds = min(milliseconds, LONGEST * self.at(*inputs))
+        row = (1.0, *inputs)
+        mine = self._by_first.setdefault(inputs[0], self._nothing())
         new, forgotten = weight / self._fresh, 1 - FORGETTING**weight
         for one in range(self._size):
             for place, other in enumerate((*row, milliseconds)):
@@ -104,7 +102,7 @@ class Line:
                 mine[one][place] += change
                 self._sums[one][place] += change
         self.sights += 1
-        size = _magnitude(given[0])
+        size = _magnitude(inputs[0])
         self._lately = self._lately | {size: self._lately.get(size, 0.0) + new}
         self.weights = self._solved()
         self._residuals = {first: self._residual(sums) for first, sums in self._by_first.items()}
@@ -114,10 +112,10 @@ class Line:
         """Intercept and slopes. A slope that would be negative is set to 0, and the others are fitted again."""
         free = list(range(self._size))
         while True:
-            found = dict(zip(free, self._fitted(free), strict=True))
-            negative = [place for place in free if place and found[place] < 0]
+            weights = dict(zip(free, self._fitted(free), strict=True))
+            negative = [place for place in free if place and weights[place] < 0]
             if not negative:
-                return [found.get(place, 0.0) for place in range(self._size)]
+                return [weights.get(place, 0.0) for place in range(self._size)]
             free.remove(negative[0])
 
     def _fitted(self, free: list[int]) -> list[float]:
@@ -146,8 +144,8 @@ def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
             factor = rows[below][pivot] / rows[pivot][pivot]
             for place in range(pivot, size + 1):
                 rows[below][place] -= factor * rows[pivot][place]
-    found = [0.0] * size
+    solution = [0.0] * size
     for place in reversed(range(size)):
-        rest = sum(rows[place][later] * found[later] for later in range(place + 1, size))
-        found[place] = (rows[place][size] - rest) / rows[place][place]
-    return found
+        rest = sum(rows[place][later] * solution[later] for later in range(place + 1, size))
+        solution[place] = (rows[place][size] - rest) / rows[place][place]
+    return solution

@@ -1,4 +1,4 @@
-"""The time of a round: of its pass, by rows and by the tokens before them, and of its drafts, by their lengths."""
+"""When to try again something that did not pay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,34 @@ from threading import Lock
 
 from engine.core.load import Load
 from engine.methods.smartspec.line import Line
-from engine.methods.smartspec.retries import Retries
+
+WAIT, LONGEST_WAIT = 8, 256
+"""Steps without a draft after which something is drafted, to see whether it is kept now. The number doubles, up
+to LONGEST_WAIT, each time that drafting still does not pay."""
+
+
+class Retries:
+    """When to draft although it does not seem to pay."""
+
+    def __init__(self) -> None:
+        self._idle, self._most = 0, WAIT
+
+    @property
+    def due(self) -> bool:
+        return self._idle >= self._most
+
+    def put_off(self) -> None:
+        """Wait as long once more."""
+        self._idle = 0
+
+    def passed(self, drafted: bool) -> None:
+        """Take note of a step."""
+        if self.due and drafted:
+            self._most = min(2 * self._most, LONGEST_WAIT)
+        elif drafted:
+            self._most = WAIT
+        self._idle = 0 if drafted else self._idle + 1
+
 
 ROW = 0.05  # guessed cost of a row, in passes over one row
 DRAFT = 0.2  # guessed cost of a drafted token, in the same unit

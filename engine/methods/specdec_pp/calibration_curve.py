@@ -35,11 +35,11 @@ class CalibrationCurve:
     def shown(self) -> Curve:
         middles = [(place + 0.5) / BINS for place in range(BINS)]
         return Curve(
-            title="Predicted chances and outcomes",
-            note=f"{sum(self.counts):,.0f} tokens were judged. Training counts a refused token several times, so the "
-            "predictions are low, and the share kept lies above the diagonal.",
-            x=middles,
-            series=[Series("kept", self.shares()), Series("as predicted", middles)],
+            "Predicted chances and outcomes",
+            middles,
+            [Series("kept", self.shares()), Series("as predicted", middles)],
             x_label="predicted chance to be kept",
             y_label="share kept",
+            note=f"{sum(self.counts):,.0f} tokens were judged. Training counts a refused token several times, so the "
+            "predictions are low, and the share kept lies above the diagonal.",
         )

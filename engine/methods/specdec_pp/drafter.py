@@ -6,11 +6,9 @@ chance that a token so far is refused, 1 - the product of those chances, exceeds
 was drawn from q, and dropping a drawn token for its value would change the law of the text.
 """
 
-from __future__ import annotations
-
 from engine.core.drafter import Kept
 from engine.core.exhibits import Later, Table, Token
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
@@ -23,15 +21,9 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     family = "chain"
     summary = "Drafts until a trained head expects that one of the drafted tokens will be refused."
     options = (
-        Option("length", "int", 12, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "threshold",
-            "float",
-            0.8,
-            "Draft no further once the chance that a token so far is refused exceeds this.",
-            0.0,
-            1.0,
-            label="Chance of a refusal",
+        whole("length", 12, 1, 32).meaning("Most tokens drafted in a step."),
+        number("threshold", 0.8, 0.0, 1.0, "Chance of a refusal").meaning(
+            "Draft no further once the chance that a token so far is refused exceeds this."
         ),
     )
     needs = {"draft": "draft", "specdec_pp": "acceptance_head"}
@@ -48,10 +40,6 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
         draft, head = models.part("draft"), models.part("specdec_pp")
         check_draft(head, draft.hidden_size, draft.name, models.folders.get("draft"))
         return cls(settings, draft, models.target.vocab_size, head)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
         super().begin(start)
@@ -89,11 +77,10 @@ def table(tokens: list[int], chances: list[float], happened: list[bool]) -> Tabl
         fate = ("kept" if happened[place] else "refused") if place < len(happened) else "not judged"
         refusal = None if all_kept is None else round(1 - all_kept, 3)
         rows.append([Token(token), chance and round(chance, 3), refusal, fate])
-    return Table(
-        title="Predictions and outcomes",
-        note="The draft model did not read the last token, so it has no prediction."
+    note = (
+        "The draft model did not read the last token, so it has no prediction."
         if len(chances) < len(tokens)
-        else "The chance of a refusal exceeded the threshold.",
-        columns=["token", "chance to be kept", "chance of a refusal so far", "outcome"],
-        rows=rows,
+        else "The chance of a refusal exceeded the threshold."
     )
+    columns = ["token", "chance to be kept", "chance of a refusal so far", "outcome"]
+    return Table("Predictions and outcomes", columns, rows, note=note)

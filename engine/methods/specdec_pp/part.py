@@ -43,7 +43,7 @@ class AcceptanceHead(ModulePart):
 
     @classmethod
     def of_files(cls, config, tensors, target):
-        blocks = {int(found[1]) for name in tensors if (found := _BLOCK.fullmatch(name))}
+        blocks = {int(match[1]) for name in tensors if (match := _BLOCK.fullmatch(name))}
         last = tensors.get(f"model.{len(blocks)}.weight")
         if last is None or last.ndim != 2:
             raise ValueError("its last layer is missing")
@@ -104,19 +104,19 @@ class AcceptanceHead(ModulePart):
     def names(self) -> dict[str, str]:
         """Published name of each weight -> its name in this module."""
         kinds, last = ("weight", "bias"), len(self.blocks)
-        found = {
+        names = {
             f"model.{block}.linear.{kind}": f"blocks.{block}.{kind}"
             for block in range(last)
             for kind in kinds
         }
-        return found | {f"model.{last}.{kind}": f"out.{kind}" for kind in kinds}
+        return names | {f"model.{last}.{kind}": f"out.{kind}" for kind in kinds}
 
 
 def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None) -> None:
     """Raises UserError if the head reads the states of a draft other than this one."""
-    found = None if folder is None or not Path(folder).is_dir() else digest_of(folder)
+    digest = None if folder is None or not Path(folder).is_dir() else digest_of(folder)
     named = head.draft_digest
-    if head.width != width or (named is not None and found is not None and named != found):
+    if head.width != width or (named is not None and digest is not None and named != digest):
         raise UserError(f"The acceptance head was trained for another draft than {name}.")
 
 

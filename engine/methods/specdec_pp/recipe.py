@@ -8,8 +8,6 @@ several times (weighted binary cross-entropy). Not in the paper: in a share of t
 tokens, and the label says whether they are the target's favourites too, as in greedy decoding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -18,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from engine.core.options import Option
+from engine.core.options import number, whole
 from engine.core.sampling import pick
 from engine.methods.specdec_pp.calibration_curve import CalibrationCurve
 from engine.methods.specdec_pp.part import AcceptanceHead
@@ -40,23 +38,13 @@ class AcceptanceStudent(Student):
     key = "specdec_pp"
     summary = "an acceptance head on the draft's last state"
     options = (
-        Option("layers", "int", 3, "Residual blocks.", 0, 8),
-        Option(
-            "rejected_weight",
-            "float",
-            6.0,
-            "Weight of a refused token; a kept one weighs 1.",
-            0.1,
-            100,
+        whole("layers", 3, 0, 8).meaning("Residual blocks."),
+        number("rejected_weight", 6.0, 0.1, 100).meaning(
+            "Weight of a refused token; a kept one weighs 1."
         ),
-        Option("mixing", "float", 0.15, "Share of the text's own tokens.", 0.0, 0.9),
-        Option(
-            "greedy",
-            "float",
-            0.5,
-            "Share of the texts in which the draft takes its favourites, which are kept if they are the target's.",
-            0.0,
-            1.0,
+        number("mixing", 0.15, 0.0, 0.9).meaning("Share of the text's own tokens."),
+        number("greedy", 0.5, 0.0, 1.0).meaning(
+            "Share of the texts in which the draft takes its favourites, which are kept if they are the target's."
         ),
     )
     muon_rate = 0.005
@@ -122,8 +110,8 @@ class AcceptanceStudent(Student):
     @torch.no_grad()
     def _read(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """logits [S, T, V], last hidden states [S, T, H] of the draft."""
-        found = self.draft(input_ids=tokens, use_cache=False, output_hidden_states=True)
-        return found.logits, found.hidden_states[-1]
+        output = self.draft(input_ids=tokens, use_cache=False, output_hidden_states=True)
+        return output.logits, output.hidden_states[-1]
 
     def accepted(self, part: AcceptanceHead, lesson: Lesson) -> Tensor:
         """Greedy chains that end as the drafter's do; as long as they are right, the draft reads the text itself."""
@@ -152,7 +140,7 @@ class AcceptanceStudent(Student):
             mean += true
         return {
             "kept_at_temperature_1": round(sum(mean) / max(1, len(mean)), 4),
-            "calibration": [None if one is None else round(one, 3) for one in curve.shares()],
+            "calibration": [None if share is None else round(share, 3) for share in curve.shares()],
             "calibration_counts": curve.counts,
         }
 

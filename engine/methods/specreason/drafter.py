@@ -6,11 +6,9 @@ of a worked sum, or a sentence. It is drafted as one chain, which the large mode
 model has ended its own step.
 """
 
-from __future__ import annotations
-
 import torch
 
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.core.proposal import Proposal
 from engine.core.seen import Probes
 from engine.core.tree import DraftTree
@@ -32,22 +30,12 @@ class SpecReasonDrafter(DraftModelDrafter):
     family = "chain"
     summary = "A small model writes whole reasoning steps, which a large one grades and may rewrite: lossy."
     options = (
-        Option(
-            "ending",
-            "choice",
-            "sentence",
-            "Where a step ends: at a line break, or at a full stop, too.",
-            choices=tuple(ENDINGS),
-            label="A step ends with a",
+        choice("ending", "sentence", tuple(ENDINGS), "A step ends with a").meaning(
+            "Where a step ends: at a line break, or at a full stop, too."
         ),
-        Option("length", "int", 40, "Most tokens of a step.", 1, 64, label="Longest step"),
-        Option(
-            "score",
-            "choice",
-            "likelihood",
-            "How a step is graded: by its likelihood, or by asking the large model for a digit, as in the paper.",
-            choices=("likelihood", "question"),
-            label="Graded by",
+        whole("length", 40, 1, 64, "Longest step").meaning("Most tokens of a step."),
+        choice("score", "likelihood", ("likelihood", "question"), "Graded by").meaning(
+            "How a step is graded: by its likelihood, or by asking the large model for a digit, as in the paper."
         ),
     )
     uses_target = True
@@ -67,10 +55,6 @@ class SpecReasonDrafter(DraftModelDrafter):
                 f"{target.name} has no single token for each digit, so it cannot be asked for a grade."
             )
         return cls(settings, models.part("draft"), target.vocab_size, target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
 
     def begin(self, start):
         super().begin(start)
@@ -120,6 +104,8 @@ def asked(model: LanguageModel) -> tuple[list[int], list[int]] | None:
     if model.tokenizer is None:
         return None
     question = model.tokenizer(QUESTION, add_special_tokens=False)["input_ids"]
-    answers = [model.tokenizer(one, add_special_tokens=False)["input_ids"] for one in GRADES]
-    single = all(len(one) == 1 for one in answers) and len({one[0] for one in answers}) == 10
-    return (question, [one[0] for one in answers]) if single else None
+    answers = [model.tokenizer(grade, add_special_tokens=False)["input_ids"] for grade in GRADES]
+    single = (
+        all(len(answer) == 1 for answer in answers) and len({answer[0] for answer in answers}) == 10
+    )
+    return (question, [answer[0] for answer in answers]) if single else None

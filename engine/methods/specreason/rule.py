@@ -3,17 +3,15 @@
 Pan et al., "SpecReason: Fast and Accurate Inference-Time Compute via Speculative Reasoning" (2025).
 """
 
-from __future__ import annotations
-
 import math
 
 from torch import Tensor
 
 from engine.core.exhibits import Gauge, Table, Token
-from engine.core.options import Option
-from engine.core.rule import Case, Judgement, Verdict, Verifier, statuses
+from engine.core.options import number
+from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT, DraftTree
-from engine.rules.near_enough import allowed_nodes, law_shown
+from engine.rules.matching import allowed_nodes, law_shown, verdict_of
 
 BEST = 9
 
@@ -36,14 +34,8 @@ class StepGrade(Verifier):
     title = "Graded steps (lossy)"
     summary = "keeps a whole reasoning step if the target grades it high enough; lossy: the target would have written others"
     options = (
-        Option(
-            "threshold",
-            "float",
-            7.0,
-            "Least grade, of 9, with which a step is kept (0: every step).",
-            0.0,
-            float(BEST),
-            label="least grade",
+        number("threshold", 7.0, 0.0, float(BEST), "least grade").meaning(
+            "Least grade, of 9, with which a step is kept (0: every step)."
         ),
     )
     exact_kinds = frozenset()
@@ -59,48 +51,41 @@ class StepGrade(Verifier):
         tree = case.tree
         forced, step = _parted(tree)
         p, best = law_shown(case), self.settings["threshold"]
-        found = [float(p[tree.parents[node] + 1, tree.tokens[node]]) for node in step]
-        grade = self._grade(case, step, found)
+        chances = [float(p[tree.parents[node] + 1, tree.tokens[node]]) for node in step]
+        grade = self._grade(case, step, chances)
         kept = bool(step) and grade >= best
         judgements = [Judgement(node, "step", 1.0, None, 1.0, None) for node in forced] + [
-            Judgement(node, "step", one, None, float(kept), None)
-            for node, one in zip(step[: None if kept else 1], found, strict=False)
+            Judgement(node, "step", p, None, float(kept), None)
+            for node, p in zip(step[: None if kept else 1], chances, strict=False)
         ]
         accepted = [*forced, *step] if kept else forced
         place = forced[-1] if forced else ROOT
-        return Verdict(
-            accepted=accepted,
-            status=statuses(len(tree), accepted, judgements),
-            judgements=judgements,
-            final_token=case.chance.draw(case.p[place + 1], case.position + len(forced)),
-            final=None if kept else "recovered" if step else "bonus",
-            walk=[ROOT, *accepted],
-            exhibits=[self._shown(grade, _asked(case)), _table(tree, step, found, kept)]
-            if step
-            else [],
-        )
+        token = case.chance.draw(case.p[place + 1], case.position + len(forced))
+        final = None if kept else "recovered" if step else "bonus"
+        verdict = verdict_of(tree, [ROOT, *accepted], judgements, token, final)
+        if step:
+            shown = self._shown(grade, _asked(case))
+            verdict.exhibits += [shown, _table(tree, step, chances, kept)]
+        return verdict
 
-    def _grade(self, case: Case, step: list[int], found: list[float]) -> float:
+    def _grade(self, case: Case, step: list[int], chances: list[float]) -> float:
         if not step or not all(allowed_nodes(case)[node] for node in step):
             return 0.0
         if _asked(case):
             return mean_digit(case.probes[-1], case.probe_rows.choices)
-        logs = [math.log(one) if one > 0 else -math.inf for one in found]
+        logs = [math.log(p) if p > 0 else -math.inf for p in chances]
         return BEST * math.exp(sum(logs) / len(logs))
 
     def _shown(self, grade: float, by_answer: bool) -> Gauge:
         threshold = self.settings["threshold"]
         how = "By the large model's answer." if by_answer else "By the likelihood of the step."
         stays = grade >= threshold
-        return Gauge(
-            title="Grade of the step",
-            note=f"{how} High enough: it stays."
+        note = (
+            f"{how} High enough: it stays."
             if stays
-            else f"{how} Too low: the large model writes it.",
-            value=grade,
-            maximum=BEST,
-            mark=threshold,
+            else f"{how} Too low: the large model writes it."
         )
+        return Gauge("Grade of the step", grade, maximum=BEST, mark=threshold, note=note)
 
 
 def _asked(case: Case) -> bool:
@@ -124,11 +109,8 @@ def _parted(tree: DraftTree) -> tuple[list[int], list[int]]:
     return branch[: tree.forced], branch[tree.forced :]
 
 
-def _table(tree: DraftTree, step: list[int], found: list[float], kept: bool) -> Table:
-    rows = [[Token(tree.tokens[node]), one] for node, one in zip(step, found, strict=True)]
-    return Table(
-        title="The step that the small model wrote",
-        note="Lossy: it stays as a whole." if kept else "It was thrown away as a whole.",
-        columns=["token", "large model's p"],
-        rows=rows,
-    )
+def _table(tree: DraftTree, step: list[int], chances: list[float], kept: bool) -> Table:
+    rows = [[Token(tree.tokens[node]), p] for node, p in zip(step, chances, strict=True)]
+    title = "The step that the small model wrote"
+    note = "Lossy: it stays as a whole." if kept else "It was thrown away as a whole."
+    return Table(title, ["token", "large model's p"], rows, note=note)

@@ -8,10 +8,8 @@ verify or has reflected too often. All other tokens are the small model's, unche
 Left out: the sentence that the authors put into the text before they help a model that reflects too often.
 """
 
-from __future__ import annotations
-
 from engine.core.exhibits import Words
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.draft_model import DraftModelDrafter
 from engine.methods.shared.reasoning import COLUMN_CUES, CUES, ENDINGS, Steps, cue_in, share_written
@@ -27,42 +25,14 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
     title = "Speculative Thinking"
     family = "chain"
     summary = "A small model thinks, unchecked, and hands over to a large one at cues in its words: lossy."
+    draw_kinds = ("unseen",)
     options = (
-        Option(
-            "cues",
-            "choice",
-            "both",
-            "Words that hand over: the authors', those of worked sums in columns, or both.",
-            choices=tuple(KINDS),
-            label="Cues",
-        ),
-        Option(
-            "ending",
-            "choice",
-            "sentence",
-            "Where a step ends: at a line break, or at a full stop, too.",
-            choices=tuple(ENDINGS),
-            label="A step ends with a",
-        ),
-        Option("ahead", "int", 12, "Tokens that are searched for a cue at the beginning of a step.", 1, 64),
-        Option("taken", "int", 20, "Tokens that the large model writes after a cue.", 1, 256),
-        Option(
-            "verifying",
-            "int",
-            40,
-            "Tokens that it writes where the small model wants to verify, or reflects too often.",
-            1,
-            512,
-        ),
-        Option(
-            "patience",
-            "int",
-            15,
-            "Reflections after which the large model takes over for longer.",
-            1,
-            100,
-            advanced=True,
-        ),
+        choice("cues", "both", tuple(KINDS), "Cues").meaning("Words that hand over: the authors', those of worked sums in columns, or both."),
+        choice("ending", "sentence", tuple(ENDINGS), "A step ends with a").meaning("Where a step ends: at a line break, or at a full stop, too."),
+        whole("ahead", 12, 1, 64).meaning("Tokens that are searched for a cue at the beginning of a step."),
+        whole("taken", 20, 1, 256).meaning("Tokens that the large model writes after a cue."),
+        whole("verifying", 40, 1, 512).meaning("Tokens that it writes where the small model wants to verify, or reflects too often."),
+        whole("patience", 15, 1, 100, advanced=True).meaning("Reflections after which the large model takes over for longer."),
     )  # fmt: skip
     loop = "switching"
     reads_chains = True
@@ -77,10 +47,6 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
         target = models.target
         draft, ends = models.part("draft"), target.end_tokens
         return cls(settings, draft, target.vocab_size, target.tokenizer, ends)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"unseen"})
 
     def begin(self, start):
         super().begin(start)
@@ -118,12 +84,12 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
     def _look_ahead(self, context) -> None:
         """Decide at the beginning of a step which model writes it."""
         self._see(context, min(self.settings["ahead"], self.max_context - len(context)))
-        found = None
+        hit = None
         for kinds in KINDS[self.settings["cues"]]:
-            found = found or cue_in(self._steps.text(self._ready.tokens), kinds)
-        if found is None:
+            hit = hit or cue_in(self._steps.text(self._ready.tokens), kinds)
+        if hit is None:
             return
-        kind, cue = found
+        kind, cue = hit
         self._reflections += kind == "reflection"
         often = self._reflections >= self.settings["patience"]
         self._reflections = 0 if often else self._reflections
@@ -144,6 +110,4 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
             self._ready, self._used = DraftTree(), 0
         kept.tree.exhibits.append(share_written(self._written))
         if self._handed:
-            kept.tree.exhibits.append(
-                Words(title="Hand-overs to the large model", lines=self._handed[-SHOWN:])
-            )
+            kept.tree.exhibits.append(Words("Hand-overs to the large model", self._handed[-SHOWN:]))

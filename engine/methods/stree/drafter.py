@@ -9,12 +9,9 @@ The drafter is the paper's baseline: a draft model and a tree whose shape is fix
 tree is read in the same way.
 """
 
-from __future__ import annotations
-
 from engine.core.exhibits import Cell, Gauge, Table, Token
 from engine.core.tree import DraftTree
-from engine.methods.shared.drawn_levels import DrawnLevels
-from engine.methods.shared.levels import shape_option
+from engine.methods.shared.levels import DrawnLevels, shape_option
 
 SHOWN = 24  # rows of the table
 
@@ -44,13 +41,9 @@ def _rows_read(tree: DraftTree) -> Gauge:
     """How many rows the pass had, and how many a scan of every path by itself would have had."""
     leaves = [node for node in range(len(tree)) if not tree.children(node)]
     alone = sum(1 + len(tree.path(leaf)) for leaf in leaves)
-    return Gauge(
-        title="Rows read in one pass",
-        note=f"Scanned one by one, the {len(leaves)} paths would have {alone} rows.",
-        value=1 + len(tree),
-        maximum=max(alone, 1 + len(tree)),
-        unit="rows",
-    )
+    title = "Rows read in one pass"
+    note = f"Scanned one by one, the {len(leaves)} paths would have {alone} rows."
+    return Gauge(title, 1 + len(tree), maximum=max(alone, 1 + len(tree)), unit="rows", note=note)
 
 
 def _carried(tree: DraftTree, root: int, transitions: list[list[float]]) -> Table:
@@ -59,9 +52,6 @@ def _carried(tree: DraftTree, root: int, transitions: list[list[float]]) -> Tabl
     for node, token in enumerate(tree.tokens[: SHOWN - 1]):
         rows.append([tree.depths[node], Token(token), *transitions[node + 1]])
     layers = [f"state layer {place}" for place in range(1, len(transitions[0]) + 1)]
-    return Table(
-        title="Share of the committed state that is left at each row",
-        note="The product of the transitions along the path, in the mean over a layer's heads.",
-        columns=["depth", "token", *layers],
-        rows=rows,
-    )
+    title = "Share of the committed state that is left at each row"
+    note = "The product of the transitions along the path, in the mean over a layer's heads."
+    return Table(title, ["depth", "token", *layers], rows, note=note)

@@ -6,11 +6,9 @@ another drafter drafts. That is the chain of a small draft model here, and EAGLE
 reads copied tokens when it drafts again.
 """
 
-from __future__ import annotations
-
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Gauge
-from engine.core.options import Option, resolve
+from engine.core.options import number, resolve, whole
 from engine.methods.shared.draft_chain import DraftChain
 from engine.methods.shared.suffix_copies import EARLIER_TEXTS, Branches, SuffixCopies, drafted
 
@@ -20,30 +18,18 @@ class SuffixHybridDrafter(Drafter):
     title = "Suffix decoding and draft model"
     family = "retrieval"
     summary = "Copies where the text repeats itself; elsewhere a draft model writes ahead."
+    draw_kinds = (*SuffixCopies.draw_kinds, *DraftChain.draw_kinds)
     needs = DraftChain.needs
     learns = True
     reads_chains = True
     options = (
         DraftChain.options[0],
-        Option(
-            "threshold",
-            "float",
-            10.0,
-            "Copied tokens are drafted where at least this many of them are expected to be kept.",
-            0.0,
-            64.0,
-            label="Threshold",
+        number("threshold", 10.0, 0.0, 64.0, "Threshold").meaning(
+            "Copied tokens are drafted where at least this many of them are expected to be kept."
         ),
-        Option("copied", "int", 12, "Most tokens copied in a step.", 1, 64, label="Copied tokens"),
-        Option(
-            "factor",
-            "float",
-            2.0,
-            "Most copied tokens for each token that matches.",
-            0.0,
-            8.0,
-            label="Trust",
-            advanced=True,
+        whole("copied", 12, 1, 64, "Copied tokens").meaning("Most tokens copied in a step."),
+        number("factor", 2.0, 0.0, 8.0, "Trust", advanced=True).meaning(
+            "Most copied tokens for each token that matches."
         ),
         EARLIER_TEXTS,
     )
@@ -62,14 +48,10 @@ class SuffixHybridDrafter(Drafter):
         copying |= {"budget": settings["copied"], "offset": 0}
         drafting = {"length": settings["length"]}
         made = (
-            part.build(resolve(cls.key, part.options, given), models)
-            for part, given in ((SuffixCopies, copying), (DraftChain, drafting))
+            part.build(resolve(cls.key, part.options, values), models)
+            for part, values in ((SuffixCopies, copying), (DraftChain, drafting))
         )
         return cls(settings, *made)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return SuffixCopies.kinds(sampling) | DraftChain.kinds(sampling)
 
     def begin(self, start):
         super().begin(start)
@@ -101,8 +83,8 @@ class SuffixHybridDrafter(Drafter):
             who = "they are drafted" if self._copied else "the draft model drafts"
             note = f"The last {best.match.length} tokens match; from the mark on, copies are drafted. Here {who}."
         return Gauge(
-            title="Copied tokens expected to be kept",
-            value=0.0 if best is None else best.score,
+            "Copied tokens expected to be kept",
+            0.0 if best is None else best.score,
             maximum=float(max(self.settings["copied"], self.settings["threshold"])),
             mark=self.settings["threshold"],
             unit="tokens",

@@ -11,8 +11,6 @@ sets and drafts together may cost a small share of the time, and a few steps at 
 (``engine.methods.swift.ledger``), so which steps draft depends on the clock, except with ``when=always``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -21,7 +19,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter, Kept
 from engine.core.exhibits import Exhibit
-from engine.core.options import Option
+from engine.core.options import choice, number, whole
 from engine.core.sampling import display_distribution, likeliest
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.swift.skipping import SkipSearch, candidates
@@ -41,75 +39,34 @@ class SwiftDrafter(Drafter):
     title = "Skipped layers, SWIFT"
     family = "self"
     summary = "The target drafts for itself without some of its middle layers, chosen on the fly."
+    draw_kinds = ("without_replacement",)
     uses_target = True
     learns = True
     keeps_settings_only = True
     options = (
-        Option("length", "int", 6, "Most tokens drafted in a step.", 1, 32, label="Length"),
-        Option(
-            "skip",
-            "float",
-            0.45,
-            "Share of the middle sublayers (attention, MLP) left out when drafting.",
-            0.05,
-            0.95,
-            label="Share skipped",
+        whole("length", 6, 1, 32, "Length").meaning("Most tokens drafted in a step."),
+        number("skip", 0.45, 0.05, 0.95, "Share skipped").meaning(
+            "Share of the middle sublayers (attention, MLP) left out when drafting."
         ),
-        Option(
-            "confidence",
-            "float",
-            0.8,
-            "Draft no further once the likeliest token has less probability than this.",
-            0.0,
-            1.0,
-            label="Confidence",
+        number("confidence", 0.8, 0.0, 1.0, "Confidence").meaning(
+            "Draft no further once the likeliest token has less probability than this."
         ),
-        Option(
-            "width",
-            "int",
-            2,
-            "Most tokens verified at one position; the surer the draft, the fewer (10 in the paper).",
-            1,
-            16,
-            label="Width",
+        whole("width", 2, 1, 16, "Width").meaning(
+            "Most tokens verified at one position; the surer the draft, the fewer (10 in the paper)."
         ),
-        Option(
-            "window",
-            "int",
-            16,
-            "Recent tokens on which a skip set is scored.",
-            4,
-            256,
-            advanced=True,
+        whole("window", 16, 4, 256, advanced=True).meaning(
+            "Recent tokens on which a skip set is scored."
         ),
-        Option(
-            "interval",
-            "int",
-            64,
-            "Tokens written between two trials of a skip set; a trial costs more than a pass.",
-            1,
-            1024,
-            advanced=True,
+        whole("interval", 64, 1, 1024, advanced=True).meaning(
+            "Tokens written between two trials of a skip set; a trial costs more than a pass."
         ),
-        Option("trials", "int", 64, "Most skip sets tried.", 1, 1024, advanced=True),
-        Option(
-            "bayes",
-            "int",
-            2,
+        whole("trials", 64, 1, 1024, advanced=True).meaning("Most skip sets tried."),
+        whole("bayes", 2, 1, 256, advanced=True).meaning(
             "The Gaussian process proposes one trial in this many; the others are random (25 in the paper, "
-            "of a thousand trials).",
-            1,
-            256,
-            advanced=True,
+            "of a thousand trials)."
         ),
-        Option(
-            "when",
-            "choice",
-            "pays",
-            "Try and draft only where the clock says that it pays, or always.",
-            choices=("pays", "always"),
-            label="Draft",
-            advanced=True,
+        choice("when", "pays", ("pays", "always"), "Draft", advanced=True).meaning(
+            "Try and draft only where the clock says that it pays, or always."
         ),
     )
     trial = {
@@ -128,10 +85,6 @@ class SwiftDrafter(Drafter):
     @classmethod
     def build(cls, settings, models):
         return cls(settings, models.target)
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "without_replacement"})
 
     def begin(self, start):
         super().begin(start)

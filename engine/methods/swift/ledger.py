@@ -1,7 +1,5 @@
 """Whether a way of drafting may go on experimenting, given the time it has cost so far."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 ALLOWANCE = 0.01  # share of the time on the clock that may be lost

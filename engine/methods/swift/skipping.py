@@ -6,8 +6,6 @@ distances, goes on at random, and now and then a Gaussian process over skip sets
 largest expected improvement.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The exhibits of a SWIFT step: the layers that draft, and how well they do."""
 
-from __future__ import annotations
-
 from engine.core.exhibits import Exhibit, Gauge, Layer, Layers
 from engine.model.layers import ATTENTION, MLP
 
@@ -9,14 +7,8 @@ from engine.model.layers import ATTENTION, MLP
 def shown(layers: int, skipped: frozenset, matchness: float, tried: int) -> list[Exhibit]:
     """layers: of the target. skipped: pairs of a layer and a sublayer. tried: skip sets so far."""
     return [
-        Layers(
-            title="Layers that draft", layers=[_layer(layer, skipped) for layer in range(layers)]
-        ),
-        Gauge(
-            title="Matchness of the best skip set",
-            value=matchness,
-            note=f"Skip sets tried: {tried}.",
-        ),
+        Layers("Layers that draft", [_layer(layer, skipped) for layer in range(layers)]),
+        Gauge("Matchness of the best skip set", matchness, note=f"Skip sets tried: {tried}."),
     ]
 
 

@@ -7,8 +7,6 @@ token was kept or refused. The next draft is read off the matrix: breadth first 
 a tree of fixed shape.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -18,7 +16,7 @@ from torch import Tensor
 from engine.core.drafter import tree_size
 from engine.core.exhibits import Gauge, Table, Token
 from engine.core.memory import Store
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.fixed_shape import Shape, cheapest_shape
 from engine.methods.shared.remembering import RememberingDrafter
@@ -41,16 +39,9 @@ class TokenRecyclingDrafter(RememberingDrafter):
     summary = "Drafts from the next tokens that the target considered when it last read each token."
     options = (
         tree_size(80),
-        Option("depth", "int", 6, "Longest branch.", 1, 16, label="Depth", advanced=True),
-        Option(
-            "successors",
-            "int",
-            8,
-            "Candidates kept for each token.",
-            1,
-            16,
-            label="Candidates",
-            advanced=True,
+        whole("depth", 6, 1, 16, "Depth", advanced=True).meaning("Longest branch."),
+        whole("successors", 8, 1, 16, "Candidates", advanced=True).meaning(
+            "Candidates kept for each token."
         ),
     )
     size_option, usual_size = "budget", 16
@@ -93,13 +84,13 @@ class TokenRecyclingDrafter(RememberingDrafter):
         total = f"{matrix.nbytes / 1000:,.0f} kB of at most {MOST_BYTES // 1000:,} kB"
         filled = f"{matrix.filled:,} of {matrix.vocabulary:,} tokens have successors"
         return [
-            Table(title="Successors along the kept path", note=note, columns=columns, rows=rows),
+            Table("Successors along the kept path", columns, rows, note=note),
             Gauge(
-                title="Matrix filled",
-                note=f"{filled}; the matrix takes {total}.",
-                value=matrix.filled * matrix.row_bytes / 1000,
+                "Matrix filled",
+                matrix.filled * matrix.row_bytes / 1000,
                 maximum=matrix.rows * matrix.row_bytes / 1000,
                 unit="kB",
+                note=f"{filled}; the matrix takes {total}.",
             ),
         ]
 

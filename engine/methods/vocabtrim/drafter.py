@@ -5,14 +5,12 @@ head reads more bytes per token than any other part. Tokens that the head lacks 
 and where the target writes one of them the draft is refused, so the text stays the target's.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
 from engine.core.exhibits import Gauge, Table, Token
-from engine.core.options import Option
-from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
+from engine.core.options import number, whole
+from engine.methods.shared.draft_model import STOP, DraftModelDrafter
 from engine.methods.shared.vocabulary_part import Vocabulary
 from engine.model.cut_head import head_bytes, with_head
 from engine.model.language_model import LanguageModel
@@ -27,21 +25,12 @@ class VocabTrimDrafter(DraftModelDrafter):
     family = "chain"
     summary = "A draft model whose head keeps only the target's most frequent tokens writes ahead."
     options = (
-        Option("length", "int", 4, "Most tokens drafted in a step.", 1, 32),
-        Option(
-            "kept",
-            "float",
-            0.25,
+        whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
+        number("kept", 0.25, 0.01, 1.0, "Share of the head").meaning(
             "The share of the vocabulary that the draft's head keeps, the most frequent tokens first. It is rounded "
-            "to 1/64, 1/32, 1/16, 1/8, 1/4, 1/2, 3/4 or 1.",
-            0.01,
-            1.0,
-            label="Share of the head",
+            "to 1/64, 1/32, 1/16, 1/8, 1/4, 1/2, 3/4 or 1."
         ),
-        stop_option(
-            0.25,
-            "Draft no further when the chance that everything so far is kept falls below this, by q",
-        ),
+        STOP,
     )
     needs = {"draft": "draft", "vocabulary": "vocabulary"}
     trial = {"length": 2, "kept": 0.75}
@@ -62,10 +51,6 @@ class VocabTrimDrafter(DraftModelDrafter):
         made._has[tokens] = True
         return made
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot" if sampling.greedy else "iid"})
-
     def begin(self, start):
         super().begin(start)
         self.missing = self.written = 0  # the target's tokens: those not in the head, and all
@@ -82,27 +67,22 @@ class VocabTrimDrafter(DraftModelDrafter):
 
     def _saved(self) -> Gauge:
         cut, whole = self.bytes
-        return Gauge(
-            title="Bytes of the draft's head",
-            note=f"{len(self.head_tokens):,} of {self.vocabulary:,} tokens; "
-            f"{1 - cut / whole:.0%} less to read for every drafted token.",
-            value=cut / 1000,
-            maximum=whole / 1000,
-            unit="kB",
+        title = "Bytes of the draft's head"
+        note = (
+            f"{len(self.head_tokens):,} of {self.vocabulary:,} tokens; "
+            f"{1 - cut / whole:.0%} less to read for every drafted token."
         )
+        return Gauge(title, cut / 1000, maximum=whole / 1000, unit="kB", note=note)
 
     def _lacking(self, tokens: list[int]) -> Table:
-        return Table(
-            title="Written by the target, but missing from the draft's head",
-            note=f"{self.missing} of {self.written} tokens so far; none of them could be drafted.",
-            columns=["token"],
-            rows=[[Token(token)] for token in tokens],
-        )
+        title = "Written by the target, but missing from the draft's head"
+        note = f"{self.missing} of {self.written} tokens so far; none of them could be drafted."
+        return Table(title, ["token"], [[Token(token)] for token in tokens], note=note)
 
 
 def rounded(share: float) -> float:
     """The nearest of ``SHARES``."""
-    return min(SHARES, key=lambda one: abs(one - share))
+    return min(SHARES, key=lambda known: abs(known - share))
 
 
 def kept_tokens(vocabulary: Vocabulary, share: float, rows: int) -> Tensor:
