@@ -141,12 +141,6 @@ def test_a_wrong_one_is_one_sentence(models, saved, changes, words):
     assert str(told.value).endswith(".") and "\n" not in str(told.value)
 
 
-def test_one_of_another_target_is_one_sentence(models, saved):
-    other = tiny_model("llama", hidden_size=16, num_attention_heads=2, num_key_value_heads=1)
-    with pytest.raises(UserError, match="another target"):
-        KIND.load(str(saved), other, torch.float32, "cpu")
-
-
 def test_the_exhibits_tell_the_path(models):
     for step in run(models):
         if len(step.tree) and step.stop is None:
