@@ -2,11 +2,56 @@
 time to open a page."""
 
 import shutil
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-gpu"]
+SIZE = {"width": 1280, "height": 900}
+FORGET = "() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* it has no place of its own */ } }"
 
 
 def launch(playwright):
     found = next(filter(None, map(shutil.which, NAMES)), None)
     return playwright.chromium.launch(executable_path=found, args=FLAGS)
+
+
+class Tabs:
+    """Empty tabs, each as if nobody had used it. Those that were closed are used again: their process runs already, and
+    there the scripts of a page are compiled."""
+
+    def __init__(self, browser) -> None:
+        self._browser, self._free = browser, []
+        self._hears: dict = {}
+        """By tab that may be used again: its listeners, by event."""
+
+    def open(
+        self,
+        hears: Mapping[str, Callable] = MappingProxyType({}),
+        viewport: Mapping[str, int] = SIZE,
+        color_scheme: str = "light",
+        reduced_motion: str = "no-preference",
+        **settings,
+    ):
+        """A tab. hears: listeners by event. settings: of a browser context of its own."""
+        ready = self._free.pop() if self._free and not settings else None
+        page = ready or self._browser.new_context(**settings).new_page()
+        page.set_viewport_size(viewport)
+        page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
+        for event, listener in hears.items():
+            page.on(event, listener)
+        if not settings:
+            self._hears[page] = hears
+        return page
+
+    def close(self, page) -> None:
+        hears = self._hears.pop(page, None)
+        if hears is None or page.is_closed():
+            page.context.close()
+            return
+        page.evaluate(FORGET)
+        page.goto("about:blank")
+        for event, listener in hears.items():
+            page.remove_listener(event, listener)
+        page.unroute_all()
+        self._free.append(page)

@@ -15,7 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
-from tests.chromium import launch
+from tests.chromium import Tabs, launch
 
 # The cache stays out of the home folder of whoever runs the tests. Without the other settings every process would
 # measure the cost of drafts, and the servers would try every drafter ahead of time; tests of these change the settings.
@@ -52,6 +52,11 @@ def browser():
         chromium = launch(playwright)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def tabs(browser):
+    return Tabs(browser)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,13 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(path: Path, name: str, everywhere: bool = True) -> Iterator[str]:
+@cache
+def imports(path: Path, name: str, everywhere: bool = True) -> tuple[str, ...]:
     """Dotted names that a file imports, or only those that it imports while it is itself imported."""
+    return tuple(_imports(path, name, everywhere))
+
+
+def _imports(path: Path, name: str, everywhere: bool) -> Iterator[str]:
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
     for node in ast.walk(tree_of(path)) if everywhere else at_module_level(tree_of(path).body):
         if isinstance(node, ast.Import):

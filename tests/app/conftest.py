@@ -12,13 +12,13 @@ def server():
 
 
 @pytest.fixture
-def visit(server, browser):
-    """visit(path, **context settings) -> Visitor; the default path sets a short run. Asserts afterwards that no script
+def visit(server, tabs):
+    """visit(path, **settings of the tab) -> Visitor; the default path sets a short run. Asserts afterwards that no script
     failed and that nothing was requested from another host."""
     visitors = []
 
     def arrive(path: str = SHORT, **settings) -> Visitor:
-        visitors.append(Visitor(browser, server.url, path, settings))
+        visitors.append(Visitor(tabs, server.url, path, settings))
         return visitors[-1]
 
     yield arrive

@@ -8,7 +8,8 @@ import pytest
 from app.lessons import job, learn_lesson, learn_page, learn_trace
 from engine.errors import UserError
 from presets.lessons import shelf
-from tests.app.test_page import PHONE, violations
+from tests.app.test_page import PHONE
+from tests.axe import violations
 
 LIVE = "/?tab=learn&lesson=guess-and-check&screen=the-same-text-in-fewer-passes"
 

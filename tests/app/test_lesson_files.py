@@ -1,10 +1,10 @@
 """Every screen of every lesson, from the file that a visitor saves: no wider than a phone, and nothing for axe to find."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from app.lessons import lesson_file
 from presets.lessons import shelf
+from tests.axe import violations
 
 PHONE = {"width": 390, "height": 844}
 NAMES = [entry["name"] for entry in shelf()]
@@ -29,8 +29,7 @@ def test_nothing_stands_in_the_way_on_any_screen(browser, tmp_path, number):
             covered.click()
         page.wait_for_timeout(100)
         screen = page.get_attribute(".ln-screen:not([hidden])", "data-screen")
-        found = Axe().run(page).response["violations"]
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == [], screen
+        assert violations(page) == [], screen
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], screen
         if not following.is_visible():
             break

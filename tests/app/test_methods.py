@@ -7,7 +7,8 @@ import pytest
 from app.methods import TOLD
 from presets import cards, preset, trace_file
 from tests.app.bare import bare_page
-from tests.app.test_page import PHONE, violations
+from tests.app.test_page import PHONE
+from tests.axe import violations
 
 TOY = {
     **dict.fromkeys(TOLD, ""),
@@ -80,12 +81,12 @@ def shown(page) -> list[str]:
 
 
 @pytest.fixture
-def toys(browser):
-    page = bare_page(browser.new_page(), {})
+def toys(tabs):
+    page = bare_page(tabs.open(), {})
     page.set_default_timeout(20_000)
     page.evaluate(MOUNT, TOYS)
     yield page
-    page.close()
+    tabs.close(page)
 
 
 def test_search_and_filters_find_cards(toys):

@@ -1,40 +1,21 @@
 """The page as a whole: how soon it is drawn, which screens it fits, and whether everybody can use it."""
 
-import json
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
-from presets import trace_files
+from tests.axe import violations
 from tests.grids import some
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
 
 
-def violations(page) -> list[str]:
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{v['id']}: {node['target']} {node['failureSummary']}"
-        for v in found
-        for node in v["nodes"]
-    ]
-
-
-@pytest.mark.journey
-def test_it_opens_on_a_finished_trace(visit):
-    assert trace_files(), "python -m presets makes the finished traces"
-    summary = json.loads(visit("/").trace().splitlines()[-1])
-    assert summary["kind"] == "summary"
-
-
 @pytest.fixture(params=some(["light", "dark"], {"light"}.__contains__))
 def plainly(request, visit):
-    """A page on which nothing moves, and a function that checks it with axe."""
+    """A page on which nothing moves, and a function that checks it with axe, or what has changed of it."""
     settings = {"color_scheme": request.param, "reduced_motion": "reduce"}
     visitor = visit(f"/?n=8&__theme={request.param}", **settings)
 
-    def look(state: str) -> None:
-        assert violations(visitor.page) == [], state
+    def look(state: str, inside: str | None = None) -> None:
+        assert violations(visitor.page, inside) == [], state
 
     return visitor, look
 
@@ -44,25 +25,29 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     visitor, look = plainly
     page = visitor.page
     look("as it opens")
-    visitor.click("step")
+    page.focus("#prompt textarea")
+    for button in ("run", "step"):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.id") == button, "disabled ones are skipped"
+    page.keyboard.press("Enter")
     visitor.wait_state("paused")
     page.locator("#tree g[data-node]").first.click()
-    look("paused, a node chosen")
+    look("paused, a node chosen", "#rooms")
     page.get_by_role("button", name="Icicle").click()
     page.locator("#watch-view .ds-large").click()
-    look("an icicle in large type")
+    look("an icicle in large type", "#watch-view")
     page.click("#preset input")
     page.wait_for_selector("[role=option]")
     page.wait_for_timeout(500)  # a script fades it in, even with reduced motion
-    look("the examples open")
+    look("the examples open", "#preset")
     page.keyboard.press("Escape")
     page.click("#more button")
     visitor.pick("dyspec")
     assert visitor.run("Once upon a time") == "done"
     page.wait_for_selector("#speed-figure .js-plotly-plot")
-    look("figures")
+    look("figures", "#watch-figures")
     visitor.run(" ")
-    look("a mistake")
+    look("a mistake", "#watch-status")
 
 
 def test_nothing_on_compare_stands_in_the_way_of_anybody(plainly):
@@ -128,59 +113,3 @@ def test_large_type_is_for_the_whole_page(visit):
     page.get_by_role("tab", name="Watch").click()
     assert page.locator("#watch-view .ds-large").get_attribute("aria-pressed") == "false"
     assert page.locator("#cards").is_visible()
-
-
-@pytest.mark.journey
-def test_the_keyboard_is_enough(visit):
-    page = visit().page
-    page.focus("#prompt textarea")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "run"
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "step", "disabled buttons are skipped"
-
-
-def test_words_explain_themselves(visit):
-    page = visit().page
-    page.wait_for_selector(
-        "#watch-status [role=status]:not(:empty)"
-    )  # nothing is put in between from here on
-    word = page.get_by_role("button", name="target", exact=True).first
-    word.focus()
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press("Tab")
-    tip = page.locator(f"[id='{word.get_attribute('aria-describedby')}']")
-    tip.wait_for(state="visible")
-    page.focus("#prompt textarea")
-    tip.wait_for(state="hidden")
-    word.hover()
-    tip.wait_for(state="visible")
-    page.keyboard.press("Escape")
-    tip.wait_for(state="hidden")
-
-
-def test_an_address_sets_the_controls(visit):
-    visitor = visit("/?prompt=The+cat&drafter=chain&o.length=99&t=9&seed=12&n=5&verifier=nonsense")
-    page = visitor.page
-    page.wait_for_function("document.querySelector('#prompt textarea').value == 'The cat'")
-    assert visitor.run() == "done"
-    run = json.loads(visitor.trace().splitlines()[0])
-    assert (run["drafter"]["key"], run["drafter"]["options"]["length"]) == ("chain", 32)
-    assert run["sampling"]["temperature"] == 2
-    assert run["sampling"]["seed"] == 12
-
-
-def test_copied_links_bring_the_controls_back(visit):
-    first = visit()
-    first.pick("chain")
-    first.type_prompt("A small & odd prompt?")
-    first.set_number("seed", 7)
-    first.page.click("#copy-link")
-    first.page.wait_for_function("location.search.includes('seed=7')")
-    second = visit("/" + first.page.evaluate("location.search"))
-    second.page.wait_for_function(
-        "document.querySelector('#prompt textarea').value == 'A small & odd prompt?'"
-    )
-    assert second.run() == "done"
-    run = json.loads(second.trace().splitlines()[0])
-    assert (run["drafter"]["key"], run["sampling"]["seed"]) == ("chain", 7)

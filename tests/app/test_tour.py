@@ -3,8 +3,8 @@
 import pytest
 
 from app.words import TOUR
-from tests.app.test_page import violations
 from tests.app.visitor import MOVING
+from tests.axe import violations
 
 STOPS = [stop["title"] for stop in TOUR["stops"]]
 FREE = """(selector) => {

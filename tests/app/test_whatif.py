@@ -5,7 +5,8 @@ import json
 import pytest
 
 from presets import opening_trace
-from tests.app.test_page import PHONE, violations
+from tests.app.test_page import PHONE
+from tests.axe import violations
 
 SAME = "The same text, token for token."
 

@@ -23,19 +23,21 @@ STATES = """() => {
 
 
 class Visitor:
-    def __init__(self, browser, url: str, path: str, settings: dict) -> None:
+    def __init__(self, tabs, url: str, path: str, settings: dict) -> None:
         self._host = urlsplit(url).netloc
         self.failures: list[str] = []
         self.foreign: list[str] = []
         self.requests: list[str] = []
         settings = {"viewport": VIEWPORT, "reduced_motion": "reduce", **settings}
-        self._context = browser.new_context(**settings)
-        self.page = page = self._context.new_page()
+        self._tabs = tabs
+        hears = {
+            "pageerror": lambda error: self.failures.append(str(error)),
+            "console": self._logged,
+            "request": self._asked,
+            "dialog": self._dialog,
+        }
+        self.page = page = tabs.open(hears, **settings)
         page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: self.failures.append(str(error)))
-        page.on("console", self._logged)
-        page.on("request", self._asked)
-        page.on("dialog", self._dialog)
         page.goto(url + path, wait_until="commit")
         self.arrived()
         if path == SHORT:
@@ -54,7 +56,7 @@ class Visitor:
         self.page.evaluate(STATES)
 
     def leave(self) -> None:
-        self._context.close()
+        self._tabs.close(self.page)
 
     def _asked(self, request) -> None:
         parts = urlsplit(request.url)

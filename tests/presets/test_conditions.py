@@ -6,9 +6,9 @@ import pytest
 
 from engine.errors import UserError
 from engine.trace import read_trace
-from presets import cards, presets, race_files, races, trace_files
+from presets import cards, presets, races, trace_files
 from presets.checked import checked, compare
-from presets.conditions import KNOWN, claims, figure, holds, untrue
+from presets.conditions import KNOWN, claims, figure, finished, holds, untrue
 from tests.viz.builder import Toy
 
 
@@ -62,10 +62,10 @@ def test_a_doubled_word_that_is_kept_is_counted():
 
 def test_every_race_has_a_finished_run_of_its_own():
     for race in races():
-        files = race_files(race.name)
-        assert list(files) == [lane.name for lane in race.lanes], "python -m presets"
+        traces = finished(race.name)
+        assert list(traces) == [lane.name for lane in race.lanes], "python -m presets"
         for lane in race.lanes:
-            trace = read_trace(files[lane.name].read_text("utf-8"))
+            trace = traces[lane.name]
             assert trace.run["prompt"]["text"] == race.prompt
             assert trace.run["drafter"]["key"] == lane.drafter
             own = trace.run["drafter"]
@@ -75,8 +75,8 @@ def test_every_race_has_a_finished_run_of_its_own():
 
 def test_finished_runs_whose_text_is_bound_were_checked_against_plain_decoding():
     seeded = 0
-    for name, path in trace_files().items():
-        trace, told = read_trace(path.read_text("utf-8")), checked()[name]
+    for name in trace_files():
+        trace, told = finished(name)[""], checked()[name]
         greedy, rule = trace.run["sampling"]["temperature"] == 0, trace.run["verifier"]
         if rule["lossless"] and (greedy or rule["key"] == "sampler_match"):
             assert told["comparable"] and told["alike"], name
@@ -86,14 +86,10 @@ def test_finished_runs_whose_text_is_bound_were_checked_against_plain_decoding()
 
 
 def test_the_pieces_of_every_finished_run_are_its_text():
-    shown = [
-        *trace_files().values(),
-        *(f for one in races() for f in race_files(one.name).values()),
-    ]
-    for path in shown:
-        trace = read_trace(path.read_text("utf-8"))
-        pieces = [piece for step in trace.steps for piece in step["output"]["pieces"]]
-        assert "".join(pieces) == trace.summary["text"], path.name
+    for name in (*trace_files(), *(race.name for race in races())):
+        for lane, trace in finished(name).items():
+            pieces = [piece for step in trace.steps for piece in step["output"]["pieces"]]
+            assert "".join(pieces) == trace.summary["text"], (name, lane)
 
 
 def test_comparing_finds_the_first_difference():

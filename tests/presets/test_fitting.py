@@ -26,8 +26,7 @@ def test_a_race_runs_all_its_lanes(two_prompts, monkeypatch):
     (race,) = (one for one in module.races() if one.name == "race-edit")
     asked = []
     monkeypatch.setattr(module, "holds", lambda condition, name, traces: asked.append([*traces]))
-    broken = dict(fitting("race-edit"))["copy"]
-    assert broken == list(race.holds)
+    assert next(fitting("race-edit")) == ("copy", list(race.holds))
     assert asked[0] == [lane.name for lane in race.lanes]
 
 

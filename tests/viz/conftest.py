@@ -21,15 +21,17 @@ def until(page, condition: str, seconds: float = 60) -> None:
 class Watched:
     """A page, and a record of everything that must not happen on it."""
 
-    def __init__(self, page) -> None:
-        self.page = page
+    def __init__(self, tabs, **options) -> None:
         self.errors: list[str] = []
         self.requests: list[str] = []
-        page.set_default_timeout(60_000)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("dialog", lambda dialog: (self.errors.append("dialog"), dialog.dismiss()))
-        page.on("console", self._console)
-        page.on("request", lambda request: self.requests.append(request.url))
+        hears = {
+            "pageerror": lambda error: self.errors.append(str(error)),
+            "dialog": lambda dialog: (self.errors.append("dialog"), dialog.dismiss()),
+            "console": self._console,
+            "request": lambda request: self.requests.append(request.url),
+        }
+        self.page = tabs.open(hears, **options)
+        self.page.set_default_timeout(60_000)
 
     def _console(self, message) -> None:
         if message.type in ("error", "warning"):
@@ -41,18 +43,17 @@ class Watched:
 
 
 @pytest.fixture
-def watched(browser):
-    """watched(**context options): a fresh page; checked when the test is over."""
+def watched(tabs):
+    """watched(**options of the tab): a fresh page; checked when the test is over."""
     opened = []
 
     def make(**options) -> Watched:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
-        opened.append((context, Watched(context.new_page())))
-        return opened[-1][1]
+        opened.append(Watched(tabs, **options))
+        return opened[-1]
 
     yield make
-    for context, seen in opened:
-        context.close()
+    for seen in opened:
+        tabs.close(seen.page)
         seen.check()
 
 

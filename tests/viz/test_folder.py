@@ -55,17 +55,20 @@ def addresses(folder):
 
 
 @pytest.fixture
-def reader(browser):
+def reader(tabs):
     """A page. Asserts afterwards that no script failed, the policy refused nothing, and no dialog opened."""
-    page = browser.new_page()
-    page.troubles, page.asked = [], []
-    page.on("pageerror", lambda error: page.troubles.append(str(error)))
-    page.on("dialog", lambda dialog: (page.troubles.append("dialog"), dialog.dismiss()))
-    page.on("console", lambda m: page.troubles.append(m.text) if m.type == "error" else None)
-    page.on("request", lambda request: page.asked.append(request.url))
+    troubles, asked = [], []
+    hears = {
+        "pageerror": lambda error: troubles.append(str(error)),
+        "dialog": lambda dialog: (troubles.append("dialog"), dialog.dismiss()),
+        "console": lambda told: troubles.append(told.text) if told.type == "error" else None,
+        "request": lambda request: asked.append(request.url),
+    }
+    page = tabs.open(hears)
+    page.asked = asked
     yield page
-    page.close()
-    assert [one for one in page.troubles if "favicon" not in one and "404" not in one] == []
+    tabs.close(page)
+    assert [one for one in troubles if "favicon" not in one and "404" not in one] == []
 
 
 @pytest.mark.parametrize("place", ["disk", "server"])

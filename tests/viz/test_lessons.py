@@ -5,11 +5,11 @@ import random
 from xml.etree.ElementTree import fromstring
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from scipy.stats import chisquare
 
 from presets.lessons.class_quiz import class_quiz
 from presets.lessons.quiz import quiz
+from tests.axe import violations, violations_in_both_schemes
 from tests.viz.conftest import until
 from viz.bundle import lesson_css
 from viz.lesson import page as lesson_page
@@ -256,12 +256,11 @@ TOY = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path, scheme):
+def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path):
     """Its text is text, a guess waits for the instrument, the symbol explains itself, axe finds nothing."""
     file = tmp_path / "toy.html"
     file.write_text(lesson_page(TOY, {}, "Toy"), "utf-8")
-    page = watched(color_scheme=scheme, reduced_motion="reduce").page
+    page = watched(reduced_motion="reduce").page
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(file.as_uri())
     assert page.get_by_text("<img src=x onerror=alert(1)>").is_visible()
@@ -283,8 +282,7 @@ def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path, scheme
     until(page, f"/^(Exactly|Close enough): /.test({told})")
     assert page.get_by_text("Bars of what came.").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    assert violations_in_both_schemes(page) == []
     kept = json.loads(page.evaluate("localStorage.getItem('draftscope-learn')"))
     assert kept == {"toy": {"0": {"right": True}}}
     page.get_by_role("button", name="Next").focus()
@@ -337,7 +335,7 @@ def test_a_figure_alone_has_a_link_and_the_way_back(watched, tmp_path):
     assert not page.get_by_text("How often?").is_visible()
     width = page.evaluate("document.querySelector('.ln-stage').getBoundingClientRect().width")
     assert width > 0.8 * page.viewport_size["width"]
-    assert Axe().run(page).response["violations"] == []
+    assert violations(page) == []
     page.keyboard.press("Escape")
     assert page.get_by_text("How often?").is_visible()
     assert page.evaluate("location.hash") == "#screen=one"

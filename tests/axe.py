@@ -1,0 +1,23 @@
+"""What stands in the way of people who use a screen reader, a keyboard, or strong contrasts, as axe finds it."""
+
+from axe_playwright_python.sync_playwright import Axe
+
+SCHEMES = ("light", "dark")
+
+
+def violations(page, inside: str | None = None) -> list[str]:
+    """Each rule that the page breaks, with the elements that break it. inside: looks only at what this selects."""
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in Axe().run(page, context=inside).response["violations"]
+        for node in rule["nodes"]
+    ]
+
+
+def violations_in_both_schemes(page) -> list[str]:
+    """Of the page in light and then in dark colours, in which it stays."""
+    told = []
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        told += [f"{scheme}: {line}" for line in violations(page)]
+    return told
