@@ -105,7 +105,7 @@ def test_it_is_fetched_and_answers(host, arrive):
     run = read_trace(visitor.trace()).run
     assert "family" not in run and "messages" not in run["prompt"]
     again = arrive(host, f"/?models={FAMILY}&prompt=the+tin&n=8&drafter=none")
-    assert again.page.get_by_label(TITLE, exact=True).first.is_checked(), "in the link"
+    again.page.wait_for_selector(f"#models input[value={FAMILY}]:checked")  # from the link
     assert again.run() == "done", again.alarm
     asked = read_trace(again.trace()).run["prompt"]["messages"]
     assert asked == [{"role": "user", "content": "the tin"}], "another visitor's conversation"
