@@ -39,12 +39,6 @@ def parser() -> argparse.ArgumentParser:
         "--models", type=Path, default=root / "presets" / "models", help="folder of the results"
     )
     made.add_argument(
-        "--kept",
-        type=Path,
-        default=root / "presets" / "training",
-        help="folder of the small checkpoint that the repository holds",
-    )
-    made.add_argument(
         "--start",
         type=Path,
         help="recipe align: go on from the diffusion drafter in this folder; recipes eagle, gto: from the feature drafter "
@@ -63,18 +57,13 @@ def parser() -> argparse.ArgumentParser:
         default="draft,diffusion",
         help="recipe align: which of draft, larger-draft, diffusion, diffusion-16 (default %(default)s)",
     )
-    made.add_argument("--old", type=Path, help="recipe compare: a target's folder")
-    made.add_argument("--new", type=Path, help="recipe compare: a target's folder")
-    made.add_argument(
-        "--count", type=int, default=50, help="recipe compare: prompts a row (default %(default)s)"
-    )
     made.add_argument(
         "--needs",
         help="recipe gains: only drafters that need one of these models, with commas between (target: no other model)",
     )
     made.add_argument("--workloads", help="recipe prompts: only these, with commas between")
     made.add_argument(
-        "--minutes", type=float, help="recipes text, align, large-pair, parts: wall-clock budget"
+        "--minutes", type=float, help="recipes text, align, hybrid, parts: wall-clock budget"
     )
     made.add_argument(
         "--tokens",
