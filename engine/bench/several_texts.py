@@ -1,4 +1,4 @@
-"""Several texts that are written together: in one pass of the target a round, or in turns, a step each."""
+"""Several texts that are written together, in one pass of the target a round."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,6 @@ from transformers import AutoModelForCausalLM
 from engine.batch.together import decode_together
 from engine.bench.contestants import Ours
 from engine.core.step import Step
-from engine.loops import run_loop
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths
 from engine.parts.opening import language_model
@@ -27,7 +26,7 @@ def side_by_side(paths: ModelPaths, target: LanguageModel) -> LanguageModel:
 class Texts:
     """Texts under way, until fewer are left than there are places. tokens: as far as they came."""
 
-    def __init__(self, steps: Steps, count: int, places: int = 1) -> None:
+    def __init__(self, steps: Steps, count: int, places: int) -> None:
         """steps: of ``count`` texts."""
         self.tokens: list[list[int]] = [[] for _ in range(count)]
         self._steps, self._left, self._places, self._spent = steps, count, places, 0.0
@@ -57,28 +56,10 @@ def joined(
     target: LanguageModel,
     prompts: Sequence[Sequence[int]],
     count: int,
-    places: int | None = None,
+    places: int,
 ) -> Texts:
-    """All texts in one pass of ``target`` a round. places: texts at a time, all unless given; when one ends, the next
-    begins in its place, and when there is none, the clock stops, so that the load stays what it is."""
+    """So many texts at a time in one pass of ``target`` a round. When one ends, the next begins in its place, and when
+    there is none, the clock stops, so that the load stays what it is."""
     requests = [contestant.request(prompt, count) for prompt in prompts]
-    steps = decode_together(target, requests, places=places or len(prompts))
-    return Texts(steps, len(prompts), places or 1)
-
-
-def in_turns(contestant: Ours, prompts: Sequence[Sequence[int]], count: int) -> Texts:
-    """One step of each text in turn, as on the page."""
-    requests = [contestant.request(prompt, count) for prompt in prompts]
-
-    def steps() -> Steps:
-        target = contestant.models.target
-        under_way = {index: run_loop(target, one, False) for index, one in enumerate(requests)}
-        while under_way:
-            for index, written in list(under_way.items()):
-                step = next(written, None)
-                if step is None:
-                    del under_way[index]
-                else:
-                    yield index, step
-
-    return Texts(steps(), len(prompts))
+    steps = decode_together(target, requests, places=places)
+    return Texts(steps, len(prompts), places)

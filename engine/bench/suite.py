@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tqdm import tqdm
+
 from engine.bench.contestants import Contestant, Counters, Writing
-from engine.bench.round_progress import Progress
 from engine.fast.cpu.budget import graph_memory
 from engine.parts.loading import Models
 
@@ -66,8 +67,8 @@ class Suite:
         """Every contestant continues every prompt in every round; another one begins with each prompt. The results are
         in the order of workloads and contestants."""
         results = []
-        progress = Progress(len(self.contestants) * len(self.prompts) * self.plan.rounds)
-        with graph_memory().unbounded(), progress:
+        total = len(self.contestants) * len(self.prompts) * self.plan.rounds
+        with graph_memory().unbounded(), tqdm(total=total, leave=False, disable=None) as progress:
             for contestant in self.contestants if self.warm_up == "once" else ():
                 self._write(contestant, self.prompts[0])
             for number, prompt, contestant in self._turns():
@@ -75,7 +76,7 @@ class Suite:
                     self._write(contestant, prompt)
                 writing = self._write(contestant, prompt)
                 results.append(Result(contestant.name, prompt, number, writing))
-                progress.tick()
+                progress.update()
         workloads = list(dict.fromkeys(prompt.workload for prompt in self.prompts))
         names = [contestant.name for contestant in self.contestants]
         return sorted(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
 from engine.errors import UserError, unknown
 from engine.parts.digest import check_belongs
 from engine.parts.eight_bit import SCALE
 from engine.parts.files import json_object
+from engine.parts.inspection import entries
 from engine.parts.loading import ModelPaths
 
 ROLE = KIND = "draft"
@@ -82,14 +83,10 @@ def _parameters(folder: str) -> int:
     """Number of parameters in the weights in a folder; 0 if there are none."""
     try:
         return sum(
-            prod(shape) for file in Path(folder).glob("*.safetensors") for shape in _shapes(file)
+            prod(shape)
+            for file in Path(folder).glob("*.safetensors")
+            for name, (shape, _) in entries(file).items()
+            if not name.endswith(SCALE)
         )
     except (OSError, SafetensorError):
         return 0
-
-
-def _shapes(file: Path) -> Iterator[list[int]]:
-    with safe_open(file, "pt") as stream:
-        for name in stream.keys():  # noqa: SIM118  (no mapping)
-            if not name.endswith(SCALE):
-                yield stream.get_slice(name).get_shape()

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine.errors import UserError
 from engine.parts.eight_bit import STORED, packed, unpacked
+from engine.parts.inspection import entries
 from engine.parts.size_limits import free_bytes
 from engine.text_file import ENCODING
 
@@ -48,26 +49,22 @@ def stored_tensors(file: Path) -> dict[str, Tensor]:
     Raises UserError, before any is read, if as float32 they are larger than the free memory; UserError where 8 bits
     have no scale that fits; and OSError or SafetensorError if the file is missing or damaged.
     """
-    with safe_open(file, "pt") as stream:
-        names = stream.keys()
-        needed = 4 * sum(math.prod(stream.get_slice(name).get_shape()) for name in names)
-        free = free_bytes()
-        if needed > free:
-            raise UserError(
-                f"{file.name} of {file.parent.name} needs {needed / 1e9:,.2f} GB of memory; "
-                f"{free / 1e9:,.2f} GB are free."
-            )
-        found = {name: stream.get_tensor(name) for name in names}
+    needed, free = 4 * sum(math.prod(shape) for shape, _ in entries(file).values()), free_bytes()
+    if needed > free:
+        raise UserError(
+            f"{file.name} of {file.parent.name} needs {needed / 1e9:,.2f} GB of memory; "
+            f"{free / 1e9:,.2f} GB are free."
+        )
+    tensors = load_file(file)
     try:
-        return unpacked(found)
+        return unpacked(tensors)
     except ValueError as error:
         raise UserError(f"The weights of {file.parent.name} cannot be used: {error}.") from error
 
 
 def in_eight_bits(file: Path) -> bool:
     """Whether a safetensors file has numbers in 8 bits. Raises OSError or SafetensorError if it cannot be read."""
-    with safe_open(file, "pt") as stream:
-        return any(stream.get_slice(name).get_dtype() in STORED for name in stream.keys())  # noqa: SIM118
+    return any(dtype in STORED for _, dtype in entries(file).values())
 
 
 def json_object(file: Path) -> dict:

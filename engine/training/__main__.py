@@ -42,12 +42,6 @@ def parser() -> argparse.ArgumentParser:
         "--models", type=Path, default=root / "presets" / "models", help="folder of the results"
     )
     made.add_argument(
-        "--kept",
-        type=Path,
-        default=root / "presets" / "training",
-        help="folder of the small checkpoint that the repository holds",
-    )
-    made.add_argument(
         "--start",
         type=Path,
         help="recipe align: go on from the diffusion drafter in this folder; recipes eagle, gto: from the feature drafter "
@@ -66,13 +60,7 @@ def parser() -> argparse.ArgumentParser:
         default="draft,diffusion",
         help="recipe align: which of draft, larger-draft, diffusion, diffusion-16 (default %(default)s)",
     )
-    made.add_argument("--old", type=Path, help="recipe compare: a target's folder")
-    made.add_argument("--new", type=Path, help="recipe compare: a target's folder")
-    made.add_argument(
-        "--count",
-        type=int,
-        help="recipe compare: prompts a row (default 50); recipe conversations: how many (default 48,000)",
-    )
+    made.add_argument("--count", type=int, help="recipe conversations: how many (default 48,000)")
     made.add_argument(
         "--needs",
         help="recipe gains: only drafters that need one of these models, with commas between (target: no other model)",
@@ -81,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--minutes",
         type=float,
-        help="recipes text, chat-text, align, large-pair, parts: wall-clock budget",
+        help="recipes text, chat-text, align, hybrid, parts: wall-clock budget",
     )
     made.add_argument(
         "--tokens",

@@ -104,14 +104,8 @@ def _curve(figures: dict) -> str:
 
 
 def measured(figures: dict) -> str:
-    copies = ", ".join(
-        f"{name.removeprefix('copy ')} {value:.0%}"
-        for name, value in figures["target"].items()
-        if name.startswith("copy ")
-    )
     parts = [
         _losses(figures),
-        f"Held-out copies without a slip (target, greedy): {copies}.",
         _operations(figures),
         _sources(figures),
         _curve(figures),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,13 +22,26 @@ def divergence_loss(
 
 
 class MixedWindows:
-    """Windows of several streams in turn; made once, kept in memory."""
+    """Windows of several streams in turn; made once, kept in memory, or in a file."""
 
     def __init__(self, streams: Sequence[Iterator[tuple[np.ndarray, np.ndarray]]], count: int):
         """streams: each endless, as `packing.windows` gives them."""
         rows = [next(streams[i % len(streams)]) for i in range(count)]
-        self.tokens = np.stack([r[0] for r in rows])
-        self.counted = np.stack([r[1] for r in rows])
+        self.tokens, self.counted = map(np.stack, zip(*rows, strict=True))
+
+    @classmethod
+    def load(cls, path: Path) -> MixedWindows:
+        made = cls.__new__(cls)
+        with np.load(path) as saved:
+            made.tokens = saved["tokens"]
+            length = made.tokens.shape[1]
+            made.counted = np.unpackbits(saved["counted"], axis=1, count=length).astype(bool)
+        return made
+
+    def save(self, path: Path) -> None:
+        temporary = path.with_suffix(".tmp.npz")
+        np.savez(temporary, tokens=self.tokens, counted=np.packbits(self.counted, axis=1))
+        temporary.replace(path)
 
     def batch(self, index: int, rows: int) -> tuple[Tensor, Tensor]:
         """tokens int64 [rows, length], counted bool [rows, length] of batch `index`; wraps around."""

@@ -1,5 +1,4 @@
-"""What a model has learned: bits per byte of each workload, and how many held-out texts it copies without a
-mistake."""
+"""What a model has learned: bits per byte of each workload, and the share of right answers to held-out prompts."""
 
 from __future__ import annotations
 
@@ -69,26 +68,6 @@ def complete(
     return tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
 
 
-def copy_prompts(data: Path, count: int) -> dict[str, list[tuple[str, str]]]:
-    """(prompt, answer) pairs for copying: one sentence, from a story or from a frame; random words."""
-    vocabulary = make_vocabulary(read_corpora(data, "valid"))
-    rng = random.Random("copy evaluation")
-    found: dict[str, list[tuple[str, str]]] = {"sentences": [], "random words": []}
-
-    def add(kind: str, text: str) -> None:
-        prompt = f"Copy: {text}\nOutput:"
-        if is_held_out(prompt) and len(found[kind]) < count:
-            found[kind].append((prompt, f" {text}"))
-
-    while min(map(len, found.values())) < count:
-        add("sentences", operations.sentence(rng, vocabulary))
-        add(
-            "random words",
-            " ".join(rng.choice(vocabulary.words) for _ in range(rng.randint(3, 16))),
-        )
-    return found
-
-
 def _asked_in_chat(task):
     """A maker of (prompt, answer) from the first question and answer of a chat task."""
 
@@ -117,10 +96,8 @@ def operations_report(model, tokenizer, data: Path, count: int) -> dict[str, flo
     return found
 
 
-def report(
-    model, tokenizer, data: Path, per_workload: int = 10, copies: int = 10
-) -> dict[str, float]:
-    """All figures of one model, by name."""
+def report(model, tokenizer, data: Path, per_workload: int = 10) -> dict[str, float]:
+    """Bits per byte of each workload, by name."""
     was_training = model.training
     model.eval()
     encode = Encoder(tokenizer)
@@ -128,7 +105,5 @@ def report(
         f"bpb {w}": bits_per_byte(model, encode, d)
         for w, d in held_out_documents(data, per_workload).items()
     }
-    for kind, pairs in copy_prompts(data, copies).items():
-        figures[f"copy {kind}"] = share_right(model, tokenizer, pairs)
     model.train(was_training)
     return figures

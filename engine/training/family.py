@@ -115,7 +115,7 @@ def _start(command: list[str], log, environment: dict[str, str]) -> int:
 
 def family(args) -> None:
     need_data(args)
-    folders = ("data", "checkpoints", "models", "kept")
+    folders = ("data", "checkpoints", "models")
     places = [word for name in folders for word in (f"--{name}", str(getattr(args, name)))]
     minutes = args.minutes or MINUTES
     first = untrained(trunk(minutes), place(args, "target"))

@@ -132,8 +132,8 @@ def measure(models: dict, paths: ModelPaths, parts: dict[str, Path], tokenizer, 
     texts = probe_texts(tokenizer, prompts)
     found = {
         "parameters": {name: parameter_count(model) for name, model in models.items()},
-        "target": evaluate.report(models["target"], tokenizer, data, per_workload=20, copies=50),
-        "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=20, copies=4),
+        "target": evaluate.report(models["target"], tokenizer, data, per_workload=20),
+        "draft": evaluate.report(models["draft"], tokenizer, data, per_workload=20),
         "operations": evaluate.operations_report(models["target"], tokenizer, data, count=25),
         "runs": runs(paths, texts, NEW_TOKENS),
         "parts": {},

@@ -37,21 +37,25 @@ def gains(cls, models, prompts: Mapping[str, Sequence[str]], new_tokens: int) ->
 def _gain(
     cls, options: dict, models, prompts: Mapping[str, Sequence[str]], new_tokens: int
 ) -> float:
-    memory = Memory()
-    each = [_mean(cls, options, models, some, new_tokens, memory) for some in prompts.values()]
+    encode, memory = models.target.tokenizer, Memory()
+    texts = ([encode(text)["input_ids"] for text in some] for some in prompts.values())
+    each = [tokens_a_step(cls, options, models, some, new_tokens, memory) for some in texts]
     return round(geometric_mean(each), 4)
 
 
-def _mean(
-    cls, options: dict, models, prompts: Sequence[str], new_tokens: int, memory: Memory
+def tokens_a_step(
+    cls,
+    options: dict,
+    models,
+    prompts: Sequence[Sequence[int]],
+    new_tokens: int,
+    memory: Memory | None = None,
 ) -> float:
-    """Mean tokens per step on these prompts."""
+    """Mean over greedy texts after these prompts."""
     steps = gained = 0
     for prompt in prompts:
-        tokens = models.target.tokenizer(prompt)["input_ids"]
-        drafter = cls.build(options, models)
-        rule = verifier("greedy")
-        request = TextRequest(drafter, rule, Sampling(), tokens, new_tokens, memory=memory)
+        drafter, rule = cls.build(options, models), verifier("greedy")
+        request = TextRequest(drafter, rule, Sampling(), prompt, new_tokens, memory=memory)
         for step in run_loop(models.target, request):
             steps += 1
             cut = step.stop is not None  # the last step counts as if the text went on

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from engine.parts.loading import ModelPaths
-from engine.training import card, compare, prompts
+from engine.training import card, prompts
 from engine.training import family_figures as figures
-from engine.training.common import UserError, folder_tokenizer, need_data, open_model, place, say
+from engine.training.common import folder_tokenizer, need_data, open_model, place, say
 from engine.training.students import students
 from engine.training.tokenizer import load_tokenizer
 
@@ -50,21 +50,6 @@ def evaluate_all(args) -> None:
     say(json.dumps(found, indent=1))
     if (args.models / "README.md").exists():
         card.update(args.models / "README.md", found)
-
-
-def compare_targets(args) -> None:
-    need_data(args)
-    folders = {name: getattr(args, name) for name in ("old", "new")}
-    given = {name: folder for name, folder in folders.items() if folder}
-    if not given:
-        raise UserError("the recipe `compare` needs the folder of a target (--old, --new)")
-    for folder in given.values():
-        if not (folder / "model.safetensors").exists():
-            raise UserError(f"no model in {folder}")
-    found = {n: compare.figures(folder, args.data, args.count or 50) for n, folder in given.items()}
-    args.checkpoints.mkdir(parents=True, exist_ok=True)
-    (args.checkpoints / "compare.json").write_text(json.dumps(found, indent=1))
-    say(compare.table(found))
 
 
 def write_prompts(args) -> None:

@@ -55,11 +55,9 @@ class TrainingPlan:
     def file(self, step: int) -> WindowFile:
         return self.files[self._index(step)]
 
-    def rows(self, step: int) -> range:
-        """Which windows of its file a step reads."""
-        count = self.step_tokens // self.file(step).length
-        first = step % self.steps_per_file * count
-        return range(first, first + count)
+    def rows(self, step: int) -> int:
+        """How many windows of its file a step reads."""
+        return self.step_tokens // self.file(step).length
 
     def stages(self) -> Iterator[tuple[int, int]]:
         """Depth, and the step at which the training with this depth ends; the shallow one comes first."""

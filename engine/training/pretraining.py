@@ -21,7 +21,7 @@ from engine.training.checkpoint import load_checkpoint, save_checkpoint
 from engine.training.loop import Budget, fit
 from engine.training.plan import TrainingPlan
 from engine.training.unlikelihood import Rows, make_rows, unlikely_loss
-from engine.training.window_files import WindowFiles, read_stories
+from engine.training.window_files import read_stories, windows_of
 
 SAVE_SECONDS = 240.0
 POOL = 256  # rows against repetition that are made at a time
@@ -102,7 +102,6 @@ class Lessons:
 
     def __init__(self, model: LlamaForCausalLM, plan: TrainingPlan, windows: Path, curve: Curve):
         self.model, self.plan, self.windows, self.curve = model, plan, windows, curve
-        self.files = WindowFiles(windows)
         self.pool: Rows | None = None
 
     def loss_of(self, step: int) -> tuple[Tensor, int]:
@@ -120,8 +119,9 @@ class Lessons:
 
     def _losses(self, step: int) -> Iterator[tuple[Tensor, bool]]:
         """Shares of the step's loss, and whether each is of the usual windows or against repetition."""
-        file = self.plan.file(step)
-        tokens, counted = map(torch.from_numpy, self.files.rows(file.number, self.plan.rows(step)))
+        tokens, counted = windows_of(self.windows, self.plan.file(step).number).batch(
+            step % self.plan.steps_per_file, self.plan.rows(step)
+        )
         weights = counted.float().roll(-1, 1)
         weights[:, -1] = 0  # what follows a window is not known
         weights /= weights.sum()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import torch
 
 from engine.training.checkpoint import export_model, export_tokenizer, load_checkpoint
@@ -16,7 +14,6 @@ from engine.training.common import (
     usual_device,
 )
 from engine.training.corpus import available_mix, documents, make_vocabulary, read_corpora
-from engine.training.kept import keep, restore
 from engine.training.new_models import draft_config, larger_draft_config, target_config
 from engine.training.plan import DRAFT_PLAN, LARGER_DRAFT_PLAN, TARGET_PLAN
 from engine.training.pretraining import as_model, train
@@ -63,8 +60,6 @@ def _train(args, name: str) -> None:
     plan = PLANS[name]
     need_file(path_of(args.checkpoints, plan.files[0].number), "windows")
     config = CONFIGS[name](len(tok), tok.eos_token_id)
-    if step := restore(args.kept / f"{name}.safetensors", args.checkpoints / f"{name}.pt", plan):
-        say(f"{name}: goes on from step {step}, kept in {args.kept}")
     torch.set_num_threads(args.processes)
     state = train(
         config,
@@ -103,14 +98,3 @@ def export(args) -> None:
     """Export a target that is still being trained: the mean of its last weights, which stands in for weights after the
     decay."""
     _export(args, "target", folder_tokenizer(args), mean=True)
-
-
-def keep_target(args) -> None:
-    """Keep the target's last checkpoint in compact form, for a machine that has none."""
-    saved = load_checkpoint(need_file(args.checkpoints / "target.pt", "target"))
-    path = args.kept / "target.safetensors"
-    keep(saved, path)
-    curve = args.checkpoints / "target.curve.json"
-    points = [p for p in json.loads(curve.read_text()) if p[0] <= saved["index"]]
-    path.with_suffix(".curve.json").write_text(json.dumps(points) + "\n")
-    say(f"{path}: step {saved['index']}, {path.stat().st_size / 1e6:.1f} MB")

@@ -4,7 +4,6 @@ so each can run alone; those that train resume where they were stopped.
     tokenizer    shipped target, or corpora -> <checkpoints>/tokenizer, with the tokens of the chat template
     windows      corpora -> <checkpoints>/windows-*.npz: all that the target reads
     target       windows -> <models>/target
-    keep         the target's last checkpoint in small -> <kept>; `target` goes on from there on an empty machine
     export       the target's last checkpoint -> <models>/target, to look at before it is done
     text         target -> <checkpoints>/selftext.npz: what the target writes by itself (also of --target DIR)
     conversations  corpora and generators -> <checkpoints>/conversations.jsonl: what people ask, and some of it held out
@@ -15,14 +14,12 @@ so each can run alone; those that train resume where they were stopped.
     align        the target's distributions and hidden states -> the drafters of --students
     gains        what each draft size gains -> gains.json beside the models (--needs: of some models only)
     evaluate     held-out figures of the family -> screen, <checkpoints>/figures.json, <models>/README.md
-    compare      targets in the folders --old and --new -> screen: the table by which a new one is accepted
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
     hybrid       corpora -> <models>/families/hybrid: a target with state-space layers and its draft, for the drafter stree
     family       all recipes from the windows on, in order; a stopped one goes on
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     halve        the part of --name, or diffusion -> the same with its matrices in 8 bits, half the bytes
-    large-pair   corpora -> <checkpoints>/large/target and draft: a 100 M-class pair to be measured on a GPU; needs one
     scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
@@ -45,7 +42,7 @@ from engine.training import (
 )
 from engine.training.common import UserError, place, say
 from engine.training.family import family
-from engine.training.pairs import hybrid, large_pair
+from engine.training.hybrid_pair import hybrid
 from engine.training.part_recipe import train_part
 from engine.training.pictures.recipe import image
 from engine.training.scylla import scylla
@@ -66,7 +63,6 @@ BUILT_IN: dict[str, Recipe] = {
     "tokenizer": pretraining_recipes.tokenizer,
     "windows": pretraining_recipes.windows,
     "target": pretraining_recipes.target,
-    "keep": pretraining_recipes.keep_target,
     "export": pretraining_recipes.export,
     "text": drafting_recipes.text,
     "conversations": chat_text.write_conversations,
@@ -77,13 +73,11 @@ BUILT_IN: dict[str, Recipe] = {
     "align": drafting_recipes.align,
     "gains": measuring_recipes.write_gains,
     "evaluate": measuring_recipes.evaluate_all,
-    "compare": measuring_recipes.compare_targets,
     "prompts": measuring_recipes.write_prompts,
     "datastore": counted_parts.datastore,
     "family": family,
     "hybrid": hybrid,
     "halve": halve_part,
-    "large-pair": large_pair,
     "image": image,
     "scylla": scylla,
     **{key: partial(train_part, key=key) for key in students()},

@@ -24,13 +24,6 @@ NEW_TOKENS = 200
 ON_TOKENS = 0.5  # weight of the loss on tokens relative to that on sequences
 
 
-def repeated_share(tokens: list[int], run: int = RUN) -> float:
-    """How much a text repeats itself: the share of its runs of tokens that occurred in it before. 0 where every run is
-    new; a text shorter than a run repeats nothing."""
-    runs = [tuple(tokens[i : i + run]) for i in range(len(tokens) - run + 1)]
-    return 1 - len(set(runs)) / len(runs) if runs else 0.0
-
-
 def unlikely_loss(
     logits: Tensor, wanted: Tensor, weights: Tensor, unwanted: Tensor, unlikely: Tensor
 ) -> Tensor:

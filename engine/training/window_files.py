@@ -4,12 +4,14 @@ source."""
 from __future__ import annotations
 
 import json
-import time
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
+from engine.training.common import need_file
 from engine.training.corpus import FINISHING_MIX, MIX, read_corpora
+from engine.training.distill import MixedWindows
 from engine.training.packing import Mixer, windows
 from engine.training.plan import TrainingPlan, WindowFile
 
@@ -34,18 +36,11 @@ def write_files(
         mixer.draw_by(FINISHING_MIX if file.finishing else MIX)
         stream = windows(mixer, file.length, seed + file.number)
         count = plan.steps_per_file * (plan.step_tokens // file.length)
-        rows = [next(stream) for _ in range(count)]
+        made = MixedWindows([stream], count)
         if not path_of(folder, file.number).exists():
-            _save(path_of(folder, file.number), rows)
+            made.save(path_of(folder, file.number))
         _save_sources(folder / "sources.json", mixer, file)
         say(f"windows: file {file.number + 1} of {len(plan.files)}")
-
-
-def _save(path: Path, rows: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    temporary = path.with_suffix(".tmp.npz")
-    counted = np.packbits(np.stack([r[1] for r in rows]), axis=1)
-    np.savez(temporary, tokens=np.stack([r[0] for r in rows]), counted=counted)
-    temporary.replace(path)
 
 
 def _save_sources(path: Path, mixer: Mixer, file: WindowFile) -> None:
@@ -69,27 +64,6 @@ def read_stories(folder: Path) -> list[list[int]]:
     return [tokens[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
-class WindowFiles:
-    """The windows of the file that is being read; waits for files that are still being written."""
-
-    def __init__(self, folder: Path, wait: float = 1800.0):
-        self.folder, self.wait = folder, wait
-        self.file: int | None = None
-
-    def _open(self, file: int) -> None:
-        path, until = path_of(self.folder, file), time.monotonic() + self.wait
-        while not path.exists():
-            if time.monotonic() > until:
-                raise FileNotFoundError(f"no {path}: run the recipe `windows`")
-            time.sleep(1.0)
-        with np.load(path) as saved:
-            self.tokens, self.counted = saved["tokens"], saved["counted"]
-        self.file = file
-
-    def rows(self, file: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
-        """tokens int64 [n, T], counted bool [n, T]"""
-        if file != self.file:
-            self._open(file)
-        part = slice(rows.start, rows.stop)
-        counted = np.unpackbits(self.counted[part], axis=1, count=self.tokens.shape[1])
-        return self.tokens[part].astype(np.int64), counted.astype(bool)
+@lru_cache(maxsize=1)
+def windows_of(folder: Path, file: int) -> MixedWindows:
+    return MixedWindows.load(need_file(path_of(folder, file), "windows"))

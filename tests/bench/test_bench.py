@@ -16,7 +16,6 @@ from engine.bench.openvino.openvino_peers import GenAi
 from engine.bench.peers import peer_contestants
 from engine.bench.report import Report, figures
 from engine.bench.report import table as shown
-from engine.bench.round_progress import Progress
 from engine.bench.suite import Plan, Prompt, Result, Suite, alike, sums
 from engine.bench.suites import run_suite
 from engine.cli.flags import SUITE_NAMES
@@ -220,14 +219,6 @@ def test_what_a_card_can_ask_for(kind, value):
     assert goal.value == pytest.approx(value) and goal.met == (value >= 1.5)
     assert aim.goal(table(), {"chain": "It is not here."}).reason == "It is not here."
     assert ("met" in goal_table([goal]).splitlines()[1]) and f"{value:.2f}" in goal_table([goal])
-
-
-def test_the_bar_says_how_much_is_left():
-    bar = Progress(4)
-    for _ in range(4):
-        bar.tick()
-    assert "4/4, 0:00 left" in bar.line()
-    assert "0/3" in Progress(3).line()
 
 
 def test_a_race_of_tiny_models(tiny_paths):

@@ -10,14 +10,8 @@ from engine.training.generators import MAKERS, examples
 from engine.training.generators.words import Vocabulary
 from engine.training.new_models import target_config
 from engine.training.tokenizer import train_tokenizer, with_chat
+from tests.training.lessons import SMALL
 
-SMALL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-}
 STORY = "Tom had a red ball {}. He lost it in the park, and then he found it under a tree.\n"
 WORKLOADS = ["story", "operations", "edit", "template", "arithmetic", "code", "chat"]
 

@@ -54,3 +54,25 @@ def greedy_text():
 def lesson(target, made, tokens, index=0):
     counted = torch.ones_like(tokens, dtype=torch.bool)
     return taught(target, made.feature_layers, tokens, counted, index)
+
+
+def learn(loss_of, part, steps, rate=3e-3):
+    """A few steps of Adam. loss_of: index -> the loss of a batch. Returns all losses."""
+    optimizer, losses = torch.optim.Adam(part.parameters(), rate), []
+    for index in range(steps):
+        loss = loss_of(index)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def learn_own_text(made, part, steps, rate=1e-2):
+    """Learn from the first 40 windows of ``own_text``, ten at a time."""
+
+    def loss_of(index):
+        batch = own_text()[index % 4 * 10 :][:10]
+        return made.loss(part, lesson(tiny_target(), made, batch, index))
+
+    learn(loss_of, part, steps, rate)

@@ -6,10 +6,7 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.bench import aligned_suite as aligned
-from engine.bench.suite import Plan
 from engine.core.options import resolve
-from engine.errors import UserError
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
@@ -19,8 +16,7 @@ from engine.training.checkpoint import export_model
 from engine.training.new_models import draft_config
 from engine.training.students import student_class
 from engine.training.tokenizer import load_tokenizer
-from tests.training.conftest import SMALL
-from tests.training.lessons import VOCABULARY, lesson, own_text, tiny_target
+from tests.training.lessons import SMALL, VOCABULARY, learn_own_text, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive
 
@@ -64,21 +60,11 @@ def test_only_what_the_draft_wrote_counts_on_policy():
     torch.testing.assert_close(own.logits, truth)
 
 
-def learned(made, part):
-    optimizer = torch.optim.Adam(part.parameters(), 1e-2)
-    for index in range(60):
-        batch = lesson(tiny_target(), made, own_text()[index % 4 * 10 :][:10], index)
-        loss = made.loss(part, batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-
 @pytest.mark.parametrize("key", ["distillspec", "direct_align"])
 def test_it_learns_what_the_target_keeps(key):
     made = student(key)
     part = made.start()
-    learned(made, part)
+    learn_own_text(made, part, 60)
     found = made.measured(part, [lesson(tiny_target(), made, own_text()[40:])])
     kept = [found[when]["kept_at_temperature_1"] for when in ("before", "after")]
     assert kept[1] > kept[0] + 0.03, "acceptance at temperature 1"
@@ -91,7 +77,7 @@ def test_fastdraft_learns_the_text_itself():
     made = student("fastdraft", pretraining=0.0)
     part, held_out = made.start(), lesson(tiny_target(), student("fastdraft"), own_text()[40:])
     before = made.loss(part, held_out).item()
-    learned(made, part)
+    learn_own_text(made, part, 60)
     assert made.loss(part, held_out).item() < before - 0.1
 
 
@@ -109,9 +95,7 @@ def test_lengths_of_chains_are_those_of_single_texts():
         assert row[:-1].tolist() == expected and int(row[-1]) == 0
 
 
-def test_recipes_leave_drafts_and_the_bench_sets_them_side_by_side(
-    hasty, places, monkeypatch, capsys, tmp_path
-):
+def test_recipes_leave_drafts_and_tell_what_they_gained(hasty, places, capsys):
     path, given = places
     models = path / "models"
     tokenizer = load_tokenizer(models / "target")
@@ -127,23 +111,6 @@ def test_recipes_leave_drafts_and_the_bench_sets_them_side_by_side(
     config = json.loads((made / "config.json").read_text())
     assert config[FIELD] == digest_of(models / "target")
     assert config["before"]["forward_kl"] != config["after"]["forward_kl"]
-
-    monkeypatch.setattr(aligned, "QUICK", Plan(prompts=1, rounds=1, tokens=8))
-    parts = {"draft": models / "draft", "distillspec": made, "fastdraft": made.parent / "fastdraft"}
-    paths = ModelPaths(str(models / "target"), {name: str(one) for name, one in parts.items()})
-    cards = {"story": [{"id": "ball", "prompt": "Tom had a red ball"}]}
-    report = aligned.measure(paths, cards, True)
-    rows = report.data
-    assert [row["draft"] for row in rows] == ["start", "distillspec", "fastdraft"]
-    assert all(0 <= row["kept"]["story"] <= 1 <= row["tokens_per_step"] for row in rows)
-    assert len({row["distances"]["forward_kl"] for row in rows}) == 3
-    for row in rows:  # of one workload, so that both are means over the same positions
-        assert row["expected"]["story"] == pytest.approx(
-            1 - row["distances"]["total_variation"], abs=1e-4
-        )
-    assert "expected" in report.text and "kept in runs" in report.text
-    with pytest.raises(UserError, match="nothing to compare"):
-        aligned.measure(ModelPaths(paths.target, {"draft": str(parts["draft"])}), {}, True)
 
 
 def test_drafts_that_are_parts_of_their_own_kind_are_opened_and_draft(hasty, places, capsys):

@@ -34,7 +34,7 @@ from engine.training.cell_training import (
     unrolled,
     unrolled_loss,
 )
-from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
+from tests.training.lessons import VOCABULARY, greedy_text, learn, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive
 
@@ -76,12 +76,13 @@ def test_a_trained_cell_drafts_longer(name, target, text, greedy, tmp_path):
     judged = lesson(target, made, greedy)
     untrained = made.accepted(cell, judged).float().mean()
     made.save(cell, tmp_path / "before", {})
-    optimizer = torch.optim.Adam(cell.parameters(), 3e-3)
-    for index in range(60):
-        rows = text[(torch.arange(12) + 12 * index) % len(text)]
-        optimizer.zero_grad()
-        made.loss(cell, lesson(target, made, rows, index)).backward()
-        optimizer.step()
+    learn(
+        lambda index: made.loss(
+            cell, lesson(target, made, text[(torch.arange(12) + 12 * index) % len(text)], index)
+        ),
+        cell,
+        60,
+    )
     made.save(cell, tmp_path / "after", {FIELD: "0123"})
     assert made.accepted(cell, judged).float().mean() > untrained + 0.8
     before, after = (written(target, tmp_path / one) for one in ("before", "after"))

@@ -9,7 +9,7 @@ from engine.methods.falcon.falcon_context import FalconContext
 from engine.methods.falcon.falcon_training import SOFT, accepted, block_loss, glances, through
 from engine.methods.falcon.recipe import FalconStudent
 from engine.training.cell_training import FEATURES, TOKENS
-from tests.training.lessons import greedy_text, lesson, own_text, tiny_target
+from tests.training.lessons import greedy_text, learn, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive
 
@@ -25,12 +25,13 @@ def test_a_trained_cell_drafts_longer(block):
     made, cell = student(block)
     judged = lesson(tiny_target(), made, greedy_text())
     untrained = made.accepted(cell, judged).float().mean()
-    optimizer = torch.optim.Adam(cell.parameters(), 5e-3)
-    for index in range(80):
-        rows = own_text()[(torch.arange(12) + 12 * index) % 48]
-        optimizer.zero_grad()
-        made.loss(cell, lesson(tiny_target(), made, rows, index)).backward()
-        optimizer.step()
+    rows = [own_text()[(torch.arange(12) + 12 * index) % 48] for index in range(80)]
+    learn(
+        lambda index: made.loss(cell, lesson(tiny_target(), made, rows[index], index)),
+        cell,
+        80,
+        5e-3,
+    )
     assert made.accepted(cell, judged).float().mean() > untrained + 0.3
 
 

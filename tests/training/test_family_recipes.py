@@ -9,7 +9,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from engine.methods.shared.dflash_model import DFlashModel
-from engine.training import answers, compare, evaluate, gains
+from engine.training import answers, evaluate, gains
 from engine.training import family_figures as figures
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model, export_tokenizer
@@ -17,16 +17,10 @@ from engine.training.diffusion import spread_layers
 from engine.training.generators import MAKERS
 from engine.training.new_models import target_config
 from engine.training.tokenizer import with_chat
+from tests.training.lessons import SMALL
 
 pytestmark = pytest.mark.exhaustive
 
-SMALL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-}
 STORY = "Tom had a red ball {}. He lost it in the park, and then he found it under a tree.\n"
 
 
@@ -82,20 +76,6 @@ def test_gains_lie_beside_the_models_that_are_asked_for(folders, monkeypatch):
     found = json.loads((path / "models" / "draft" / "gains.json").read_text())
     assert all(set(curve) <= {"1", "2"} for curve in found["gains"].values())
     assert "chain" in found["gains"] and "suffix" not in found["gains"]
-
-
-def test_comparison_has_a_column_for_each_target(folders, monkeypatch, capsys):
-    path, places = folders
-    monkeypatch.setattr(compare, "STORY_TOKENS", 8)
-    monkeypatch.setattr(compare, "SEEDS", 1)
-    monkeypatch.setattr(compare, "share_right", lambda *_, **__: 0.5)
-    monkeypatch.setattr(compare, "story_prompts", lambda: ["One day, a fox"])
-    target = str(path / "models" / "target")
-    assert main(["compare", "--old", target, "--new", target, "--count", "1", *places]) == 0
-    table = capsys.readouterr().out
-    assert "| what | old | new |" in table and "repeated 4-grams, greedy stories" in table
-    found = json.loads((path / "run" / "compare.json").read_text())
-    assert found["old"] == found["new"] and found["new"]["sort"] == 0.5
 
 
 def test_chats_are_evaluated_where_there_is_a_template(folders, monkeypatch):

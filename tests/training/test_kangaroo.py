@@ -16,6 +16,7 @@ from engine.training.part_recipe import accepted_length
 from engine.training.student import taught
 from engine.training.students import student_class
 from tests.engine.tiny import tiny_hf_model, tiny_model
+from tests.training.lessons import learn
 
 pytestmark = pytest.mark.exhaustive
 
@@ -67,15 +68,10 @@ def test_it_learns_and_its_accepted_length_is_that_of_a_run(target, module, tmp_
     student = student_of(module, exit_layer=1)
     part = student.start()
     tokens = torch.randint(61, (64, 24))
-    adam = torch.optim.Adam(part.parameters(), lr=3e-3)
-    losses = []
-    for index in range(60):
-        rows = slice(index % 8 * 8, index % 8 * 8 + 8)
-        loss = student.loss(part, lesson_of(student, tokens[rows]))
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        losses.append(loss.item())
+    batches = tokens.split(8)
+    losses = learn(
+        lambda index: student.loss(part, lesson_of(student, batches[index % 8])), part, 60
+    )
     assert sum(losses[-8:]) < 0.9 * sum(losses[:8])
     student.save(part, tmp_path, {"epochs": 7})
     saved = KIND.load(str(tmp_path), target, None, "cpu")

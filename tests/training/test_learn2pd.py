@@ -15,7 +15,7 @@ from engine.methods.shared.unmasking import Canvas, fill_in
 from engine.parts.kinds import kind_of
 from engine.training.diffusion import diffusion_config, start_from
 from engine.training.students import student_class
-from tests.training.lessons import greedy_text, lesson, own_text, tiny_target
+from tests.training.lessons import greedy_text, learn, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive
 
@@ -111,14 +111,9 @@ def test_it_learns_which_places_are_right_and_is_read_as_written(student, tmp_pa
     plain = Plain(student.target, student.settings, student.denoiser, "0123")
     torch.manual_seed(1)
     part = plain.start()
-    optimizer = torch.optim.Adam(part.parameters(), 3e-2)
     tokens = own_text()[:16]
     given = [lesson(student.target, student, tokens, index) for index in range(4)]
-    for step in range(120):
-        loss = plain.loss(part, given[step % 3])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    learn(lambda step: plain.loss(part, given[step % 3]), part, 120, 3e-2)
     told = plain.measured(part, given[3:])
     assert 0.5 < told["right"] < 0.7 and told["precision"] > 0.95 and told["recall"] > 0.4
     plain.save(part, tmp_path / "filter", told)

@@ -24,14 +24,7 @@ from engine.training.new_models import (
 )
 from engine.training.optim import orthogonalize
 from engine.training.packing import Mixer, windows
-
-SMALL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-}
+from tests.training.lessons import SMALL
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])

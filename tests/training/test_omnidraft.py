@@ -10,8 +10,15 @@ from engine.core.options import resolve
 from engine.methods.omnidraft.recipe import ForeignStudent
 from engine.methods.omnidraft.spelling import Spelling
 from engine.training.new_models import draft_config
-from tests.training.conftest import SMALL
-from tests.training.lessons import VOCABULARY, greedy_text, lesson, own_text, tiny_target
+from tests.training.lessons import (
+    SMALL,
+    VOCABULARY,
+    greedy_text,
+    learn_own_text,
+    lesson,
+    own_text,
+    tiny_target,
+)
 
 pytestmark = pytest.mark.exhaustive
 
@@ -64,14 +71,8 @@ def test_the_loss_is_the_target_s_law_at_beginnings_and_likelihood_inside():
 
 def test_it_learns_and_a_token_is_right_when_its_whole_run_is():
     made, part = student(), draft()
-    optimizer = torch.optim.Adam(part.parameters(), 1e-2)
     before = made.measured(part, [lesson(tiny_target(), made, own_text()[40:])])
-    for index in range(50):
-        batch = lesson(tiny_target(), made, own_text()[index % 4 * 10 :][:10], index)
-        loss = made.loss(part, batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    learn_own_text(made, part, 50)
     after = made.measured(part, [lesson(tiny_target(), made, own_text()[40:])])
     first = "first_kept_at_temperature_1"
     assert after[first] > before[first] + 0.02 and after["one_to_one"] == KNOWN

@@ -22,14 +22,7 @@ from engine.training.distill import divergence_loss
 from engine.training.generators import MAKERS
 from engine.training.new_models import target_config
 from engine.training.student import Student
-
-SMALL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-}
+from tests.training.lessons import SMALL
 
 
 class Toy(Student):

@@ -9,6 +9,7 @@ from engine.core.tree import ROOT, DraftTree
 from engine.training.student import taught
 from engine.training.students import student_class
 from tests.engine.tiny import tiny_hf_model, tiny_model
+from tests.training.lessons import learn
 
 pytestmark = pytest.mark.exhaustive
 
@@ -52,13 +53,9 @@ def test_they_learn(module):
     student = student_of(module, places=2, asked=6)
     part = student.start().requires_grad_(True)
     tokens = torch.randint(61, (8, 20), generator=torch.Generator().manual_seed(2))
-    adam, losses = torch.optim.Adam(part.parameters(), lr=0.05), []
-    for index in range(40):
-        loss = student.loss(part, lesson_of(student, tokens, index=index))
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        losses.append(loss.item())
+    losses = learn(
+        lambda index: student.loss(part, lesson_of(student, tokens, index=index)), part, 40, 0.05
+    )
     assert sum(losses[-8:]) < 0.95 * sum(losses[:8])
     assert all(weight.grad is None for weight in module.parameters())
 

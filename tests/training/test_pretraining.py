@@ -16,14 +16,8 @@ from engine.training import loop, pretraining, window_files
 from engine.training.new_models import target_config
 from engine.training.plan import TARGET_PLAN, TrainingPlan, numbered
 from engine.training.pretraining import Curve, Lessons, as_model, grown, new_model, train
+from tests.training.lessons import SMALL
 
-SMALL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-}
 PLAN = TrainingPlan(
     numbered((32, 64)),
     layers=2,
@@ -72,7 +66,7 @@ def gradients(made: Lessons, step: int = 0) -> dict[str, torch.Tensor]:
 
 def test_a_step_has_the_loss_and_the_gradient_that_transformers_gives(config, windows):
     made = lessons(config, windows, PLAN)
-    tokens, counted = map(torch.from_numpy, made.files.rows(0, PLAN.rows(0)))
+    tokens, counted = window_files.windows_of(windows, 0).batch(0, PLAN.rows(0))
     labels = tokens.where(counted, -100)
     theirs = new_model(config, 1, 0)
     expected = theirs(input_ids=tokens, labels=labels).loss

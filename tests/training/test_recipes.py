@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from engine.training.__main__ import main
 from engine.training.recipes import RECIPES
@@ -33,9 +32,8 @@ def test_unknown_recipe(capsys):
         "align",
         "gains",
         "evaluate",
-        "compare",
         "conversations",
-        "large-pair",
+        "hybrid",
     ],
 )
 def test_missing_corpora(recipe, tmp_path, capsys):
@@ -49,10 +47,3 @@ def test_missing_corpora(recipe, tmp_path, capsys):
     ]
     assert main([recipe, *places]) == 2
     assert "no corpora" in one_line(capsys)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is one here")
-def test_a_recipe_for_a_gpu_says_that_there_is_none(tmp_path, capsys):
-    (tmp_path / "tinystories_train.txt").write_text("Once upon a time.")
-    assert main(["large-pair", "--data", str(tmp_path), "--checkpoints", str(tmp_path)]) == 2
-    assert "CUDA GPU" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import torch
 from engine.core.options import resolve
 from engine.methods.s2d.recipe import SortedStudent
 from engine.training.student import Student
-from tests.training.lessons import lesson, own_text, tiny_target
+from tests.training.lessons import learn_own_text, lesson, own_text, tiny_target
 
 pytestmark = pytest.mark.exhaustive
 
@@ -22,14 +22,8 @@ def test_all_exits_learn_and_are_the_first_layers():
     torch.manual_seed(0)
     part = made.start()
     held_out = [lesson(tiny_target(), made, own_text()[40:])]
-    optimizer = torch.optim.Adam(part.parameters(), 1e-2)
     before = made.measured(part, held_out)["kept_by_exit"]
-    for index in range(40):
-        batch = lesson(tiny_target(), made, own_text()[index % 4 * 10 :][:10], index)
-        loss = made.loss(part, batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    learn_own_text(made, part, 40)
     found = made.measured(part, held_out)
     assert all(found["kept_by_exit"][one] > before[one] + 0.02 for one in ("1", "2", "4"))
     assert found["kept_by_exit"]["4"] == found["after"]["kept_at_temperature_1"]

@@ -11,6 +11,7 @@ from engine.parts.kinds import kind_of
 from engine.training.new_models import target_config
 from engine.training.student import taught
 from engine.training.students import student_class
+from tests.training.lessons import learn
 
 pytestmark = pytest.mark.exhaustive
 
@@ -142,7 +143,6 @@ def test_it_learns_and_is_written_as_the_loader_reads_it(pair, tmp_path):
     asked = student(pair, layers=1, rejected_weight=1.0)
     torch.manual_seed(1)
     part = asked.start()
-    optimizer = torch.optim.Adam(part.parameters(), 3e-3)
 
     def error(lessons):
         with torch.no_grad():
@@ -152,11 +152,7 @@ def test_it_learns_and_is_written_as_the_loader_reads_it(pair, tmp_path):
 
     held_out = [lesson(pair, 1000 + index) for index in range(4)]
     before = error(held_out)
-    for index in range(150):
-        loss = asked.loss(part, lesson(pair, index))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    learn(lambda index: asked.loss(part, lesson(pair, index)), part, 150)
     assert error(held_out) < 0.9 * before
     figures = asked.measured(part, held_out)
     assert sum(figures["calibration_counts"]) == sum(

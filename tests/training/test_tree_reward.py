@@ -28,7 +28,7 @@ from engine.training.__main__ import main
 from engine.training.cell_training import new_cell
 from engine.training.students import student_class
 from engine.training.students.cell_student import AFTER, BEFORE
-from tests.training.lessons import lesson, own_text, tiny_target
+from tests.training.lessons import learn, lesson, own_text, tiny_target
 from tests.training.test_eagle import opened
 from tests.training.test_eagle import student as eagle_student
 
@@ -183,12 +183,8 @@ def test_fspad_begins_as_eagle_and_its_two_modules_work(target, tmp_path):
     assert made.loss(cell, given).item() == pytest.approx(
         eagle_student(target, own_text())[0].loss(plain, given).item(), rel=1e-4
     )
-    optimizer = torch.optim.Adam(cell.parameters(), 3e-3)
-    for index in range(60):
-        rows = own_text()[(torch.arange(12) + 12 * index) % 48]
-        optimizer.zero_grad()
-        made.loss(cell, lesson(target, made, rows, index)).backward()
-        optimizer.step()
+    rows = [own_text()[(torch.arange(12) + 12 * index) % 48] for index in range(60)]
+    learn(lambda index: made.loss(cell, lesson(target, made, rows[index], index)), cell, 60)
     silent = [cell.readout.weight, cell.feature_sampler.down_proj.weight]
     assert all(weight.abs().max() > 0.01 for weight in silent)
     made.save(cell, tmp_path / "cell", {})

@@ -9,29 +9,19 @@ from transformers import LlamaForCausalLM
 from engine.training.new_models import target_config
 from engine.training.unlikelihood import (
     make_rows,
-    repeated_share,
     repeats,
     rows_of_stories,
     tempting,
     unlikely_loss,
 )
+from tests.training.lessons import SMALL
 
 pytestmark = pytest.mark.exhaustive
-
-SMALL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-}
 
 
 def test_repeats_complete_a_run_that_stood_before():
     text = [1, 2, 3, 4, 9, 1, 2, 3, 4, 5]
     assert repeats(text) == [8] and repeats(text, start=9) == []
-    assert repeated_share(text) == pytest.approx(1 / 7)
-    assert repeated_share([1, 2, 3]) == 0 and repeated_share([7] * 10) == pytest.approx(6 / 7)
 
 
 def test_tempting_is_what_followed_before_and_does_not_now():

@@ -1,6 +1,5 @@
 """The suite ``kernels``: each kernel against its floor, attention also against its peers."""
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from engine.bench.suite import Cards
 from engine.parts.loading import ModelPaths
 
 SECONDS = 220
-TUNE_SECONDS = 60  # of these, for trying other plans at the end
 BF16 = torch.bfloat16
 WRONG = 0.02  # relative error of a peer in bf16 above which its time says nothing
 
@@ -48,19 +46,16 @@ FULL = Sizes(
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """quick: without trying other plans."""
-    return measure_parts("kernels", SECONDS, partial(parts, FULL, not quick), kernel_goals)
+    return measure_parts("kernels", SECONDS, partial(parts, FULL), kernel_goals)
 
 
-def parts(sizes: Sizes, tune: bool, found: Ceilings, deadline: Deadline) -> Iterator[Part]:
+def parts(sizes: Sizes, found: Ceilings, deadline: Deadline) -> Iterator[Part]:
     for rows, prefix in sizes.attention:
         name = f"attention, {rows} rows, prefix {prefix}"
         yield name, partial(_attention, name, rows, prefix, sizes, found), 25
     for rule in ("greedy", "rejection", "sampler_match"):
         yield f"verify_tree {rule}", partial(_verify, rule, sizes, found), 10
     yield "kv_commit", partial(_commit, sizes, found), 10
-    for rows in (9, 65) if tune else ():
-        yield f"plans, {rows} rows", partial(_plans, rows, sizes, found, deadline), 20
 
 
 def _attention_inputs(rows: int, prefix: int, shape: Shape):
@@ -115,38 +110,6 @@ def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
     """The norm of the difference divided by that of ``expected``. NaN counts as 1, so it never passes."""
     error = float((found.float() - expected).norm() / expected.norm())
     return error if math.isfinite(error) else 1.0
-
-
-def _plans(rows: int, sizes: Sizes, found: Ceilings, deadline: Deadline) -> list[dict]:
-    """Try other ways of splitting the work over the longest prefix, to see which is faster."""
-    from engine.fast.kernels.attention_plan import Plan
-    from engine.fast.kernels.tree_attention import tree_attention_triton
-
-    shape = sizes.shape
-    inputs, best = _attention_inputs(rows, sizes.longest, shape), []
-    packed = rows * shape.heads // shape.kv_heads
-    stop = max(deadline.left - TUNE_SECONDS / 2, 10)
-    blocks = (32, 64) if rows < 16 else (64, 128)
-    for block_rows, columns, stages, waves in itertools.product(
-        blocks, (64, 128), (2, 3), (1, 2, 3)
-    ):
-        if deadline.left < stop:
-            break
-        programs = shape.kv_heads * -(-packed // block_rows)
-        splits = max(1, min(63, 132 * waves // programs))
-        cut = Plan(block_rows, columns, splits, 8 if block_rows == 128 else 4, stages)
-        time, problem = attempt(
-            lambda cut=cut: milliseconds(
-                captured(lambda: tree_attention_triton(*inputs, cut=cut)), 15
-            )
-        )
-        if problem is None:  # else the plan does not fit this GPU
-            best.append((time, cut))
-    best.sort(key=lambda pair: pair[0])
-    cost = costs.attention(shape, rows, sizes.longest)
-    return [
-        against_floor(f"plan for {rows} rows: {cut}", time, cost, found) for time, cut in best[:4]
-    ]
 
 
 def _verify(rule: str, sizes: Sizes, found: Ceilings) -> list[dict]:

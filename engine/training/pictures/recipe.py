@@ -2,12 +2,11 @@
 
     python -m engine.training image        -> <models>/families/image
 
-Five minutes of one thread and under 1 GB of memory. A stopped training resumes; a table shows the loss.
+Five minutes of one thread and under 1 GB of memory. A stopped training resumes.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -35,7 +34,6 @@ from engine.training.pictures.digits import (
 ROWS = 64  # pictures per batch
 UNNAMED = 0.1  # share of the pictures that are learned without their digit
 MINUTES = 5.0
-LOOKS = 5  # rows of the table
 HELD_OUT = 1_000_000_007  # seed of the pictures that are never learned from
 
 
@@ -98,37 +96,20 @@ def train_pictures(folder: Path, checkpoint: Path, budget: Budget, seed: int = 0
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     model = LlamaForCausalLM(picture_config(**shape))
-    say(
-        f"image: {parameter_count(model):,} parameters; one thread, under 1 GB of memory, {_length(budget)}"
-    )
-    log = checkpoint.with_suffix(".json")
-    looks = json.loads(log.read_text("utf-8")) if log.exists() and checkpoint.exists() else []
-    say(f"{'done':>6}  {'pictures':>9}  {'held-out nats a token':>22}  {'perplexity':>10}")
-    for look in looks:
-        say(_row(*look))
+    parameters = parameter_count(model)
+    length = f"{budget.tokens:,} tokens" if budget.tokens else f"{budget.minutes:g} minutes"
+    say(f"image: {parameters:,} parameters; one thread, under 1 GB of memory, {length}")
 
     def learned(index: int) -> tuple[Tensor, int]:
         tokens = batch(index, seed)
         return loss_of(model, tokens), tokens.numel()
 
-    for look in range(len(looks) + 1, LOOKS + 1):
-        part = budget.part(1.0)  # the checkpoint knows what was spent
-        fit(model, learned, part, checkpoint, stop_at=look / LOOKS, say=lambda line: None)
-        pictures = part.spent_tokens // (PICTURE.places + 2)
-        looks.append([look / LOOKS, pictures, held_out(model)])
-        say(_row(*looks[-1]))
-        log.write_text(json.dumps(looks), "utf-8")
+    fit(model, learned, budget, checkpoint, say=say)
+    pictures, loss = budget.spent_tokens // (PICTURE.places + 2), held_out(model)
+    say(f"{pictures:,} pictures; held out {loss:.3f} nats a token, perplexity {math.exp(loss):.2f}")
     export_model(model, folder, picture_tokenizer())
-    (folder / "README.md").write_text(_card(parameter_count(model), *looks[-1][1:]), "utf-8")
+    (folder / "README.md").write_text(_card(parameters, pictures, loss), "utf-8")
     say(f"written to {folder}")
-
-
-def _length(budget: Budget) -> str:
-    return f"{budget.tokens:,} tokens" if budget.tokens else f"{budget.minutes:g} minutes"
-
-
-def _row(done: float, pictures: int, loss: float) -> str:
-    return f"{done:>6.0%}  {pictures:>9,}  {loss:>22.3f}  {math.exp(loss):>10.2f}"
 
 
 def _card(parameters: int, pictures: int, loss: float) -> str:

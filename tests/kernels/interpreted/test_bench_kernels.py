@@ -2,7 +2,7 @@
 
 from engine.bench.gpu.costs import Ceilings, Shape
 from engine.bench.gpu.gpu_goals import kernel_goals
-from engine.bench.gpu.kernels_suite import Sizes, _plans, parts
+from engine.bench.gpu.kernels_suite import Sizes, parts
 from engine.bench.gpu.parts import measure_all
 from engine.bench.gpu.timing import Deadline
 
@@ -16,13 +16,8 @@ TOY = Sizes(
 
 def test_every_part_runs():
     content = {"rows": [], "left_out": []}
-    measure_all(parts(TOY, False, FOUND, Deadline(900)), Deadline(900), content)
+    measure_all(parts(TOY, FOUND, Deadline(900)), Deadline(900), content)
     assert content["left_out"] == []
     assert not [key for row in content["rows"] for key in row if key.endswith("_problem")]
     assert all(goal.value is not None for goal in kernel_goals(content["rows"]))
     assert all(row["same"] for row in content["rows"] if row["name"].startswith("verify_tree"))
-
-
-def test_plans_are_tried_as_long_as_there_is_time():
-    rows = _plans(9, TOY, FOUND, Deadline(10.3))
-    assert rows and rows[0]["ms"] <= rows[-1]["ms"]
