@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -138,6 +139,26 @@ class Ours(Contestant):
             memory=self.memory() if memory is None else memory,
             constraint=None if self._constraint is None else self._constraint(),
         )
+
+
+class Way(Contestant):
+    """A contestant that writes within a context. method: what it is compared with, by name. compiled: by torch."""
+
+    group = "ours"
+
+    def __init__(
+        self,
+        contestant: Contestant,
+        method: str = "",
+        running: Callable[[], AbstractContextManager] = nullcontext,
+        compiled: bool = False,
+    ) -> None:
+        self.name, self.method = contestant.name, method or contestant.name
+        self.compiled, self._contestant, self._running = compiled, contestant, running
+
+    def write(self, prompt, count, counters=None):
+        with self._running():
+            return self._contestant.write(prompt, count, counters)
 
 
 def wait(device: torch.device) -> None:

@@ -8,14 +8,13 @@ two with random weights, whose drafts are almost never accepted; for those the m
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import torch
 from transformers import StaticCache
 
-from engine.bench.contestants import Contestant, Ours, chain, own_options, plain
+from engine.bench.contestants import Ours, Way, chain, own_options, plain
 from engine.bench.gpu.costs import LLAMA_8B, Shape
 from engine.bench.gpu.parts import Part, attempt, measure_parts
 from engine.bench.gpu.steps import random_model
@@ -60,26 +59,6 @@ def hosted() -> Methods:
     more = [(cls, sampling) for cls in twins for sampling in (GREEDY, SAMPLED)]
     draws = [each for each in more if each[1].greedy or each[0].kinds(SAMPLED) != {"one_hot"}]
     return *usual(), *draws
-
-
-class Way(Contestant):
-    """A contestant in a context. method: what it is compared with, by name. compiled: by torch."""
-
-    group = "ours"
-
-    def __init__(
-        self,
-        contestant: Contestant,
-        method: str = "",
-        running: Callable[[], AbstractContextManager] = nullcontext,
-        compiled: bool = False,
-    ) -> None:
-        self.name, self.method = contestant.name, method or contestant.name
-        self.compiled, self._contestant, self._running = compiled, contestant, running
-
-    def write(self, prompt, count, counters=None):
-        with self._running():
-            return self._contestant.write(prompt, count, counters)
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:

@@ -1,0 +1,133 @@
+"""`python -m engine bench --suite devices`: what each device of the compiled passes brings on this CPU.
+
+The same greedy texts are written with all devices and without one of them, in turn, by models that were opened for each
+way anew. A figure is the median over the texts and rounds of time without ÷ time with.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from statistics import median
+from unittest.mock import patch
+
+from engine.bench.contestants import Ours, Way, own_options
+from engine.bench.report import Report, setting, table
+from engine.bench.suite import Cards, Plan, Prompt, Result, Suite, choose
+from engine.core.drafter import Drafter
+from engine.fast.cpu.columns import Buffer, Buffers
+from engine.fast.cpu.compiled_model import CompiledModel, CompiledSession
+from engine.fast.cpu.fixed import Graphs
+from engine.fast.cpu.openings import Openings
+from engine.fast.cpu.pace import Pace
+from engine.fast.cpu.row_shape import RowShape, rounded
+from engine.fast.cpu.stretches import CompiledStretches
+from engine.methods import drafters
+from engine.model.language_model import LanguageModel
+from engine.parts.loading import ModelPaths, Models, load_models
+from engine.parts.models import open_model
+
+FULL = Plan(prompts=1, rounds=12, tokens=64)
+QUICK = Plan(prompts=1, rounds=3, tokens=32)
+STORE = "engine.fast.cpu.store."
+
+DEVICES = {
+    "graphs for usual sizes": [
+        patch.object(Graphs, "of", lambda self, rows, ahead=False: self.general),
+    ],
+    "openings": [patch.object(Openings, "of", lambda self, rows, ahead=False: None)],
+    "draft beside the prompt": [
+        patch.object(CompiledSession, "_reads_at_once", lambda self, prompt, draft: False),
+    ],
+    "spare rows": [patch.object(RowShape, "of", lambda self, rows: rounded(rows, self._sizes))],
+    "buffers again": [patch.object(Buffers, "take", lambda self, *shape: Buffer(*shape))],
+    "places of arguments": [patch("engine.fast.cpu.calls.SMALL", 0)],
+    "rows ahead": [
+        patch("engine.fast.cpu.ahead.BLOCKS", ()),
+        patch("engine.methods.shared.compiled_cell_levels.BLOCKS", ()),
+    ],
+    "bf16 products": [patch(f"{STORE}bf16_pays", lambda: False)],
+    "joined products": [
+        patch(f"{STORE}join_products", lambda model, weights: 0),
+        patch(f"{STORE}METHOD", "without joined products"),
+    ],
+    "shared matrices": [
+        patch(f"{STORE}share_matrices", lambda model: 0),
+        patch(f"{STORE}METHOD", "without shared matrices"),
+    ],
+    "stretches": [patch.object(CompiledStretches, "prepare", lambda self, parts, rows: None)],
+    "head": [patch.object(CompiledModel, "head", LanguageModel.head)],
+    "pace": [patch.object(Pace, "saw", lambda self, slowness: None)],
+    "nothing": [],
+}
+"""Device -> what takes it away. What is measured without nothing shows the noise."""
+
+
+def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
+    """In a row: the ratio for each drafter."""
+    classes = [
+        cls
+        for cls in drafters().values()
+        if cls.needs.keys() <= paths.parts.keys() and not cls.yours
+    ]
+    rows = measured(paths, workloads, classes, DEVICES, QUICK if quick else FULL)
+    models = load_models(paths, {}, "float32", "cpu")
+    columns = ["without=device", *(f"{cls.key}:.2f" for cls in classes)]
+    return Report(table(rows, columns), setting(models, rows=rows))
+
+
+def measured(
+    paths: ModelPaths,
+    workloads: Cards,
+    classes: Sequence[type[Drafter]],
+    devices: Iterable[str],
+    plan: Plan,
+) -> list[dict]:
+    """One row for each device, with one figure for each drafter."""
+    needs = {role: kind for cls in classes for role, kind in cls.needs.items()}
+    whole = opened(paths, needs)
+    prompts = choose(whole, workloads, plan)
+    ways = [Way(_ours(cls, whole)) for cls in classes]
+    Suite(ways, prompts, Plan(1, 2, plan.tokens)).run()
+    rows = []
+    for device in devices:
+        with without(device):
+            lacking = opened(paths, needs)
+        others = [
+            Way(_ours(cls, lacking), running=lambda device=device: without(device))
+            for cls in classes
+        ]
+        Suite(others, prompts, Plan(1, 2, plan.tokens)).run()
+        row = {"device": device}
+        for own, other in zip(ways, others, strict=True):
+            other.name = f"{own.name} without"
+            row[own.name] = ratio(Suite([own, other], prompts, plan).run(), own.name)
+        rows.append(row)
+    return rows
+
+
+@contextmanager
+def without(device: str) -> Iterator[None]:
+    with ExitStack() as patches:
+        for each in DEVICES[device]:
+            patches.enter_context(each)
+        yield
+
+
+def opened(paths: ModelPaths, needs: Mapping[str, str]) -> Models:
+    """Models of their own, which nobody else has opened."""
+    open_model.cache_clear()
+    models = load_models(paths, needs, "float32", "cpu")
+    open_model.cache_clear()
+    return models
+
+
+def _ours(cls: type[Drafter], models: Models) -> Ours:
+    options = {} if cls.size_option is None else {cls.size_option: cls.usual_size}
+    return Ours(cls, models, "", options | own_options(cls, {"stop_below": 0.0}))
+
+
+def ratio(results: Sequence[Result], name: str) -> float:
+    times: dict[tuple[Prompt, int], dict[bool, float]] = {}
+    for result in results:
+        key = id(result.prompt), result.round
+        times.setdefault(key, {})[result.contestant == name] = result.writing.seconds
+    return median(pair[False] / pair[True] for pair in times.values())
