@@ -13,10 +13,12 @@ from engine.bench.contestants import Ours, Way, own_options
 from engine.bench.report import Report, setting, table
 from engine.bench.suite import Cards, Plan, Prompt, Result, Suite, choose
 from engine.core.drafter import Drafter
-from engine.fast.cpu.compiled_model import CompiledModel
+from engine.fast.cpu.columns import Buffer, Buffers
+from engine.fast.cpu.compiled_model import CompiledModel, CompiledSession
 from engine.fast.cpu.fixed import Graphs
 from engine.fast.cpu.openings import Openings
 from engine.fast.cpu.pace import Pace
+from engine.fast.cpu.row_shape import RowShape, rounded
 from engine.fast.cpu.stretches import CompiledStretches
 from engine.methods import drafters
 from engine.model.language_model import LanguageModel
@@ -32,6 +34,12 @@ DEVICES = {
         patch.object(Graphs, "of", lambda self, rows, ahead=False: self.general),
     ],
     "openings": [patch.object(Openings, "of", lambda self, rows, ahead=False: None)],
+    "draft beside the prompt": [
+        patch.object(CompiledSession, "_reads_at_once", lambda self, prompt, draft: False),
+    ],
+    "spare rows": [patch.object(RowShape, "of", lambda self, rows: rounded(rows, self._sizes))],
+    "buffers again": [patch.object(Buffers, "take", lambda self, *shape: Buffer(*shape))],
+    "places of arguments": [patch("engine.fast.cpu.calls.SMALL", 0)],
     "rows ahead": [
         patch("engine.fast.cpu.ahead.BLOCKS", ()),
         patch("engine.methods.shared.compiled_cell_levels.BLOCKS", ()),

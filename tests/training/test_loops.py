@@ -12,7 +12,12 @@ from engine.methods.shared.dflash_model import DFlashModel
 from engine.training import alignment, loop
 from engine.training import counted_acceptance as acceptance
 from engine.training.checkpoint import export_model
-from engine.training.diffusion import diffusion_config, diffusion_loss, random_anchors
+from engine.training.diffusion import (
+    diffusion_config,
+    diffusion_loss,
+    features_of,
+    random_anchors,
+)
 from engine.training.distill import divergence_loss, read
 from engine.training.divergences import DIVERGENCES, LOSSES, tvd_plus_plus
 from engine.training.loop import Budget, rate_scale
@@ -69,7 +74,7 @@ def test_a_gradient_that_overflows_changes_nothing_and_ten_in_a_row_end_the_trai
 def test_a_budget_with_an_end_reaches_it_whatever_else_took_time(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(loop.time, "monotonic", lambda: clock.append(clock[-1] + 0.01) or clock[-1])
-    budget = Budget(minutes=1.0, until=clock[-1] + 40)
+    budget = Budget(minutes=1.0, until=clock[-1] + 40, _since=clock[-1])
     assert budget.progress() < 0.01
     clock.append(clock[-1] + 20)
     assert budget.progress() == pytest.approx(0.5, abs=0.01)
@@ -174,11 +179,19 @@ def test_diffusion_loss_falls(tokenizer):
     tokens, counted = torch.randint(0, 64, (2, 24)), torch.ones(2, 24, dtype=torch.bool)
     anchors = random_anchors(2, 24, 5, 4, seed=0)
     assert anchors.max() <= 20
+    taught = read(target, tokens)
     optimizer = torch.optim.Adam(drafter.parameters(), 1e-2)
     losses = []
     for _ in range(15):
         loss = diffusion_loss(
-            drafter, target.get_input_embeddings(), read(target, tokens), tokens, counted, anchors
+            drafter,
+            target.get_input_embeddings(),
+            target.get_output_embeddings(),
+            features_of(taught.hidden_states, drafter.config.target_layer_ids),
+            taught.logits,
+            tokens,
+            counted,
+            anchors,
         )
         optimizer.zero_grad()
         loss.backward()
