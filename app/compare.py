@@ -17,7 +17,7 @@ from app.parts import (
     canvas,
     emit,
     engine_event,
-    example_list,
+    example_note,
     html,
     lead,
     moved,
@@ -45,9 +45,16 @@ class Compare:
         self.said, self.view = canvas(TAB, words.COMPARE_HINT)
         with gr.Row(elem_classes="pg-room", elem_id="compare-room"):
             with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
-                self.preset, self.look_for = example_list(
-                    TAB, self.races, words.COMPARE_OWN, "race-prompt", "race-preset"
+                self.preset = gr.Dropdown(
+                    [
+                        *((race["title"], name) for name, race in self.races.items()),
+                        (words.OWN, ""),
+                    ],
+                    value=next(iter(self.races)),
+                    label="Example",
+                    elem_id="race-preset",
                 )
+                self.look_for = example_note(TAB, self.races, words.COMPARE_OWN, "race-prompt")
                 self.model = ModelControl(TAB, "race-models", first["models"])
                 self.models = self.model.choice
                 self.prompt = prompt_box("race-prompt", first["prompt"])

@@ -1,13 +1,13 @@
-"""The Methods tab: one card per method. Static data, sent once; the browser draws and filters it."""
+"""The Methods tab: one line per method, which opens. Static data, sent once; the browser draws and filters it."""
 
 from dataclasses import replace
-
-import gradio as gr
 
 from app import words
 from app.menu import FAMILIES
 from app.parts import html, lead
 from presets import cards, outside_cards, scaling
+from presets.methods import SCALING
+from viz.scaling import scaling_exhibits
 
 TOLD = (
     *("key", "title", "kind", "family", "exactness", "needs_training", "available"),
@@ -22,7 +22,10 @@ def shelf() -> dict:
     families = {**FAMILIES, **words.OTHER_FAMILIES}
     order = list(families)
     yours = [replace(card, family="yours") for card in outside_cards()[0].values()]
-    every = sorted([*cards().values(), *yours], key=lambda card: order.index(card.family))
+    known, found = dict(cards()), scaling()
+    if found is not None:
+        known[SCALING] = replace(known[SCALING], figure=scaling_exhibits(found))
+    every = sorted([*known.values(), *yours], key=lambda card: order.index(card.family))
     return {
         "methods": [{name: getattr(card, name) for name in TOLD} for card in every],
         "families": families,
@@ -41,8 +44,3 @@ class Methods:
             **shelf(),
             elem_id="methods",
         )
-        found = scaling()
-        if found is not None:
-            from viz.scaling import scaling_figure  # brings plotly
-
-            gr.Plot(scaling_figure(found), show_label=False, elem_id="scaling-figure")

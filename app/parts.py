@@ -6,7 +6,6 @@ from itertools import count
 
 import gradio as gr
 
-from app import words
 from app.controls import RANGES
 from app.live import Update
 from app.settings import LIMITS
@@ -100,23 +99,14 @@ def canvas(
     return said, picture
 
 
-def example_list(
-    tab: str, menu: dict[str, dict], own: str, prompt: str, elem_id: str
-) -> tuple[gr.Dropdown, gr.HTML]:
-    """The list of examples, and the note on what to look for, whose value is the example's name.
+def example_note(tab: str, menu: dict[str, dict], own: str, prompt: str) -> gr.HTML:
+    """What to look for in the example shown; the value is its name.
 
-    menu: from ``app.menu``; the note also knows the examples that are not listed. own: the note where the controls hold
-    no example's settings; the name is then "". prompt: the element id of the prompt's box.
+    menu: from ``app.menu``, the examples that are not listed included. own: the note where the controls hold no
+    example's settings; the name is then "". prompt: the element id of the prompt's box.
     """
-    listed = [(entry["title"], name) for name, entry in menu.items() if entry["listed"]]
-    chosen = gr.Dropdown(
-        [*listed, (words.OWN, "")],
-        value=next(iter(menu)),
-        label="Example",
-        elem_id=elem_id,
-    )
     told = ("prompt", "pair", "lanes", "temperature", "models", "json_schema", "look_for", "listed")
-    note = html(
+    return html(
         f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
         "/* events: 'edited' */",
         value=next(iter(menu)),
@@ -125,8 +115,8 @@ def example_list(
         },
         own=own,
         prompt=prompt,
+        elem_classes="pg-note-block",
     )
-    return chosen, note
 
 
 def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
@@ -199,10 +189,10 @@ def sampling_controls(
     return [temperature, top_k, top_p, seed, length]
 
 
-def prompt_box(elem_id: str, value: str) -> gr.Textbox:
+def prompt_box(elem_id: str, value: str, lines: int = 3) -> gr.Textbox:
     return gr.Textbox(
         value,
-        lines=3,
+        lines=lines,
         max_lines=10,
         label="Prompt",
         elem_id=elem_id,

@@ -17,7 +17,7 @@ from app.parts import (
     canvas,
     emit,
     engine_event,
-    example_list,
+    example_note,
     html,
     lead,
     moved,
@@ -44,47 +44,39 @@ class Watch:
         self.presets, self.offer = preset_menu(), offer()
         first_name, first = next(iter(self.presets.items()))
         lead(words.WATCH_LEAD)
-        self.cards = html(
-            "DraftscopePage.cards({element: element.querySelector('.pg-mount'), props, trigger, "
-            "watch}); /* events: 'chosen' */",
-            value=first_name,
-            cards=[
-                {"name": name, **{part: entry[part] for part in ("title", "look_for")}}
-                for name, entry in self.presets.items()
-                if entry["listed"]
-            ],
-            elem_id="cards",
-        )
         self.said, self.view = canvas(TAB, words.WATCH_HINT, opening(), with_other_traces())
-        with gr.Row(elem_classes="pg-room"):
-            with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
-                self.preset, self.look_for = example_list(
-                    TAB, self.presets, words.WATCH_OWN, "prompt", "preset"
-                )
-                self.model = ModelControl(TAB, "models")
-                self.models = self.model.choice
-                self.prompt = prompt_box("prompt", first["prompt"])
-                self._buttons()
-                self.said.render()
-                self.pair = html(
-                    "DraftscopePage.pair({element: element.querySelector('.pg-mount'), props, "
-                    "trigger, watch}); /* events: 'edited' 'forget' */",
-                    value=first["pair"],
-                    elem_id="pair",
-                )
-                self.own = OwnSection()
-                self.numbers = sampling_controls(first, more=self._schema)
-            with gr.Column(elem_classes="pg-stage"):
+        with gr.Row(elem_classes="pg-offer"):
+            self.preset = html(
+                "DraftscopePage.cards({element: element.querySelector('.pg-mount'), props, trigger, "
+                "watch}); /* events: 'chosen' */",
+                value=first_name,
+                cards=[
+                    {"name": name, **{part: entry[part] for part in ("title", "look_for")}}
+                    for name, entry in self.presets.items()
+                    if entry["listed"]
+                ],
+                elem_id="preset",
+            )
+            self.look_for = example_note(TAB, self.presets, words.WATCH_OWN, "prompt")
+        with gr.Row(elem_classes="pg-ask"):
+            self.prompt = prompt_box("prompt", first["prompt"], lines=1)
+            self._buttons()
+            self.said.render()
+        with gr.Row(elem_id="watch-room"):
+            with gr.Column(elem_id="change-panel", scale=0, min_width=280):
+                self._panel(first)
+            with gr.Column(elem_classes="pg-picture"):
                 self.view.render()
-                self.tools = html(
-                    "DraftscopePage.tools({element: element.querySelector('.pg-mount'), props, "
-                    "trigger, watch, server}); /* events: 'opened' 'link' 'moved' 'returned' */",
-                    server_functions=[traces.export_page],
-                    limit=LIMITS.trace_bytes,
-                    elem_id="tools",
-                )
-                self.what_if = WhatIf()
-                self.figures = figures.RunPanel("watch-figures")
+        with gr.Column(elem_classes="pg-after"):
+            self.tools = html(
+                "DraftscopePage.tools({element: element.querySelector('.pg-mount'), props, "
+                "trigger, watch, server}); /* events: 'opened' 'link' 'moved' 'returned' */",
+                server_functions=[traces.export_page],
+                limit=LIMITS.trace_bytes,
+                elem_id="tools",
+            )
+            self.what_if = WhatIf()
+            self.figures = figures.RunPanel("watch-figures")
 
     def _buttons(self) -> None:
         with gr.Row(elem_classes="pg-buttons"):
@@ -92,6 +84,20 @@ class Watch:
             self.pause = gr.Button("Pause", elem_id="pause", min_width=60)
             self.step = gr.Button("Step", elem_id="step", min_width=60)
             self.stop = gr.Button("Stop", elem_id="stop", min_width=60)
+            html("DraftscopePage.change(element);", elem_classes="pg-change")
+
+    def _panel(self, first: Mapping) -> None:
+        """Everything that a run is made of besides its prompt; the button "Change it" opens it."""
+        self.pair = html(
+            "DraftscopePage.pair({element: element.querySelector('.pg-mount'), props, "
+            "trigger, watch}); /* events: 'edited' 'forget' */",
+            value=first["pair"],
+            elem_id="pair",
+        )
+        self.model = ModelControl(TAB, "models")
+        self.models = self.model.choice
+        self.numbers = sampling_controls(first, more=self._schema)
+        self.own = OwnSection()
 
     def _schema(self) -> None:
         self.json_schema = schema_box("json-schema")
@@ -115,14 +121,13 @@ class Watch:
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
-        example = [self.look_for, self.preset, self.cards]
+        example = [self.look_for, self.preset]
         controls = [*canvas_out, *example, *self.fields]
         loaded = page.load(self._read_address, None, controls, **QUICK)
         brought = [
             loaded,
             self.tools.opened(self._open, None, controls, **SLOW),
-            self.preset.input(self._example_of, self.preset, controls, **QUICK),
-            self.cards.chosen(self._example_of, self.cards, controls, **QUICK),
+            self.preset.chosen(self._example_of, self.preset, controls, **QUICK),
             methods.cards.chosen(self._example_of, methods.cards, controls, **QUICK),
             self.tools.moved(self._move, None, controls, **EVERY),
         ]
@@ -151,13 +156,13 @@ class Watch:
             None, self.fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}"
         )
         self.model.wire(self.own.fold)
+        self.prompt.submit(None, js="() => { document.getElementById('run').click(); }")
         self.what_if.wire()
         self.figures.wire()
 
     def _named(self, name: str) -> list[str]:
-        """An example's name for the components that show it: the note, then two that know listed examples only."""
-        listed = name if name and self.presets[name]["listed"] else ""
-        return [name, listed, listed]
+        """An example's name for the components that show it: the note, then the strip, which has the listed ones."""
+        return [name, name if name and self.presets[name]["listed"] else ""]
 
     def _example_of(self, name: str, request: gr.Request) -> list:
         """The finished run of this example, and its settings; for "" only the name changes."""
@@ -170,7 +175,7 @@ class Watch:
     def _read_address(self, request: gr.Request) -> list:
         wish = self._wished(request.query_params)
         if not wish:
-            return [gr.skip()] * (5 + len(FIELDS))
+            return [gr.skip()] * (4 + len(FIELDS))
         return self._bring(wish, request)
 
     def _move(self, request: gr.Request, event: gr.EventData) -> list:
@@ -189,7 +194,7 @@ class Watch:
         """The run that a visitor brings, and its settings, as far as this page has them."""
         update = traces.open_file(request.session_hash, TAB, event._data, traces.check)
         if update[0] is None:
-            return [*shown(update), *[gr.skip()] * (3 + len(FIELDS))]
+            return [*shown(update), *[gr.skip()] * (2 + len(FIELDS))]
         wish = self._wished(link.wish_of(read_trace(update[0]), self.offer))
         return [*shown(update), *self._named(""), *self._set(wish)]
 

@@ -4,38 +4,28 @@ TITLE = "Draftscope"
 HEADLINE = "Watch a language model guess ahead, and check its guesses."
 
 WATCH_LEAD = [
-    "The large ",
+    "A ",
     [
-        "target",
-        "The model whose text this is. It alone decides what is written; each of its passes is slow.",
+        "small model",
+        "It is fast and often right. Also called the draft model; some methods guess without any model.",
     ],
-    " writes the text. A small ",
+    " guesses the next words; a ",
     [
-        "draft model",
-        "A fast model, or a trick, that guesses what the large model is about to write.",
+        "large model",
+        "The model whose text this is, also called the target. It alone decides what is written.",
     ],
-    " guesses the next few ",
+    " checks all ",
     [
-        "tokens",
-        "A token is a word or a piece of one: a model reads and writes its text token by token.",
-    ],
-    ", often as a ",
-    [
-        "tree",
+        "guesses",
         (
-            "Several guesses at once: each branch is one way in which the text may go on. "
-            "Its root is the last token that is already certain."
+            "Each is a token: a word or a piece of one. Several guesses at once make a tree; its root is the last "
+            "token that is already certain."
         ),
     ],
-    "; one pass of the target checks all guesses and keeps those it ",
-    [
-        "agrees with",
-        (
-            "A rule compares the target's probability p with the draft's q and, above temperature 0, "
-            "tosses a coin. A lossless rule leaves the target's text as it would have been."
-        ),
-    ],
-    ".",
+    (
+        " at once. It reads all its weights for each word: checking eight costs little more than "
+        "writing one."
+    ),
 ]
 
 WATCH_HINT = "This run was made earlier. Press Run for a new one."
@@ -43,7 +33,7 @@ COMPARE_HINT = "This race was run earlier. Press Race for a new one."
 
 METHODS_LEAD = [
     (
-        "One card for each method: how it works, what its paper claims, and what we measured "
+        "One line for each method; it opens on how it works, what its paper claims, and what we measured "
         "on the small models of this page. A "
     ),
     ["lossless", "The target's text, or its distribution above temperature 0, stays as it was."],

@@ -13,7 +13,7 @@ function lineOf(block) {
   if (!line) block.append(line = el("p", { class: "pg-bound pg-help", role: "status" }));
   return line;
 }
-const blockOf = (field) => field.closest(".pg-panel .block[id]");
+const blockOf = (field) => field.closest(":is(.pg-panel, #change-panel) .block[id]");
 
 /** Hear what is typed into the sliders' numbers. */
 export const hearNumbers = () => document.addEventListener("input", ({ target }) => {

@@ -5,6 +5,7 @@ import { allowed } from "./allowed.js";
 import { hearNumbers } from "./bounds.js";
 import { canvas } from "./canvas.js";
 import { cards } from "./cards.js";
+import { change } from "./change.js";
 import { agrees } from "./differences.js";
 import { figuresOf, graphml, plain, proofPart } from "./figures.js";
 import { hearHistory, moved } from "./history.js";
@@ -27,7 +28,8 @@ import { tellingStep } from "../../viz/web/player.js";
 globalThis.DraftscopePage = {
   takeOffer,
   // what a component builds when it is loaded
-  allowed, canvas, cards, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote, ownModels,
+  allowed, canvas, cards, change, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote,
+  ownModels,
   pair, plain, proof: proofPart, raceTools, status, terms, tools, whatIf,
   // what an event of gradio tells
   controls, link, moved, over, whose,

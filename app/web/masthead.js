@@ -1,6 +1,6 @@
 // The head and foot of the page.
 import { tourStart } from "./tour.js";
-import { el, svgEl } from "../../viz/web/base.js";
+import { el, find, svgEl } from "../../viz/web/base.js";
 
 /** A small draft tree: one path kept, two branches refused. */
 function mark() {
@@ -16,12 +16,19 @@ function mark() {
     dot(22, 33), dot(43, 4), dot(6, 20, true), dot(22, 11, true), dot(48, 19, true));
 }
 
+/** For the keyboard: past the head of the page, to the prompt, beside which Run stands. */
+const skip = () => el("a", { class: "pg-skip", href: "#prompt", text: "Skip to the prompt and Run", onclick(event) {
+  event.preventDefault();
+  find("#rooms [role=tab][data-tab-id='watch']").click();
+  find("#prompt textarea").focus();
+} });
+
 /**
  * props: name, line, and the words of the tour, null for none.
  * @type {(element: Element, props: any) => void}
  */
 export function masthead(element, props) {
-  element.append(el("header", { class: "pg-masthead" }, mark(), el("p", { class: "pg-name", text: props.name }),
+  element.append(el("header", { class: "pg-masthead" }, props.tour && skip(), mark(), el("p", { class: "pg-name", text: props.name }),
     el("h1", { text: props.line }), props.tour && tourStart(props.tour)));
 }
 

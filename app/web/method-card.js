@@ -1,4 +1,4 @@
-// One card of a method: what it is, how it works, what its paper claims, what was measured here.
+// One method: a line that opens on what it is, how it works, what its paper claims, what was measured here.
 import { el, followTheme, freshId } from "../../viz/web/base.js";
 import { exhibitRow } from "../../viz/web/exhibits.js";
 
@@ -24,13 +24,9 @@ function priced({ texts, exact, bits_per_byte: bits, plain_bits_per_byte: plain,
       `${plain.toFixed(2)}; a step is ${divergence.toFixed(2)} bits less likely than the target's favourites.`];
 }
 
-/**
- * watchIt(name): called to show the example of this name.
- * @type {(method: any, families: Record<string, string>, watchIt: (example: string) => void) => HTMLElement}
- */
-export function methodCard(method, families, watchIt) {
-  const { title, paper, claim, part, kind, price = {} } = method, id = freshId("method");
-  const here = measured(method.measured);
+/** What an open card shows below its line. */
+function inside(method, families, watchIt, id) {
+  const { paper, claim, part, price = {} } = method, here = measured(method.measured);
   const row = (name, ...content) => [el("dt", { text: name }), el("dd", {}, ...content)];
   const rows = [
     ...(claim.text ? row("Claimed", el("span", { text: claim.text }),
@@ -46,18 +42,35 @@ export function methodCard(method, families, watchIt) {
       "aria-describedby": id, onclick: () => watchIt(method.example) });
   const figure = (method.figure || []).length ? exhibitRow(method.figure) : null;
   if (figure) followTheme(figure);
-  const family = families[method.family] || method.family;
-  return el("article", { class: figure ? "pg-method pg-method-wide" : "pg-method", "data-method": method.key,
-    "aria-labelledby": id },
-    el("p", { class: "pg-method-kind" }, el("span", { text: method.family === kind ? family : `${family} · ${kind}` }),
-      ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word })),
-      method.needs_training && el("span", { class: "pg-tag", text: "trained" })),
-    el("h2", { id, text: title }),
+  return [
     el("p", { class: "pg-method-how", text: method.mechanism }),
     el("p", { class: "pg-method-look" }, el("strong", { text: "Look for: " }), method.watch),
     figure,
     el("dl", {}, ...rows),
     el("div", { class: "pg-method-foot" }, paper.title && el("p", { class: "pg-method-paper" },
       el("cite", { text: paper.title }),
-      el("span", { text: ` ${paper.authors}. ${paper.venue}, ${paper.year}.` })), watch));
+      el("span", { text: ` ${paper.authors}. ${paper.venue}, ${paper.year}.` })), watch),
+  ].filter(Boolean);
+}
+
+/**
+ * The line of a method; what is below it is made when it is opened for the first time. watchIt(name): called to show
+ * the example of this name.
+ * @type {(method: any, families: Record<string, string>, watchIt: (example: string) => void) => HTMLElement}
+ */
+export function methodCard(method, families, watchIt) {
+  const id = freshId("method"), family = families[method.family] || method.family;
+  const body = el("div", { class: "pg-method-body" });
+  const card = el("details", { class: "pg-method", "data-method": method.key, ontoggle() {
+    if (card.open && !body.firstChild) body.append(...inside(method, families, watchIt, id));
+  } },
+    el("summary", {},
+      el("h2", { id, text: method.title }),
+      el("span", { class: "pg-method-line", text: method.mechanism }),
+      el("span", { class: "pg-method-kind" },
+        el("span", { text: method.family === method.kind ? family : `${family} · ${method.kind}` }),
+        ...TAGS[method.exactness].map((word) => el("span", { class: "pg-tag", "data-tag": word, text: word })),
+        method.needs_training && el("span", { class: "pg-tag", text: "trained" }))),
+    body);
+  return card;
 }

@@ -1,12 +1,12 @@
-// The cards of the methods, with a search and filters. Everything is text from the cards; no request is made.
+// The methods, one line each that opens, with a search and filters. All is text from the cards; no request is made.
 /** @import { Component } from "./types.d.ts" */
 import { methodCard } from "./method-card.js";
+import { holds, plainWords } from "./search.js";
 import { el, find } from "../../viz/web/base.js";
 
-/** The text that the search looks through. */
-const haystack = (method, families) => [method.title, method.key, families[method.family], method.kind,
-  method.mechanism,
-  ...Object.values(method.paper)].join(" ").toLowerCase();
+/** The words that the search looks through. */
+const haystack = (method, families) => plainWords([method.title, method.key, families[method.family], method.kind,
+  method.mechanism, ...Object.values(method.paper)].join(" "));
 
 /**
  * c.props: methods: the cards, families: their names by key. The value is the name of the example to watch.
@@ -32,7 +32,7 @@ export function methods(c) {
 
   function fits({ method, words }) {
     const lossless = { exact: ["exact"], lossy: ["lossy"], both: ["exact", "lossy"] }[method.exactness] || [];
-    return search.value.toLowerCase().split(/\s+/).every((word) => words.includes(word))
+    return holds(plainWords(search.value), words)
       && (!family.value || method.family === family.value) && (!exact.value || lossless.includes(exact.value))
       && (!training.value || method.needs_training === (training.value === "yes"));
   }

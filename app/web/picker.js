@@ -3,20 +3,20 @@
 /** @import { PickerSettings } from "./types.d.ts" */
 import { offer } from "./offer.js";
 import { missingPart } from "./choices.js";
+import { plainWords, holds } from "./search.js";
 import { clamp, el, freshId, setAttributes } from "../../viz/web/base.js";
 
 const PAGE = 8;          // options that Page Up and Page Down pass over
 const ROOM = 240;        // px that the list wants below the field; with less, it opens above where there is more
 
-const words = (text) => text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
-
 /** An entry's distance from the words: 0 where words of its name or key begin so, 1 or 2 elsewhere, else Infinity. */
 function distance({ key, title, family, summary }, wanted) {
-  const names = [...words(title), ...words(key), key], inside = `${title} ${key} ${family}`.toLowerCase();
+  const names = plainWords(`${title} ${key} ${key.replaceAll("_", " ")}`), far = plainWords(summary);
+  const near = plainWords(`${title} ${key} ${family}`);
   const one = (word) => {
     if (names.some((name) => name.startsWith(word))) return 0;
-    if (inside.includes(word)) return 1;
-    return summary.toLowerCase().includes(word) ? 2 : Infinity;
+    if (holds([word], near)) return 1;
+    return holds([word], far) ? 2 : Infinity;
   };
   return Math.max(0, ...wanted.map(one));
 }
@@ -93,7 +93,7 @@ export function makePicker({ id = null, classes = "", label = "", name = null },
 
   /** Hide the entries without the typed words; light the one that fits them best. */
   function search() {
-    const wanted = words(field.value), far = new Map(entries.map((one) => [one, distance(one, wanted)]));
+    const wanted = plainWords(field.value), far = new Map(entries.map((one) => [one, distance(one, wanted)]));
     for (const one of entries) one.option.hidden = far.get(one) === Infinity;
     for (const group of list.children) group.hidden = !group.querySelector("[role=option]:not([hidden])");
     const left = seen(), rank = (one) => far.get(one) + (one.missing ? 0.5 : 0);

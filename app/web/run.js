@@ -90,13 +90,17 @@ function reveal(tab) {
 }
 
 function buttons(tab) {
-  const state = stateOf(tab), busy = state === "running", paused = state === "paused";
+  const state = stateOf(tab), busy = state === "running", paused = state === "paused", ids = IDS[tab];
+  const held = Object.values(ids).find((id) => document.activeElement?.id === id);
   for (const [word, id] of Object.entries(IDS[tab])) {
     const button = find(`#${id}`);
     if (!button) continue;                         // the page is still being built
     button.disabled = { run: busy, pause: !(busy || paused), step: busy, stop: !(busy || paused) }[word];
     if (word === "pause") label(button, paused ? "Resume" : "Pause");
   }
+  // the focus goes on to a button that can be pressed
+  if (held && find(`#${held}`).disabled)
+    [ids.pause, ids.stop, ids.run].map((id) => id && find(`#${id}`)).find((one) => one && !one.disabled)?.focus();
 }
 
 function label(button, words) {

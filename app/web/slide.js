@@ -29,7 +29,7 @@ export function slidePanel(c, room) {
       "aria-controls": panel.id,
       title: "The picture of this moment as SVG or PNG, light or dark.", onclick() {
         if (!tools) {
-          tools = slideTools(c.element.closest(".pg-stage"),
+          tools = slideTools(c.element.closest(".tabitem"),
             { name: () => fileStem(traceOf(room)), heading: () => heading(room), looks: LOOKS });
           panel.append(tools.element);
         }

@@ -1,5 +1,6 @@
 // The six stops of the tour: what each one lights, what it sets up, and how it notices that the reader did the task.
 // Their words come from app/words.py.
+import { openChange } from "./change.js";
 import { find } from "../../viz/web/base.js";
 import { stepToShow } from "../../viz/web/player.js";
 import { wasKept } from "../../viz/web/trace.js";
@@ -52,11 +53,10 @@ export const TOUR_STOPS = {
     prepare(view) {
       view.goto(stepToShow(view.model.steps, view.step));
       view.select(-1);                                 // the choice is the reader's
-      find("#watch-view [aria-label='Whole tree']").click();
     },
   },
   why: {
-    spot: "#inspector", ask: ["#inspector .ds-term", "#inspector"], sides: ["left", "below", "above"],
+    spot: "#inspector", ask: ["#inspector .ds-term", "#inspector"], sides: ["left", "above", "below"],
     see: { reach: "#inspector .ds-term" },
     prepare(view) {
       standStill(view);
@@ -71,13 +71,13 @@ export const TOUR_STOPS = {
     prepare: standStill,
   },
   drafter: {
-    spot: "#drafter", ask: ["#drafter input"], sides: ["above", "right", "below"],
+    spot: "#drafter", ask: ["#drafter input"], sides: ["left", "above", "below"],
     see: { change: { within: "#options", read: (options) => (options.querySelector(".pg-summary") || options)
       .textContent } },
-    prepare() {},
+    prepare: openChange,
   },
   run: {
-    spot: ".pg-buttons:has(#run)", ask: ["#run"], sides: ["right", "below", "above"],
+    spot: ".pg-buttons:has(#run)", ask: ["#run"], sides: ["below", "right", "above"],
     see: { press: "#run, #rooms [role=tab][data-tab-id='compare']" },
     prepare() {},
   },

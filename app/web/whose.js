@@ -16,7 +16,7 @@ const PAUSE = 60;      // ms
  * @type {(room: Tab, c: Component) => void}
  */
 export function exampleNote(room, c) {
-  const line = el("p", { class: "pg-note", "aria-live": "polite" });
+  const line = el("p", { class: "pg-note", "aria-live": "polite", tabindex: 0 });
   takeExamples(room, c.props.examples);
   c.element.append(line);
   const show = () => {

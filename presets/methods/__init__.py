@@ -22,6 +22,8 @@ from presets.methods.reading import read_card
 HERE = Path(__file__).parent
 MEASURED = HERE / "measured.json"
 PRICES = HERE / "price.json"
+SCALING = "scylla"
+"""The card whose figure is drawn from the findings of its recipe."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ def own_trace(name: str) -> Path:
 
 
 def scaling() -> dict | None:
-    """The findings of the recipe `scylla`, or None where it was not run."""
-    file = PRESETS / "models" / "parts" / "scylla" / "config.json"
+    """The findings of the recipe SCALING, or None where it was not run."""
+    file = PRESETS / "models" / "parts" / SCALING / "config.json"
     return json.loads(file.read_text("utf-8")) if file.exists() else None
 
 

@@ -82,7 +82,7 @@ def test_back_leads_to_the_step_that_was_left(visit):
     page = visitor.page
     choose_token(page, 1, 0)
     wait_address(page, step=2, node=0)
-    visitor.choose("preset", presets()[1].title)
+    visitor.choose_example(presets()[1].title)
     wait_address(page, preset=presets()[1].name, node=None)
     page.wait_for_function("DraftscopePage.agrees('watch')")
     page.go_back()
@@ -118,6 +118,7 @@ def test_an_edit_is_in_it_and_the_run_of_before_is_not(visit):
     wait_address(page, preset=presets()[0].name, run=1)
     visitor.type_prompt("Something else")
     wait_address(page, preset=None, prompt="Something else", run=None, step=None)
+    visitor.change()
     page.get_by_role("radio", name="Pictures", exact=True).check()
     wait_address(page, models="image")
     page.get_by_role("radio", name="Small, instant", exact=True).check()
@@ -126,11 +127,13 @@ def test_an_edit_is_in_it_and_the_run_of_before_is_not(visit):
 
 
 def test_an_example_of_pictures_set_to_text_is_no_example(visit):
-    page = visit("/?preset=picture", **STILL).page
+    visitor = visit("/?preset=picture", **STILL)
+    page = visitor.page
     wait_address(page, preset="picture", models="image")
+    visitor.change()
     page.get_by_role("radio", name="Small, instant", exact=True).check()
     wait_address(page, preset=None, models=None, prompt="3")
-    page.wait_for_function("document.querySelector('#preset input').value === 'Your own'")
+    page.wait_for_function("document.querySelector('#preset :checked') === null")
 
 
 @pytest.mark.journey

@@ -53,6 +53,7 @@ def test_every_edit_is_marked_at_the_picture(visit):
     covered(page, "the prompt is not as you set it")
     visitor.type_prompt(prompt)
     clear(page)
+    visitor.change()
     budget = page.locator("[data-option=budget]")
     before = budget.input_value()
     for value, ask in (("7", covered), (before, clear)):
@@ -102,7 +103,7 @@ def test_an_example_chosen_while_a_run_is_paused_is_marked(visit):
     visitor.click("step")
     visitor.wait_state("paused")
     clear(visitor.page)
-    visitor.choose("preset", presets()[1].title)
+    visitor.choose_example(presets()[1].title)
     covered(visitor.page, "the prompt")
 
 
@@ -156,7 +157,7 @@ def test_back_and_forward_lead_to_the_examples_before(visit):
     visitor = visit("/", **STILL)
     page = visitor.page
     for preset in presets()[1:3]:
-        visitor.choose("preset", preset.title)
+        visitor.choose_example(preset.title)
         page.wait_for_function("name => location.search.includes(name)", arg=preset.name)
         clear(page)
     page.go_back()
@@ -183,7 +184,7 @@ def test_back_while_a_run_is_paused_leaves_the_run_and_marks_it(visit):
     page = visitor.page
     shown = "p => document.querySelector('#prompt textarea').value === p"
     first, second = presets()[:2]
-    visitor.choose("preset", second.title)
+    visitor.choose_example(second.title)
     page.wait_for_function("name => location.search.includes(name)", arg=second.name)
     clear(page)
     visitor.click("step")

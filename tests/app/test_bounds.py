@@ -20,6 +20,7 @@ def test_an_option_out_of_range_says_that_it_was_set_to_its_bound(visit):
 def test_a_slider_says_it_too(visit):
     visitor = visit("/", reduced_motion="reduce")
     page = visitor.page
+    visitor.change()
     page.click("#more button")
     page.locator("#temperature input[type=number]").fill("9")
     said = page.locator("#temperature .pg-bound")
@@ -29,7 +30,9 @@ def test_a_slider_says_it_too(visit):
 
 
 def test_plain_names_stand_first_and_the_rest_under_advanced(visit):
-    page = visit("/", reduced_motion="reduce").page
+    visitor = visit("/", reduced_motion="reduce")
+    page = visitor.page
+    visitor.change()
     page.click("#more button")
     page.locator("#temperature").wait_for()
     page.locator("#max_new_tokens").wait_for()

@@ -22,6 +22,7 @@ def visitor(host, browser):
 
 
 def open_section(page) -> None:
+    page.click("#change")
     page.click("#own > button")
     page.wait_for_selector("#own-chat")
 

@@ -1,4 +1,4 @@
-"""The examples: as cards and as a list, each with a run made earlier."""
+"""The examples: one strip of cards, each with a run made earlier."""
 
 import json
 
@@ -20,15 +20,14 @@ def shows(visitor, preset) -> None:
         "p => JSON.parse(DraftscopePage.trace('watch').split('\\n')[0]).prompt.text == p",
         arg=preset.prompt,
     )
-    assert page.input_value("#preset input") == preset.title
-    assert page.locator("#cards :checked").get_attribute("value") == preset.name
+    assert page.locator("#preset :checked").get_attribute("value") == preset.name
     recorded = trace_files()[preset.name].read_text("utf-8")
     assert visitor.trace() == recorded
 
 
 def test_every_example_has_a_card_that_tells_what_to_look_for(visit):
     page = visit("/").page
-    cards = page.locator("#cards .pg-card")
+    cards = page.locator("#preset .pg-card")
     assert cards.count() == len(presets())
     for card, preset in zip(cards.all(), presets(), strict=True):
         assert preset.title == card.inner_text().strip()
@@ -40,20 +39,20 @@ def test_every_example_has_a_card_that_tells_what_to_look_for(visit):
 def test_the_arrow_keys_walk_through_the_cards(visit):
     visitor = visit("/", reduced_motion="reduce", **PHONE)
     page = visitor.page
-    page.locator("#cards :checked").focus()
+    page.locator("#preset :checked").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     shows(visitor, presets()[2])
-    box = page.locator("#cards .pg-card").nth(2).bounding_box()
+    box = page.locator("#preset .pg-card").nth(2).bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 390, "scrolled into sight"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.wait_for_selector("#watch-figures .js-plotly-plot")
     assert not page.locator("#speed-figure").is_visible(), "it was made on another machine"
 
 
-def test_the_list_sets_the_card(visit):
+def test_a_chosen_example_can_be_run(visit):
     visitor = visit("/", reduced_motion="reduce")
-    visitor.choose("preset", presets()[3].title)
+    visitor.choose_example(presets()[3].title)
     shows(visitor, presets()[3])
     assert visitor.run() == "done"
     run = json.loads(visitor.trace().splitlines()[0])
@@ -87,16 +86,17 @@ def test_a_finished_run_is_put_away_with_a_word_and_can_be_brought_back(visit):
     assert page.is_hidden("#back")
     assert visitor.run() == "done"
     mine = visitor.trace()
-    page.locator("#cards [type=radio]").nth(1).check(force=True)
+    page.locator("#preset [type=radio]").nth(1).check(force=True)
     shows(visitor, presets()[1])
     page.wait_for_function("document.querySelector('#watch-status').innerText.includes('put away')")
-    page.locator("#cards [type=radio]").nth(2).check(force=True)
+    page.locator("#preset [type=radio]").nth(2).check(force=True)
     shows(visitor, presets()[2])
     page.click("#back")
     page.wait_for_function("mine => DraftscopePage.trace('watch') == mine", arg=mine)
     assert page.evaluate("DraftscopePage.ranHere('watch')")
     assert page.input_value("#prompt textarea") == PROMPT, "and its settings with it"
-    assert page.input_value("#preset input") == "Your own"
+    assert page.locator("#preset :checked").count() == 0
+    assert page.inner_text(".pg-offer .pg-note").startswith("Your own")
     page.wait_for_selector("#back", state="hidden")
 
 
@@ -105,7 +105,7 @@ def test_a_paused_run_is_not_taken_away(visit):
     visitor.click("step")
     visitor.wait_state("paused")
     before = visitor.trace()
-    visitor.choose("preset", presets()[3].title)
+    visitor.choose_example(presets()[3].title)
     visitor.page.wait_for_function(
         "p => document.querySelector('#prompt textarea').value == p", arg=presets()[3].prompt
     )

@@ -3,67 +3,126 @@
 import pytest
 
 SCREENS = {
-    "laptop": (1440, 900, False),
-    "small laptop": (1366, 768, False),
-    "hall": (1920, 1080, True),
+    "laptop": (1440, 900),
+    "small laptop": (1366, 768),
+    "phone": (390, 844),
 }
+STILL = {"reduced_motion": "reduce"}
 SEEN = """() => {
   const box = (what) => { const { top, bottom, left, right } = document.querySelector(what).getBoundingClientRect(); return {top, bottom, left, right}; };
+  const all = (what) => [...document.querySelectorAll(what)].filter((one) => one.getClientRects().length);
   const text = document.querySelector('#text'), style = getComputedStyle(text), zoom = text.currentCSSZoom || 1;
-  const seen = box('#text'), low = Math.min(seen.bottom, innerHeight);
-  const tree = [...document.querySelectorAll('#tree g[data-node] .ds-shape')].map((shape) => shape.getBoundingClientRect());
+  const seen = box('#text'), low = Math.min(seen.bottom, innerHeight), canvas = box('#tree .ds-canvas');
+  const tree = all('#tree .ds-shape').map((shape) => shape.getBoundingClientRect());
   return {
-    high: innerHeight, canvas: box('#tree .ds-canvas'), card: box('.ds-tree-card'), text: seen, timeline: box('#timeline'), prompt: box('#prompt textarea'), run: box('#run'),
+    canvas, text: seen, timeline: box('#timeline'), prompt: box('#prompt textarea'), run: box('#run'), change: box('#change'),
     lines: (low - seen.top - 2 * parseFloat(style.borderTopWidth) * zoom) / (parseFloat(style.lineHeight) * zoom),
     newest: (({ top, bottom }) => top >= seen.top && bottom <= seen.bottom)([...text.querySelectorAll('[data-now]')].at(-1).getBoundingClientRect()),
     part: text.scrollTop && (text.scrollTop - 2) / parseFloat(style.lineHeight) % 1,
-    label: Math.max(...[...document.querySelectorAll('#tree g[data-node] .ds-label')].map((label) => parseFloat(label.getAttribute('font-size')) * zoom * label.getCTM().a)),
-    used: (Math.max(...tree.map((one) => one.right)) - Math.min(...tree.map((one) => one.left))) / (box('#tree .ds-canvas').right - box('#tree .ds-canvas').left),
+    label: Math.min(...all('#tree .ds-label').map((label) => parseFloat(label.getAttribute('font-size')) * zoom * label.getCTM().a)),
+    small: all('.tabitem *, .pg-masthead *').filter((one) => one.childNodes.length === 1 && one.firstChild.nodeType === 3 && one.firstChild.data.trim()
+      && one.getBoundingClientRect().top < innerHeight && parseFloat(getComputedStyle(one).fontSize) * (one.getCTM ? one.getCTM().a : 1) < 12).map((one) => one.outerHTML.slice(0, 90)),
+    used: (Math.max(...tree.map((one) => one.right)) - Math.min(...tree.map((one) => one.left))) / (canvas.right - canvas.left),
+    inside: tree.every((one) => one.left >= canvas.left && one.right <= canvas.right && one.top >= canvas.top && one.bottom <= canvas.bottom),
     masthead: document.querySelector('.pg-masthead').getBoundingClientRect().height,
-    cut: [...document.querySelectorAll('.pg-card')].filter((card) => {
+    wide: document.documentElement.scrollWidth,
+    cut: all('.pg-card').filter((card) => {
       const strip = document.querySelector('.pg-card-strip').getBoundingClientRect(), own = card.getBoundingClientRect();
-      return own.width && own.left < strip.right - 2 && own.right > strip.left + 2 && (own.right > strip.right + 1 || own.left < strip.left - 1);
+      return own.left < strip.right - 2 && own.right > strip.left + 2 && (own.right > strip.right + 1 || own.left < strip.left - 1);
     }).length,
-    table: (() => { const card = document.querySelector('#inspector'); return [card.scrollHeight - card.clientHeight, card.scrollWidth - card.clientWidth]; })(),
+    clipped: all('.ds-proof, .ds-caption, .pg-offer .pg-note, .ds-where, #inspector, .pg-say, .pg-buttons button, [role=tab]')
+      .filter((one) => one.scrollHeight - one.clientHeight > 2 || one.scrollWidth - one.clientWidth > 1).map((one) => one.outerHTML.slice(0, 90)),
   };
 }"""
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_tree_text_and_timeline_are_in_view_together(visit, screen):
-    width, height, large = SCREENS[screen]
-    page = visit("/", viewport={"width": width, "height": height}, reduced_motion="reduce").page
-    if large:
-        page.get_by_role("button", name="Large type").click()
-        page.evaluate("scrollTo(0, 0)")
+@pytest.fixture(params=SCREENS)
+def screen(request, visit):
+    """The page as it opens on a screen of this size, and the size."""
+    width, height = SCREENS[request.param]
+    page = visit("/", viewport={"width": width, "height": height}, **STILL).page
     page.wait_for_timeout(600)
+    return page, width, height
+
+
+def test_the_tree_is_the_hero_of_the_first_screen(screen):
+    page, width, height = screen
     seen = page.evaluate(SEEN)
-    assert page.evaluate("scrollY") == 0
-    assert 0 <= seen["canvas"]["top"] and seen["canvas"]["bottom"] <= height
-    assert seen["lines"] >= 3, "lines of text inside the window"
+    assert page.evaluate("scrollY") == 0 and seen["wide"] <= width
+    high = seen["canvas"]["bottom"] - seen["canvas"]["top"]
+    assert high >= 0.45 * height
+    assert seen["canvas"]["top"] >= 0 and seen["canvas"]["bottom"] <= height
+    assert seen["inside"], "nothing of the tree is cut"
+    assert seen["label"] >= 12 and seen["small"] == []
+    for control in ("prompt", "run", "change"):
+        assert seen[control]["bottom"] <= height, "within reach"
+    assert seen["cut"] == 0, "no example is cut"
+    assert seen["clipped"] == [], "no text is cut"
+    if width < 600:
+        for tab in ("Watch", "Compare", "Methods", "Learn"):
+            assert page.get_by_role("tab", name=tab, exact=True).is_visible()
+        return
+    assert seen["used"] >= 0.6, "the tree uses the width"
+    assert round(seen["lines"], 1) >= 3, "lines of text inside the window"
     assert seen["newest"], "the step's own tokens"
     assert min(seen["part"], 1 - seen["part"]) < 0.05, "no line is cut"
-    assert seen["text"]["bottom"] <= height + 1 and seen["timeline"]["bottom"] <= height
-    both = seen["card"]["bottom"] - seen["card"]["top"]
-    both += seen["text"]["bottom"] - seen["text"]["top"]
-    assert both >= height / 2, "tree and text have at least half of the window"
+    assert seen["text"]["bottom"] <= height + 1 and seen["timeline"]["bottom"] <= height + 1
     assert seen["masthead"] <= 48, "one row"
-    assert seen["cut"] == 0, "no example is cut"
-    assert seen["used"] >= 0.6, "the tree uses the width"
-    assert seen["label"] >= 12
-    assert max(seen["table"]) <= 1, "the explanation is not cut"
-    for control in ("prompt", "run"):
-        assert seen[control]["bottom"] <= height, "within reach"
 
 
-@pytest.mark.journey
-def test_a_phone_has_tree_before_controls_and_nothing_cut(visit):
-    page = visit("/", viewport={"width": 390, "height": 844}, reduced_motion="reduce").page
+PLACES = """() => {
+  const at = (what) => { const { top, left, width, height } = document.querySelector(what).getBoundingClientRect(); return [top, left, width, height].map(Math.round); };
+  const root = document.querySelector('#tree [data-root]').getCTM();
+  return [...[root.a, root.e, root.f].map((number) => number.toFixed(2)), ['#tree', '#text', '#timeline', '#run'].map(at).join(), ['#inspector', '.ds-foot'].map(at).join()];
+}"""
+
+
+def test_nothing_jumps_between_steps(screen):
+    page, width, _ = screen
+    timeline, places = page.locator("#timeline"), set()
+    timeline.press("Home")
+    for _ in range(int(timeline.get_attribute("aria-valuemax"))):
+        scale, *root, below, why = page.evaluate(PLACES)
+        beside = (*root, why) if width > 600 else ()  # a phone's tree makes room beside it
+        places.add((scale, below, *beside))
+        timeline.press("ArrowUp")
+    assert len(places) == 1
+
+
+def test_large_type_enlarges_the_tree_and_keeps_the_timeline(visit):
+    page = visit("/", viewport={"width": 1920, "height": 1080}, **STILL).page
+    page.wait_for_timeout(300)
+    before = page.evaluate(SEEN)
+    page.get_by_role("button", name="Large type").click()
+    page.evaluate("scrollTo(0, 0)")
     page.wait_for_timeout(600)
     seen = page.evaluate(SEEN)
-    assert seen["cut"] == 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert seen["canvas"]["top"] < 844 and seen["canvas"]["top"] < seen["prompt"]["top"]
+    assert seen["label"] > 1.1 * before["label"]
+    assert seen["canvas"]["bottom"] - seen["canvas"]["top"] >= 0.45 * 1080
+    assert seen["timeline"]["bottom"] <= 1080 and seen["run"]["bottom"] <= 1080
+
+
+@pytest.mark.parametrize("size", SCREENS)
+def test_the_panel_keeps_the_picture_in_view(visit, size):
+    width, height = SCREENS[size]
+    visitor = visit("/", viewport={"width": width, "height": height}, **STILL)
+    page, button = visitor.page, visitor.page.locator("#change")
+    assert page.locator("#drafter").is_hidden() and page.locator("#temperature").is_hidden()
+    visitor.change()
+    page.locator("#drafter input").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.click("#advanced button")
+    page.locator("#seed input").scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    top, bottom = page.evaluate(
+        "(({ top, bottom }) => [top, bottom])(document.querySelector('#tree').getBoundingClientRect())"
+    )
+    assert top >= -2 and min(bottom, height) - top >= 0.25 * height
+    page.locator("#drafter input").focus()
+    page.keyboard.press("Escape")
+    assert button.get_attribute("aria-expanded") == "false"
+    assert page.evaluate("document.activeElement.id") == "change"
+    assert page.locator("#drafter").is_hidden()
 
 
 def test_the_arrows_bring_every_example(visit):

@@ -91,6 +91,11 @@ def toys(tabs):
 
 def test_search_and_filters_find_cards(toys):
     assert shown(toys) == ["ash", "birch", "cedar", "elm", "fir"]
+    for written in ("ash", "A-sh", "ÁSH"):
+        toys.get_by_label("Search").fill(written)
+        assert shown(toys) == ["ash", "cedar"], written
+    toys.get_by_label("Search").fill("birhc")
+    assert shown(toys) == ["birch"], "one wrong letter"
     toys.get_by_label("Search").fill("ash")
     assert shown(toys) == ["ash", "cedar"], "in the sentences, too"
     assert toys.get_by_role("status").inner_text() == "2 of 5 methods"
@@ -109,19 +114,28 @@ def test_search_and_filters_find_cards(toys):
 
 
 def test_a_card_says_what_is_missing_and_what_was_measured(toys):
-    fir = toys.locator("[data-method=fir]").inner_text()
+    fir = open_card(toys, "fir").inner_text()
     assert "needles" in fir and "grow" in fir
     assert "3.00 tokens a step: 30 tokens in 11 passes" in fir
-    elm = toys.locator("[data-method=elm]").inner_text()
+    elm = open_card(toys, "elm").inner_text()
     assert "2.50 tokens a step on held-out texts, in the place of 2.00." in elm
-    birch = toys.locator("[data-method=birch]").inner_text()
+    birch = open_card(toys, "birch").inner_text()
     assert "70.0 % of its draws are kept at temperature 1" in birch and "61.2 %" in birch
     assert "On two cores its leaves fall." in birch and "Loses" not in elm
     assert toys.get_by_role("button").count() == 0, "no example, nothing to watch"
-    ash = toys.locator("[data-method=ash]").inner_text()
+    ash = open_card(toys, "ash").inner_text()
     assert "25 % of 12 texts are those of plain decoding; 0.90 bits a byte" in ash
     assert "plain decoding 0.63" in ash and "1.50 bits less likely" in ash
     assert "bits a byte" not in fir, "lossless: no price"
+
+
+def open_card(page, key: str):
+    """The card of this method, opened."""
+    card = page.locator(f"[data-method={key}]")
+    if card.get_attribute("open") is None:
+        card.locator("summary").click()
+    card.locator(".pg-method-look").wait_for()
+    return card
 
 
 def open_methods(visitor):
@@ -139,7 +153,7 @@ def test_watch_it_opens_the_finished_run_with_its_controls(visit):
     for card in (own, listed):
         example, recorded = preset(card.example), trace_file(card.example).read_text("utf-8")
         open_methods(visitor)
-        page.locator(f"[data-method={card.key}]").get_by_role("button", name="Watch it").click()
+        open_card(page, card.key).get_by_role("button", name="Watch it").click()
         page.wait_for_function("t => DraftscopePage.trace('watch') === t", arg=recorded)
         assert page.locator("#tree").is_visible()
         page.wait_for_function(
@@ -149,12 +163,14 @@ def test_watch_it_opens_the_finished_run_with_its_controls(visit):
             "look => document.querySelector('.pg-note').textContent === 'Look for: ' + look",
             arg=example.look_for,
         )
-        name = example.title if card is listed else "Your own"
-        assert page.input_value("#preset input") == name
+        chosen = page.locator("#preset :checked")
+        assert [one.get_attribute("value") for one in chosen.all()] == [example.name] * (
+            card is listed
+        )
         assert page.input_value("#drafter input").endswith(f"({example.drafter})")
         assert page.input_value("#verifier") == (example.verifier or "")
     open_methods(visitor)
-    page.locator(f"[data-method={own.key}]").get_by_role("button", name="Watch it").click()
+    open_card(page, own.key).get_by_role("button", name="Watch it").click()
     page.wait_for_function(
         "rule => document.querySelector('#verifier').value === rule", arg=own.own_example.verifier
     )
@@ -172,6 +188,6 @@ def test_an_address_opens_it_and_nothing_stands_in_the_way(visit, scheme):
     page = visit(path, color_scheme=scheme, reduced_motion="reduce", **PHONE).page
     page.wait_for_selector("[data-method]")
     assert page.locator("[data-method]").count() == len(cards())
-    page.wait_for_selector(".empty", state="hidden")  # Gradio's stand-in for a plot to come
+    page.locator("[data-method] summary").nth(3).click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert violations(page) == []

@@ -37,6 +37,7 @@ def visitor(lent, browser):
 
 def load(visitor, target: str, draft: str) -> None:
     page = visitor.page
+    visitor.change()
     if not page.locator("#own-target").is_visible():
         page.click("#own > button")
     page.fill("#own-target", target)

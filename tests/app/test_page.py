@@ -36,12 +36,11 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     page.get_by_role("button", name="Icicle").click()
     page.locator("#watch-view .ds-large").click()
     look("an icicle in large type", "#watch-view")
-    page.click("#preset input")
-    page.wait_for_selector("[role=option]")
-    page.wait_for_timeout(500)  # a script fades it in, even with reduced motion
-    look("the examples open", "#preset")
-    page.keyboard.press("Escape")
+    visitor.change()
     page.click("#more button")
+    page.click("#drafter input")
+    look("the panel open, and the list of drafters")
+    page.keyboard.press("Escape")
     visitor.pick("dyspec")
     assert visitor.run("Once upon a time") == "done"
     page.wait_for_selector("#speed-figure .js-plotly-plot")
@@ -90,11 +89,11 @@ def test_on_a_phone_the_run_comes_into_sight(visit):
       const { top, bottom } = document.querySelector('#tree').getBoundingClientRect();
       return bottom > 0 && top < innerHeight;
     }"""
-    visitor.page.locator("#more").scroll_into_view_if_needed()
-    visitor.page.evaluate("document.querySelector('#run').scrollIntoView()")
-    assert not visitor.page.evaluate(seen), "the controls stand below it"
-    assert visitor.run() == "done"
-    assert visitor.page.evaluate(seen)
+    visitor.page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    assert not visitor.page.evaluate(seen)
+    visitor.page.evaluate("document.querySelector('#run').click()")
+    visitor.wait_state("done")
+    visitor.page.wait_for_function(f"({seen})()")
 
 
 def test_large_type_is_for_the_whole_page(visit):
@@ -103,8 +102,8 @@ def test_large_type_is_for_the_whole_page(visit):
     stage = "document.querySelector('#watch-view').getBoundingClientRect().width"
     before = page.evaluate(stage)
     page.locator("#watch-view .ds-large").click()
-    assert page.evaluate(stage) > before + 250, "the controls stand below"
-    assert page.locator("#cards").is_hidden()
+    assert page.evaluate(stage) >= before, "the picture has the whole width"
+    assert page.locator("#preset").is_hidden()
     visitor.open_compare()
     page.wait_for_selector("[data-lane]")
     large = page.locator("#compare-view .ds-large")
@@ -112,4 +111,36 @@ def test_large_type_is_for_the_whole_page(visit):
     large.click()
     page.get_by_role("tab", name="Watch").click()
     assert page.locator("#watch-view .ds-large").get_attribute("aria-pressed") == "false"
-    assert page.locator("#cards").is_visible()
+    assert page.locator("#preset").is_visible()
+
+
+def test_run_is_three_keys_away_and_the_focus_is_kept(visit):
+    visitor = visit(reduced_motion="reduce")
+    page, focused = visitor.page, "document.activeElement.id"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent").startswith("Skip to")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.closest('#prompt') !== null")
+    page.keyboard.press("Tab")
+    assert page.evaluate(focused) == "run"
+    page.keyboard.press("Enter")
+    visitor.wait_state("done")
+    page.wait_for_function(f"{focused} === 'run'")
+
+
+def test_steps_are_read_out_at_the_readers_pace(visit):
+    page = visit("/", reduced_motion="reduce").page
+    said, pace = page.locator(".ds-spoken [role=status]"), page.get_by_label("Steps are read out")
+    wide = "one => one.closest('.ds-spoken').getBoundingClientRect().width"
+    assert pace.evaluate(wide) <= 1, "out of sight"
+    pace.focus()
+    assert pace.evaluate(wide) > 100
+    pace.select_option("every step")
+    timeline = page.locator("#timeline")
+    timeline.press("Home")
+    assert said.text_content().startswith("Step 1 of ")
+    pace.select_option("never")
+    timeline.press("ArrowUp")
+    assert said.text_content().startswith("Step 1 of ")
+    pace.select_option("every step")
+    assert said.text_content().startswith("Step 2 of ")

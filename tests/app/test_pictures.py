@@ -25,5 +25,6 @@ def test_a_picture_is_watched_and_drawn(visit):
         arg=made[-1]["new_tokens"],
     )
     assert page.locator(".pg-cover").count() == 0
+    visitor.change()
     page.get_by_role("radio", name="Small, instant", exact=True).check()
     page.wait_for_function("document.querySelector('.pg-cover')?.textContent.includes('the model')")

@@ -168,7 +168,7 @@ def test_the_controls_know_the_temperature(visit):
     page, sampled = visitor.page, next(preset for preset in presets() if preset.temperature)
     shown = "title => document.querySelector('.pg-judging').innerText.includes(`Here: ${title} `)"
     automatic = drafter_menu()[sampled.drafter]["automatic"]
-    visitor.choose("preset", sampled.title)
+    visitor.choose_example(sampled.title)
     page.wait_for_function(shown, arg=rule_menu()[automatic["warm"]]["title"])
     visitor.set_number("temperature", 0)
     page.wait_for_function(shown, arg=rule_menu()[automatic["cold"]]["title"])
@@ -198,8 +198,7 @@ def test_a_link_names_the_options_of_a_rule(visit):
 def test_an_example_sets_the_controls(visit):
     visitor = visit(**MOVING)
     before = visitor.page.input_value("#prompt textarea")
-    visitor.page.click("#preset input")
-    visitor.page.locator("[role=option]").nth(3).click()
+    visitor.page.locator("#preset [type=radio]").nth(3).check(force=True)
     visitor.page.wait_for_function(
         "was => document.querySelector('#prompt textarea').value != was", arg=before
     )

@@ -16,9 +16,9 @@ OWN = "Your own"
 SHOWN = """room => {
   const before = room === 'watch' ? '#' : '#race-', of = (id) => document.querySelector(before + id);
   if (!of('preset input')) return {};
-  const card = document.querySelector('#cards :checked');
-  return {list: of('preset input').value, card: card ? card.value : '',
-    note: of('preset').closest('.pg-panel').querySelector('.pg-note').textContent};
+  const card = document.querySelector('#preset :checked'), title = card ? card.ariaLabel : 'Your own';
+  return {list: room === 'watch' ? title : of('preset input').value, card: card ? card.value : '',
+    note: of('preset').closest('.tabitem').querySelector('.pg-note').textContent};
 }"""
 
 
@@ -97,8 +97,8 @@ def test_prompt_and_drafter_make_an_example_the_visitors_own(visit):
     page.goto(page.url)
     shown = wait_list(page, OWN)
     assert shown["card"] == ""
-    visitor.choose("preset", presets()[1].title)
-    page.wait_for_selector(f"#cards [value={presets()[1].name}]:checked", state="attached")
+    visitor.choose_example(presets()[1].title)
+    page.wait_for_selector(f"#preset [value={presets()[1].name}]:checked", state="attached")
     wait_list(page, presets()[1].title)
 
 

@@ -95,6 +95,16 @@ class Visitor:
         for name in names:
             self.page.click(f"#{name}")
 
+    def change(self) -> None:
+        """Open the panel "Change it"."""
+        button = self.page.locator("#change")
+        if button.get_attribute("aria-expanded") != "true":
+            button.click()
+
+    def choose_example(self, title: str) -> None:
+        """Pick an example of Watch by its title."""
+        self.page.get_by_role("radio", name=title, exact=True).check(force=True)
+
     def choose(self, dropdown: str, name: str) -> None:
         """Pick from one of Gradio's dropdowns the entry that begins with this name."""
         self.page.click(f"#{dropdown} input")
@@ -102,11 +112,15 @@ class Visitor:
 
     def pick(self, key: str, picker: str = "#drafter") -> None:
         """Pick a drafter by its key. picker: selects the element that holds the field."""
+        if picker == "#drafter":
+            self.change()
         self.page.locator(picker).get_by_role("combobox").click()
         self.page.locator(picker).locator(f"[role=option][data-key='{key}']").click()
 
     def set_number(self, name: str, value: float, room: str = "") -> None:
         """Set a number under "Temperature and length", or under "Advanced". room: "race-" for Compare."""
+        if not room:
+            self.change()
         field = self.page.locator(f"#{room}{name} input[type=number]")
         if not field.is_visible():
             plain = name in ("temperature", "max_new_tokens")

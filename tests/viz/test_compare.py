@@ -133,19 +133,22 @@ def test_where_texts_part_is_said_with_the_margin(race):
     assert marked.count() == page.locator(".text [data-differs]").count() > 1
 
 
-def test_a_crowd_of_ignored_tokens_is_dots_in_a_lane(race):
+def test_a_crowd_of_ignored_tokens_is_folded_in_a_lane(race):
     page, _ = race()
     crowd = Toy(steps=4, budget=64, depth=8, width=4, rule="greedy").ndjson()
     page.evaluate("text => { view.feed({crowd: text, tree: lanes.tree}); }", crowd)
     page.evaluate("view.seek(1e9)")
     node = "[data-lane='crowd'] g[data-node]"
-    assert page.locator(f"{node}[data-dot]").count() > 20
-    assert page.locator(f"{node}[data-dot] text").count() == 0
-    assert page.locator(f"{node}:not([data-dot]):not([data-status='ignored']) text").count() > 0
-    assert page.locator(f"{node}[data-status='ignored']:not([data-dot])").count() == 0
-    assert page.locator("[data-lane='tree'] g[data-dot]").count() == 0
-    page.locator(f"{node}[data-dot]").first.dispatch_event("click")
-    assert page.locator("[data-lane='crowd'] .inspector").inner_text()
+    hidden, fold = page.locator(f"{node}[display=none]"), "[data-lane='crowd'] g[data-fold]"
+    before = hidden.count()
+    assert page.locator(node).count() == 64 and before > 20
+    assert page.locator(f"{node}[display=none]:not([data-status='ignored'])").count() == 0
+    told = page.locator(f"{fold} text").all_text_contents()
+    assert sum(int(words.removeprefix("+")) for words in told) == before
+    page.locator(fold).first.dispatch_event("click")
+    assert hidden.count() < before
+    page.locator(f"{fold}[aria-expanded=true]").dispatch_event("click")
+    assert hidden.count() == before
 
 
 def test_the_newest_token_is_in_sight_whatever_the_width(race):

@@ -21,40 +21,65 @@ LAYOUT = {
 
 COLUMNS = {
     "each is as wide as its widest chip": (
-        "Draftscope.columns({w: 40}, [{w: 20}, {w: 60}, {w: 30}], [1, 1, 2])",
-        {"middles": [0, 80, 155], "right": 170},
+        "Draftscope.columns(40, [20, 60, 30], [1, 1, 2], 30)",
+        {"middles": [0, 80, 155], "far": 170},
     ),
-    "a root alone": ("Draftscope.columns({w: 40}, [], [])", {"middles": [0], "right": 20}),
+    "a root alone": ("Draftscope.columns(40, [], [], 30)", {"middles": [0], "far": 20}),
 }
 
 FRAMING = {
-    "what fits is shown as large as it may be, a little left of the middle": (
+    "what fits stands a little left of the middle": (
         "toy.framed(0, 100, -10, 10, 50)",
-        {"k": 1, "x": 35, "y": 100},
+        {"x": 35, "y": 100},
     ),
-    "what is wide shrinks until it fits": (
-        "toy.framed(-20, 380, 0, 10, 0)",
-        {"k": 0.75, "x": 15, "y": 96.25},
-    ),
-    "what could not be read then is cut before its focus": (
+    "of what is wide the end of the walk is seen, and much before it": (
         "toy.framed(0, 1000, 0, 10, 700)",
-        {"k": 0.5, "x": -110, "y": 97.5},
+        {"x": -460, "y": 95},
     ),
-    "but not before its beginning": (
-        "toy.framed(0, 1000, 0, 10, 100).x",
+    "but not more than its beginning": ("toy.framed(0, 1000, 0, 10, 100).x", 0),
+    "nor more than its end": ("toy.framed(0, 1000, 0, 10, 1000).x", -700),
+    "a short step of a long run stands where the others begin": (
+        "toy.framed(0, 1000, 0, 10, 200, {far: 200}).x",
         0,
     ),
-    "nor behind its end": (
-        "toy.framed(0, 1000, 0, 10, 1000).x",
-        -200,
+    "of what is tall the height of its walk is seen": (
+        "toy.framed(0, 100, -500, 500, 0, {level: 200}).y",
+        -100,
     ),
-    "on a small canvas what is tall is cut above and below its focus": (
-        "toy.framed(0, 100, -500, 500, 0, {level: 200, tall: 0.5})",
-        {"k": 0.5, "x": 43.75, "y": 0},
+    "what grows downwards has its root in the middle": (
+        "toy.framed(-50, 90, -10, 150, 0, {down: true})",
+        {"x": 150, "y": 10},
     ),
-    "what is tall shrinks as it must": (
-        "toy.framed(0, 100, 0, 1000, 0).k",
-        0.2,
+    "unless it needs the room beside it": (
+        "toy.framed(-50, 200, -10, 300, 0, {down: true, level: 290})",
+        {"x": 100, "y": -100},
+    ),
+    "a drawing is as large as fits, within the limits": (
+        "[[600, 100], [600, 1000], [10, 10]].map(([w, h]) => Draftscope.scaleOf(w, h, {width: 300, height: 200}, {least: 0.4, most: 1.6}))",
+        [0.5, 0.4, 1.6],
+    ),
+}
+
+FAN = "[[-1, 'accepted'], [-1, 'ignored'], [-1, 'ignored'], [-1, 'ignored'], [-1, 'ignored']]"
+DEEP = "[[-1, 'accepted'], [-1, 'ignored'], [-1, 'ignored'], [1, 'ignored'], [3, 'ignored']]"
+FOLDS = {
+    "where there is room, all are seen": (f"toy.folded(1000, {FAN})", [[0, 1, 2, 3, 4], []]),
+    "where there is none, the ignored are one fold": (f"toy.folded(0, {FAN})", [[0], [[-1, 4]]]),
+    "the first of them are seen as far as there is room": (
+        f"toy.folded(35 + 2 * 27, {FAN})",
+        [[0, 1], [[-1, 3]]],
+    ),
+    "a token alone takes no more room than a fold": (
+        "toy.folded(0, [[-1, 'accepted'], [-1, 'ignored'], [0, 'rejected']])",
+        [[0, 1, 2], []],
+    ),
+    "what is below a folded token is folded with it": (
+        f"toy.folded(0, {DEEP})",
+        [[0], [[-1, 4]]],
+    ),
+    "an opened fold can be closed": (
+        f"toy.folded(0, {DEEP}, [-1])",
+        [[0, 1, 2, 3, 4], [[-1, 0]]],
     ),
 }
 
@@ -126,7 +151,9 @@ EXHIBITS = {
     ),
 }
 
-CASES = cases(layout=LAYOUT, columns=COLUMNS, framing=FRAMING, picture=PICTURE, exhibits=EXHIBITS)
+CASES = cases(
+    layout=LAYOUT, columns=COLUMNS, framing=FRAMING, folds=FOLDS, picture=PICTURE, exhibits=EXHIBITS
+)
 
 
 @pytest.mark.parametrize("case", CASES)

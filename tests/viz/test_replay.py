@@ -72,9 +72,9 @@ def test_keys_and_drag_scrub_and_space_plays(replay):
     page.locator("#timeline [data-step='7']").click()
     assert page.evaluate("view.step") == 7
     box = page.locator("#timeline svg").bounding_box()
-    page.mouse.move(box["x"] + 5, box["y"] + 50)
+    page.mouse.move(box["x"] + 5, box["y"] + box["height"] / 2)
     page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50, steps=4)
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2, steps=4)
     page.mouse.up()
     assert 8 <= page.evaluate("view.step") <= 13
     page.evaluate("view.goto(3); view.setPace('real')")

@@ -13,6 +13,9 @@ def test_each_node_of_a_merged_tree_wears_the_mark_of_its_source(replay):
     page = replay(ndjson(lines))
     legend = page.locator(".ds-sources")
     assert legend.locator("button").all_inner_texts() == ["draft model", "context", "matrix"]
+    folds = page.locator("#tree g[data-fold][aria-expanded=false]")
+    while folds.count():
+        folds.first.dispatch_event("click")
     marks = page.evaluate(
         "[...document.querySelectorAll('#tree [data-node]')].map((g) => [Number(g.dataset.node), g.querySelector('.ds-source-mark').getAttribute('d')])"
     )

@@ -53,14 +53,23 @@ WORDS = {
         "[null, true, ' dog', 0.5, {token: 3, piece: ' dog'}].map(Draftscope.cellText)",
         ["–", "yes", " dog", "0.50", "␣dog"],
     ),
-    "crowds": ("[1, 28, 29, 72, 73].map((n) => Draftscope.crowdOf(n))", [0, 0, 1, 1, 2]),
-    "crowds on a small canvas": (
-        "[28, 29, 256].map((n) => Draftscope.crowdOf(n, true))",
-        [0, 3, 3],
-    ),
 }
 
+DRAWN = "Draftscope.drawnWords(Draftscope.enrich(toy.told([], ['x'], 'bonus', {{p: {p}}}), 0, {{sampling: {{temperature: {t}}}}}))"
+
 SENTENCES = {
+    "a drawn token that was not the favourite": (
+        DRAWN.format(p="[[1, 'y', 0.6], [0, 'x', 0.05]]", t=1),
+        "drawn, p 0.05",
+    ),
+    "the favourite need not be explained": (
+        DRAWN.format(p="[[0, 'x', 0.6], [1, 'y', 0.05]]", t=1),
+        "",
+    ),
+    "at temperature 0 nothing is drawn": (
+        DRAWN.format(p="[[1, 'y', 0.6], [0, 'x', 0.6]]", t=0),
+        "",
+    ),
     "a step in words": (
         f"Draftscope.stepSentence({MODEL}.steps[0])",
         "3 drafted, 1 kept and the target added ‘x’: 2 tokens in one pass.",

@@ -1,56 +1,72 @@
-// Zoom and drag for an SVG. The camera fits the drawing until the reader zooms or drags. Where a drawing is too wide to
-// be legible as a whole, the camera shows the end of the walk and as much before it as fits.
+// Zoom and drag for an SVG. All steps of a run are drawn at the run's scale until the reader zooms or drags. Where a
+// drawing is wider than the canvas, the camera shows the end of the walk and as much before it as fits.
 import { clamp } from "./base.js";
 
+const LEAST = 0.12;                                // scale of the whole tree, when the reader asks for it
+const LEAN = 0.175;                                // share of the free room that stays at the left
+
 /**
- * {k, x, y}: scale, left and upper edge for a box {left, right, top, bottom, focus, level} on a canvas. legible: the
- * smallest scale that a wide drawing may cause; a drawing that needs a smaller one shows its focus and as much before
- * the focus as fits. tall: the same for a tall drawing, which shows its level.
- * @type {(box: any, width: number, height: number,
- *   limits: { least: number, legible: number, tall?: number, most: number }) => { k: number, x: number, y: number }}
+ * The scale at which so wide and so high a drawing fits the canvas, within the limits.
+ * @type {(wide: number, high: number, canvas: { width: number, height: number },
+ *   limits: { least: number, most: number }) => number}
  */
-export function framing(box, width, height, { least, legible, tall = least, most }) {
-  const wide = box.right - box.left, high = box.bottom - box.top;
-  const k = clamp(Math.min(Math.max(width / wide, legible), Math.max(height / high, tall)), least, most);
-  const spare = width - wide * k;
-  const x = spare >= -1 ? Math.max(0, spare / 2 * 0.35) - box.left * k
-    : clamp(0.8 * width - box.focus * k, width - box.right * k, -box.left * k);
-  const y = high * k <= height + 1 ? height / 2 - ((box.top + box.bottom) / 2) * k
-    : clamp(height / 2 - box.level * k, height - box.bottom * k, -box.top * k);
-  return { k, x, y };
+export const scaleOf = (wide, high, { width, height }, { least, most }) =>
+  clamp(Math.min(width / wide, height / high), least, most);
+
+/** The place of an edge between these two bounds; the first counts where they contradict one another. */
+const between = (at, first, second) => Math.min(first, Math.max(at, second));
+
+/**
+ * {x, y}: left and upper edge for a box {k, down, left, right, far, top, bottom, focus, level} on a canvas. right: of
+ * the run, far: of the step; a step that does not fit shows its focus and as much before it as fits, and in a drawing
+ * that is too high its level. down: whether the tree grows downwards; its root then stands in the middle, at 0, unless
+ * the step needs the room beside it.
+ * @type {(box: any, width: number, height: number) => { x: number, y: number }}
+ */
+export function framing({ k, down, left, right, far, top, bottom, focus, level }, width, height) {
+  if (down) {
+    const [least, most] = [-left * k, width - far * k].sort((a, b) => a - b), fits = (far - left) * k <= width;
+    return { x: clamp(width / 2 - (fits ? 0 : focus * k), least, most),
+      y: between(0.9 * height - level * k, -top * k, height - bottom * k) };
+  }
+  const spare = width - (right - left) * k, begin = Math.max(0, spare * LEAN) - left * k;
+  const y = (bottom - top) * k <= height + 1 ? height / 2 - ((top + bottom) / 2) * k
+    : clamp(height / 2 - level * k, height - bottom * k, -top * k);
+  return { x: between(0.8 * width - focus * k, begin, width - far * k), y };
 }
 
 /**
- * The camera moves `stage`, a <g> inside `svg`. small: a small canvas, on which a tall tree is not shown as a whole
- * either.
+ * The camera moves `stage`, a <g> inside `svg`. above: px at the upper edge that stay free; moved({k, x}): called after
+ * each move.
  * @param {any} svg
  * @param {any} stage
- * @param {boolean} [small]
+ * @param {{ above?: number, moved?: (at: { k: number, x: number }) => void }} settings
  */
-export function makeCamera(svg, stage, small) {
+export function makeCamera(svg, stage, { above = 0, moved = () => {} }) {
   let k = 1, x = 0, y = 0, held = false, whole = false, box = null, width = 0, height = 0;
-  const most = small ? 1.1 : 1.6, least = 0.12, legible = 0.8, tall = small ? 0.62 : least;
 
   function write() {
     stage.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${k.toFixed(4)})`);
+    moved({ k, x });
     fade();
   }
-  /** Fade out each edge beyond which the drawing continues. */
+  /** Fade out each edge beyond which the drawing continues; at the left stands its root. */
   function fade() {
     if (!box) return;
-    const cut = [box.left * k + x < -1 && "left", box.right * k + x > width + 1 && "right",
-      small && box.top * k + y < -1 && "top", small && box.bottom * k + y > height + 1
-        && "bottom"].filter(Boolean).join(" ");
+    const cut = [box.far * k + x > width + 1 && "right", box.top * k + y < above - 1 && "top",
+      box.bottom * k + y > height + 1 && "bottom"].filter(Boolean).join(" ");
     if (cut) stage.setAttribute("data-cut", cut); else stage.removeAttribute("data-cut");
   }
   function fit() {
     if (!box || !width || !height) return;
-    ({ k, x, y } = framing(box, width, height,
-      { least, most, tall: whole ? least : tall, legible: whole ? least : legible }));
+    const all = { least: LEAST, most: box.k };
+    k = whole ? scaleOf(box.far - box.left, box.bottom - box.top, { width, height: height - above }, all) : box.k;
+    ({ x, y } = framing({ ...box, k }, width, height - above));
+    y += above;
     write();
   }
   function zoom(factor, px, py) {
-    const next = clamp(k * factor, least, 4);
+    const next = clamp(k * factor, LEAST, 4);
     x = px - (px - x) * (next / k);
     y = py - (py - y) * (next / k);
     k = next; held = true;
@@ -78,14 +94,22 @@ export function makeCamera(svg, stage, small) {
   svg.addEventListener("pointerup", end);
   svg.addEventListener("pointercancel", end);
   svg.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && !event.metaKey) return;   // the plain wheel scrolls the page
+    if (!event.ctrlKey && !event.metaKey) {        // the plain wheel scrolls the page
+      if (Math.abs(event.deltaX) <= Math.abs(event.deltaY) || !box || box.far * k + x <= width && x >= -box.left * k)
+        return;
+      event.preventDefault();
+      held = true;
+      x = clamp(x - event.deltaX * ratio(), width - box.far * k, -box.left * k);
+      write();
+      return;
+    }
     event.preventDefault();
     const at = svg.getBoundingClientRect();
     zoom(Math.exp(-event.deltaY * 0.003), (event.clientX - at.left) * ratio(), (event.clientY - at.top) * ratio());
   }, { passive: false });
 
   return {
-    /** Show this box, unless the reader has zoomed or dragged. */
+    /** Show this box at its scale, unless the reader has zoomed or dragged. */
     frame(next) { box = next; if (!held) fit(); },
     resize(w, h) {
       if (w === width && h === height) return;
@@ -99,7 +123,7 @@ export function makeCamera(svg, stage, small) {
     /** Scroll a point of the drawing into view (when the keyboard moves to a chip). */
     reveal(px, py) {
       const sx = px * k + x, sy = py * k + y, edge = 40;
-      if (sx > edge && sx < width - edge && sy > 20 && sy < height - 20) return;
+      if (sx > edge && sx < width - edge && sy > above + 20 && sy < height - 20) return;
       x += width / 2 - sx; y += height / 2 - sy;
       write();
     },

@@ -36,36 +36,24 @@ function chipShape(look, w, h) {
     `V${-y + r}${corner(-x + r, -y)}Z`;
 }
 
-/**
- * Crowded trees draw ignored tokens small: [type size, height, gap between rows] by crowd. Crowd 3 is for small
- * canvases, on which the text of these tokens would be illegible: type size 0 means a dot.
- */
-export const CROWDS = [[11, 19, 7], [9, 13, 4], [7, 9, 2], [0, 8, 3]];
+/** Ignored tokens are drawn small: type size, height, px. */
+const SMALL = 12, LOW = 20;
 /** Extra width at each side for shapes with a point (the hexagon), px. */
 const edgeOf = (look) => (look === "recovered" ? 7 : 0);
-const DOT = { w: 12, h: 8, label: "", small: 0, dot: true };
 /**
- * small: whether the canvas is small.
- * @type {(nodes: number, small?: boolean) => number}
- */
-export const crowdOf = (nodes, small) => (nodes <= 28 ? 0 : small ? 3 : nodes <= 72 ? 1 : 2);
-
-/**
- * {w, h, label, small, dot, patch, side} of a chip with this text, or with a patch of a picture (see patchOf), drawn
- * `side` px wide; small: the type size of an ignored chip, else 0.
+ * {w, h, label, small, patch, side} of a chip with this text, or with a patch of a picture (see patchOf), drawn `side`
+ * px wide; small: the type size of an ignored chip, else 0.
  * @param {string} text
  * @param {string} status
- * @param {number} [crowd]
  * @param {any} [patch]
  */
-export function chipSize(text, status, crowd = 0, patch = null) {
-  const [small, h] = CROWDS[crowd];
-  if (status === "ignored" && !small) return DOT;
-  if (patch && status === "ignored") return { w: h + 6, h, label: "", small, patch, side: h - 5 };
+export function chipSize(text, status, patch = null) {
+  if (patch && status === "ignored") return { w: LOW + 6, h: LOW, label: "", small: SMALL, patch, side: LOW - 5 };
   if (patch) return { w: 50 + 2 * edgeOf(status), h: 28, label: "", small: 0, patch, side: 20 };
   const label = shorten(visible(text), 12);
   if (status === "ignored") {
-    return { w: Math.max(2.4 * small, Math.ceil(textWidth(label, FONT) * small / 13 + 1.3 * small)), h, label, small };
+    return { w: Math.max(2.4 * SMALL, Math.ceil(textWidth(label, FONT) * SMALL / 13 + 1.3 * SMALL)), h: LOW, label,
+      small: SMALL };
   }
   return { w: Math.max(42, Math.ceil(textWidth(label, FONT) + 34)) + 2 * edgeOf(status), h: 28, label, small: 0 };
 }
@@ -79,11 +67,12 @@ export function makeChip(attributes) {
   const inner = svgEl("path", { class: "ds-inner" });
   const icon = svgEl("path", { class: "ds-icon" });
   const label = svgEl("text", { class: "ds-label", "text-anchor": "middle", dy: "0.35em" });
-  const tile = svgEl("g", {});
+  const tile = svgEl("g", {}), under = svgEl("text", { class: "ds-chip-note", "text-anchor": "middle" });
   const g = svgEl("g", { class: "ds-node", ...attributes }, shape, label);
   let source = null;
   const put = { g: attributeKeeper(g), shape: attributeKeeper(shape), inner: attributeKeeper(inner),
-    icon: attributeKeeper(icon), label: attributeKeeper(label), tile: attributeKeeper(tile) };
+    icon: attributeKeeper(icon), label: attributeKeeper(label), tile: attributeKeeper(tile),
+    under: attributeKeeper(under) };
   const show = (part, wanted) => { if (!wanted) part.remove(); else if (!part.isConnected) g.append(part); };
   let now = "", size = null, tiled = null;
   return {
@@ -92,14 +81,26 @@ export function makeChip(attributes) {
     set: put.g,
     /** The mark of a source at the upper left corner; null: none. */
     mark(index) {
-      if (source && (index === null || source.getAttribute("data-source") !== String(index) || size.dot)) {
+      if (source && (index === null || source.getAttribute("data-source") !== String(index))) {
         source.remove();
         source = null;
       }
-      if (index === null || size.dot) return;
+      if (index === null) return;
       if (!source) g.append(source = sourceMark(index, { "data-source": index }));
       const at = `translate(${(-size.w / 2 + 2).toFixed(1)} ${(-size.h / 2 + 1).toFixed(1)})`;
       source.setAttribute("transform", size.small ? `${at} scale(${(size.small / 13).toFixed(2)})` : at);
+    },
+    /** Folded away: in the picture, but not seen. */
+    hide(status, look) {
+      put.g("data-status", status);
+      put.g("data-look", look === status ? null : look);
+      put.g("display", "none");
+    },
+    /** A line of words under the chip; "" for none. */
+    note(words) {
+      show(under, words);
+      put.under("y", String(size.h / 2 + 15));
+      writeText(under, words);
     },
     get halo() { return chipShape(now, size.w + 9, size.h + 9); },
     draw(next, status, look = status) {
@@ -110,7 +111,7 @@ export function makeChip(attributes) {
       size = next; now = look;
       put.g("data-status", status);
       put.g("data-look", look === status ? null : look);
-      put.g("data-dot", size.dot ? "" : null);
+      put.g("display", null);
       put.shape("d", chipShape(look, size.w, size.h));
       if (look === "recovered") put.inner("d", chipShape(look, size.w - 7, size.h - 6));
       if (ICONS[look]) put.icon("transform", `translate(${-size.w / 2 + 14 + edgeOf(look)} 0)`);

@@ -94,14 +94,15 @@ export function makeInspector(box, glossary, brief) {
   const chip = svgEl("svg", { class: "ds-inspector-chip", "aria-hidden": "true" });
   const status = el("span", { class: "ds-inspector-status" });
   const facts = el("dl", { class: "ds-facts" }), source = el("span", { class: "ds-quiet" });
-  const sentence = el("p", { class: "ds-sentence" });
+  const sentence = el("p", { class: "ds-sentence" }), coins = el("div", {});
   const more = el("div", { class: "ds-inspector-more" });
-  box.append(el("div", { class: "ds-inspector-head" }, chip, el("div", { class: "ds-inspector-what" }, status, source)),
-    sentence, more);
+  box.append(el("div", { class: "ds-why" },
+    el("div", { class: "ds-inspector-head" }, chip, el("div", { class: "ds-inspector-what" }, status, source)),
+    sentence, coins), more);
   let key = "";
 
   function headChip(text, kind, look, patch) {
-    const size = chipSize(text, kind, 0, patch), one = makeChip({});
+    const size = chipSize(text, kind, patch), one = makeChip({});
     one.draw(size, kind, look);
     setAttributes(chip, { width: size.w + 6, height: 34, viewBox: `${-size.w / 2 - 3} -17 ${size.w + 6} 34` });
     chip.replaceChildren(one.g);
@@ -111,7 +112,8 @@ export function makeInspector(box, glossary, brief) {
     key = "";
     box.removeAttribute("data-status");
     chip.replaceChildren(); setAttributes(chip, { width: 0, height: 34 });
-    status.textContent = source.textContent = ""; more.replaceChildren();
+    status.textContent = source.textContent = "";
+    more.replaceChildren(); coins.replaceChildren();
     sentence.textContent = text || "";
   }
 
@@ -151,9 +153,9 @@ export function makeInspector(box, glossary, brief) {
       sentence.textContent = coming && typeof node === "number" && node >= 0 ? judging(step, node)
         : sentenceOf(step, node);
       if (brief) return;
-      more.replaceChildren();
+      more.replaceChildren(); coins.replaceChildren();
       for (const judgement of (typeof node === "number" && view.judged.get(node)) || []) {
-        if (judgement.coin !== null && judgement.coin !== undefined) more.append(ruler(judgement, glossary));
+        if (judgement.coin !== null && judgement.coin !== undefined) coins.append(ruler(judgement, glossary));
       }
       const from = typeof node === "number" && node >= 0 ? nodes.source[node] : null;
       source.textContent = from ? sourceWords(from) : "";

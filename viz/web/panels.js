@@ -21,7 +21,8 @@ import { visible } from "./words.js";
 const panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { class: `ds-${word} ${word}` });
 
 /**
- * options: ids, onSelect, onSeek(step), brief: a small canvas, a short inspector and folded exhibits. With brief, the
+ * options: ids, onSelect, onSeek(step), above: px of the canvas that stay free for words, brief: a small canvas, a
+ * short inspector and folded exhibits. With brief, the
  * caller scrolls the text (strip.newest, strip.scroll), so that several runs are drawn before the layout is read.
  * Returns the elements and {reset, grow, draw(index, stage, verdicts), rest(still), select(node), setMode(mode),
  * camera, destroy}. mode: "tree" | "icicle".
@@ -37,7 +38,8 @@ export function makePanels(model, glossary, options) {
     { ...panelName(options.ids, "inspector"), role: "group", "aria-label": "Chosen token", tabindex: 0 });
   tree.setAttribute("data-state", "idle");
 
-  const treeStage = svgEl("g", {}), icicleStage = svgEl("g", { display: "none" });
+  const treeStage = svgEl("g", {});
+  const icicleStage = svgEl("g", { display: "none", transform: `translate(0 ${options.above || 0})` });
   const svg = svgEl("svg", { class: "ds-canvas", role: "group", "aria-label": "Draft tree" }, treeStage, icicleStage);
   const note = el("p", { class: "ds-quiet ds-icicle-note", hidden: true });
   tree.append(svg, note);
@@ -47,8 +49,11 @@ export function makePanels(model, glossary, options) {
     name: (step, node, waits) => nodeName(step, node, rootPiece, waits) +
       (sources.merged && node >= 0 ? `, from ${sources.nameOf(step, node)}` : ""),
   };
-  const drawing = treeDrawing(treeStage, hooks, options.brief), icicle = icicleDrawing(icicleStage, hooks);
-  const camera = makeCamera(svg, treeStage, options.brief);
+  const limits = options.brief ? { least: 1, usual: 1, most: 1.1, turns: false }
+    : { least: 1, usual: 1.5, most: 1.8, turns: true };
+  const above = options.above || 0;
+  const drawing = treeDrawing(treeStage, hooks, limits), icicle = icicleDrawing(icicleStage, hooks);
+  const camera = makeCamera(svg, treeStage, { above, moved: (at) => drawing.pin(at) });
   const inspect = makeInspector(inspector, glossary, options.brief);
   let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "";
   let size = { width: 0, height: 0 };
@@ -69,6 +74,12 @@ export function makePanels(model, glossary, options) {
   hearNodes(svg, {
     select,
     hover: (node) => hover(node === undefined ? {} : { node, index: indexOf(node), step: shown }),
+    toggle(parent) {
+      drawing.toggle(parent);
+      repaint();
+      const fold = drawing.fold(parent);
+      if (fold) fold.focus();
+    },
     reach(node) {
       camera.reveal(...drawing.at(node));
       element(node).focus();
@@ -84,9 +95,9 @@ export function makePanels(model, glossary, options) {
   }
 
   function picture(step) {
-    if (mode === "tree") return camera.frame(drawing.draw(step, rootPiece, size.width / size.height, waits));
+    if (mode === "tree") return camera.frame(drawing.draw(step, rootPiece, waits));
     const by = stage === "draft" ? "q" : field;                // p is not known before the target's pass
-    icicle.draw(step, rootPiece, by, size, waits);
+    icicle.draw(step, rootPiece, by, { width: size.width, height: size.height - above }, waits);
     writeText(note, `Width is the probability of the whole path, by ` +
       `${by === "p" ? "p, the target’s" : "q, the draft’s"}. Empty room: other tokens.`);
   }
@@ -117,7 +128,7 @@ export function makePanels(model, glossary, options) {
 
   function select(node) {
     chosen = node;
-    mark();
+    if (mode === "tree" && drawing.unfold(node)) repaint(); else mark();
     if (options.onSelect && node !== null) options.onSelect({ step: shown, node, index: indexOf(node) });
   }
 
@@ -168,7 +179,9 @@ export function makePanels(model, glossary, options) {
       height: svg.clientHeight || Math.round(svg.getBoundingClientRect().height) };
     if (!size.width) return;
     camera.resize(size.width, size.height);
-    if (mode === "icicle") repaint();
+    drawing.resize(size.width, size.height - above);
+    drawing.grow(model);
+    repaint();
   });
   watcher.observe(svg);
   const reader = new ResizeObserver(() => strip.scroll(strip.newest()));
@@ -193,6 +206,7 @@ export function makePanels(model, glossary, options) {
     blank,
     grow() {
       if (model.run && spoken !== model.run) { spoken = model.run; strip.reset(model.run); }
+      if (size.width) drawing.grow(model);
       for (const part of [line, sources, tracks, exhibits]) part.grow(model);
     },
     draw(index, nowStage, verdicts) {

@@ -6,7 +6,7 @@ import { el, setAttributes, writeText } from "./base.js";
 import { isExact, isPlainRun } from "./trace.js";
 import { plural } from "./words.js";
 
-const passesOf = (count) => `${plural(count, "pass", "passes")} of the target`;
+const passesOf = (count) => `${plural(count, "pass", "passes")} of the large model`;
 
 /** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
 function meaning({ verifier, sampling }) {
@@ -86,17 +86,18 @@ export function proofOf(model, checked, { playing = false, shown = -1, raced = f
 
 /**
  * The sentence on the page. draw(model, checked, options) as above.
- * @type {(glossary: Glossary) => { element: HTMLElement, draw(model: Model, checked: Checked | null,
+ * more: what is to be said about it, elsewhere.
+ * @type {(glossary: Glossary) => { element: HTMLElement, more: HTMLElement, draw(model: Model, checked: Checked | null,
  *   options?: ProofOptions): void }}
  */
 export function proofLine(glossary) {
   const tick =
     glossary.explain(el("span", { class: "ds-tick", text: "✓", role: "img", "aria-label": "checked", tabindex: 0,
       hidden: true }), "checked");
-  const main = el("strong", {}), more = el("span", { class: "ds-proof-more" });
-  const element = el("p", { class: "ds-proof", role: "status" }, tick, main, " ", more);
+  const main = el("strong", {}), more = el("p", { class: "ds-proof-more" });
+  const element = el("p", { class: "ds-proof" }, tick, main);
   return {
-    element,
+    element, more,
     draw(model, checked, options) {
       const said = proofOf(model, checked, options);
       tick.hidden = said.tick !== true;

@@ -64,6 +64,16 @@ export function sourceWords(source) {
 }
 
 /**
+ * What stands under a final token that the target drew although it liked another better; "" for any other.
+ * @type {(step: Step) => string}
+ */
+export function drawnWords({ view: { final, run, distributions } }) {
+  if (!final || !(run && run.sampling && run.sampling.temperature > 0)) return "";
+  const { p = [] } = distributions.get(final.parent) || {}, own = p.find(([token]) => token === final.token);
+  return own && p.some(([, , chance]) => chance > own[2]) ? `drawn, p ${prob(own[2])}` : "";
+}
+
+/**
  * What a step did, in one line.
  * @type {(step: Step) => string}
  */
@@ -75,8 +85,9 @@ export function stepSentence(step) {
   const unread = step.nodes.p.every((p) => p === null) && !step.judgements.length;
   if (unread) return `${count} drafted, ${kept} without a pass of the target: ` +
     `${plural(step.output.tokens.length, "token")}.`;
-  const own = !final ? "" : final.kind === "bonus" ? ` and the target added ${quote(final.piece)}`
-    : `, then the target wrote ${quote(final.piece)} instead`;
+  const drawn = drawnWords(step), odds = drawn && ` (${drawn})`;
+  const own = !final ? "" : final.kind === "bonus" ? ` and the target added ${quote(final.piece)}${odds}`
+    : `, then the target wrote ${quote(final.piece)}${odds} instead`;
   return `${count} drafted, ${kept}${own}: ${plural(step.output.tokens.length, "token")} in one pass.`;
 }
 

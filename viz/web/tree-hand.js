@@ -3,6 +3,12 @@
 
 const NODES = "[data-node],[data-root],[data-final]";
 
+/** The parent of the fold that an element belongs to; undefined for none. */
+function foldOf(element) {
+  const g = element && element.closest ? element.closest("[data-fold]") : null;
+  return g ? Number(g.getAttribute("data-fold")) : undefined;
+}
+
 /** The node that an element of the picture belongs to: its index, -1 for the root, "final"; undefined for none. */
 function nodeOf(svg, element) {
   const g = element && element.closest ? element.closest(NODES) : null;
@@ -21,13 +27,15 @@ function neighbour(svg, g, down) {
 }
 
 /**
- * hooks: select(node), hover(node or undefined), reach(node): it was chosen by keys and gets the focus.
- * @type {(svg: any,
- *   hooks: { select(node: NodeRef): void, hover(node?: NodeRef): void, reach(node: NodeRef): void }) => void}
+ * hooks: select(node), hover(node or undefined), reach(node): it was chosen by keys and gets the focus, toggle(parent):
+ * open or close what is folded below it.
+ * @type {(svg: any, hooks: { select(node: NodeRef): void, hover(node?: NodeRef): void, reach(node: NodeRef): void,
+ *   toggle(parent: number): void }) => void}
  */
 export function hearNodes(svg, hooks) {
   svg.addEventListener("click", (event) => {
-    const node = nodeOf(svg, event.target);
+    const node = nodeOf(svg, event.target), fold = foldOf(event.target);
+    if (fold !== undefined) hooks.toggle(fold);
     if (node !== undefined) hooks.select(node);
   });
   svg.addEventListener("focusin", (event) => {
@@ -37,6 +45,11 @@ export function hearNodes(svg, hooks) {
   svg.addEventListener("pointerover", (event) => hooks.hover(nodeOf(svg, event.target)));
   svg.addEventListener("pointerleave", () => hooks.hover(undefined));
   svg.addEventListener("keydown", (event) => {
+    const fold = foldOf(event.target);
+    if (fold !== undefined && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault(); event.stopPropagation();
+      hooks.toggle(fold);
+    }
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp" && event.key !== "Enter") return;
     const node = nodeOf(svg, event.target);
     if (node === undefined) return;

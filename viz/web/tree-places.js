@@ -1,49 +1,79 @@
 // Where the nodes of a step's tree stand, and what they show.
 /** @import { Step } from "./types.d.ts" */
-import { chipSize, CROWDS } from "./chip.js";
+import { chipSize } from "./chip.js";
+import { foldsOf } from "./folds.js";
 import { layout } from "./layout.js";
 import { patchOf } from "./picture.js";
-import { mend } from "./words.js";
-
-const GAP = 30;                                    // between the widest chips of two columns, px
+import { drawnWords } from "./step-words.js";
+import { mend, textWidth } from "./words.js";
 
 /**
- * The middle of each column, px; a column is as wide as its widest chip. sizes, depth: by node.
- * @param {any} root
- * @param {any[]} sizes
- * @param {number[]} depth
+ * How a tree lies: to the right, its ways below one another, or downwards, on a narrow canvas, its ways beside one
+ * another. apart: between the largest chips of two depths, gap: between ways, px; judged, ignored: what a way takes.
  */
-export function columns(root, sizes, depth) {
-  const widths = [root.w];
-  sizes.forEach((size, i) => { widths[depth[i]] = Math.max(widths[depth[i]] || 0, size.w); });
+const LIES = {
+  right: { apart: 30, gap: 7, judged: 35, ignored: 27 },
+  down: { apart: 14, gap: 12, judged: 92, ignored: 66 },
+};
+const NOTE = 16, NOTE_FONT = "12px system-ui, sans-serif";
+
+/**
+ * The middle of each depth, px, which has the room of its largest chip. root, sizes, depth: how far the chips reach
+ * along the tree, and their depths.
+ * @param {number} root
+ * @param {number[]} sizes
+ * @param {number[]} depth
+ * @param {number} apart
+ */
+export function columns(root, sizes, depth, apart) {
+  const widths = [root];
+  sizes.forEach((size, i) => { widths[depth[i]] = Math.max(widths[depth[i]] || 0, size); });
   const middles = [0];
-  for (let d = 1; d < widths.length; d++) middles.push(middles[d - 1] + widths[d - 1] / 2 + GAP + widths[d] / 2);
-  return { middles, right: middles[middles.length - 1] + widths[widths.length - 1] / 2 };
+  for (let d = 1; d < widths.length; d++) middles.push(middles[d - 1] + widths[d - 1] / 2 + apart + widths[d] / 2);
+  return { middles, far: middles[middles.length - 1] + widths[widths.length - 1] / 2 };
 }
 
 /**
- * The places of a step's nodes, px. Node `count` is the final token; `middles`: of the columns before spreading.
- * @type {(step: Step, rootPiece: string, crowd: number) => any}
+ * The places of a step's nodes, px. Node `count` is the final token; the nodes after it are folds, `folds` tells of
+ * each {parent, count, at}. shown: by node, whether it is drawn. across: by node, across the tree, from low to high;
+ * middles: of the depths before spreading, which reach as far as `far`. room: of the canvas across the tree; opened:
+ * the parents whose folds the reader has opened.
+ * @type {(step: Step, rootPiece: string, lies: "right" | "down", room: number, opened?: Set<number>) => any}
  */
-export function placeTree(step, rootPiece, crowd) {
-  const { nodes, view } = step, count = view.count;
-  const pieces = mendTree(step, rootPiece);
-  const sizes =
-    nodes.piece.map((_, i) => chipSize(pieces[i], nodes.status[i], crowd, patchOf(view.run, nodes.token[i])));
-  const depth = nodes.depth.slice(), parent = nodes.parent.slice();
-  const children = new Map(view.children);
+export function placeTree(step, rootPiece, lies, room, opened) {
+  const { apart, gap, ...own } = LIES[lies], down = lies === "down";
+  const { nodes, view } = step, count = view.count, { shown, folds } = foldsOf(step, room, own, opened);
+  const pieces = mendTree(step, rootPiece), note = drawnWords(step);
+  const sizes = nodes.piece.map((_, i) =>
+    shown[i] && chipSize(pieces[i], nodes.status[i], patchOf(view.run, nodes.token[i])));
+  const depth = nodes.depth.slice(), parent = nodes.parent.slice(), children = new Map();
+  const hang = (node, above) => {
+    depth[node] = above < 0 ? 1 : nodes.depth[above] + 1;
+    parent[node] = above;
+    children.set(above, [...(children.get(above) || []), node]);
+  };
+  for (let i = 0; i < count; i++) if (shown[i]) hang(i, parent[i]);
   if (view.final) {
-    sizes.push(chipSize(pieces[count], view.final.kind, 0, patchOf(view.run, view.final.token)));
-    depth.push(view.final.parent < 0 ? 1 : nodes.depth[view.final.parent] + 1);
-    parent.push(view.final.parent);
-    children.set(view.final.parent, [...(children.get(view.final.parent) || []), count]);
+    const size = chipSize(pieces[count], view.final.kind, patchOf(view.run, view.final.token));
+    sizes[count] = note ? { ...size, wide: Math.max(size.w, textWidth(note, NOTE_FONT)), tall: size.h + 2 * NOTE }
+      : size;
+    hang(count, view.final.parent);
   }
-  const root = chipSize(pieces.root, "root", 0, patchOf(view.run, view.root));
+  const more = [...folds].map(([above, folded], k) => {
+    const at = count + 1 + k;
+    sizes[at] = chipSize(folded ? `+${folded}` : "−", "ignored");
+    hang(at, above);
+    return { parent: above, count: folded, at };
+  });
+  const root = chipSize(pieces.root, "root", patchOf(view.run, view.root));
+  const wide = (size) => size && (size.wide || size.w), high = (size) => size && (size.tall || size.h);
+  const [along, across] = down ? [high, wide] : [wide, high];
   /** @type {any} */
-  const heights = sizes.map((size) => size.h);
-  heights.root = root.h;
-  const { y, top, bottom } = layout(children, heights, CROWDS[crowd][2]);
-  return { pieces, sizes, root, depth, parent, y, top, bottom, ...columns(root, sizes, depth) };
+  const widths = sizes.map(across);
+  widths.root = across(root);
+  const { y, top, bottom } = layout(children, widths, gap), seen = (_, i) => Boolean(sizes[i]);
+  return { pieces, sizes, root, depth, parent, shown, note, folds: more, across: y, low: top, high: bottom,
+    half: along(root) / 2, ...columns(along(root), sizes.filter(seen).map(along), depth.filter(seen), apart) };
 }
 
 /**

@@ -1,6 +1,7 @@
 // The whole view of one run: the public mountWatch.
 /** @import { WatchOptions } from "./view-types.d.ts" */
 import { el, fingers, followTheme, followWidth, setAttributes, stillWanted, writeText } from "./base.js";
+import { makeAnnouncer } from "./announcer.js";
 import { runFacts } from "./facts.js";
 import { makeGlossary } from "./glossary.js";
 import { edgeKey, legend } from "./legend.js";
@@ -13,6 +14,8 @@ import { traceModel } from "./trace.js";
 import { choiceGroup, followKeys, iconButton, largeButton, makeTransport } from "./transport.js";
 import { duration, plural } from "./words.js";
 
+const ABOVE = 44;                                  // px of the canvas in which its caption and its tools stand
+
 /**
  * @param {Element} element
  * @param {WatchOptions} [options]
@@ -24,7 +27,7 @@ export function mountWatch(element, options) {
   element.replaceChildren(root);
   const model = traceModel();
   const glossary = makeGlossary(root);
-  const panels = makePanels(model, glossary, { ids: options.ids, onSelect(found) {
+  const panels = makePanels(model, glossary, { ids: options.ids, above: ABOVE, onSelect(found) {
     if (options.onSelect) options.onSelect(found);
     options.changed();
   }, onSeek: (step) => player.seek(step), flights: root });
@@ -36,7 +39,7 @@ export function mountWatch(element, options) {
     around();
   }, changed: () => around() });
   const transport = makeTransport(player, model), facts = runFacts(glossary), proof = proofLine(glossary);
-  const key = stageKey(glossary);
+  const key = stageKey(glossary), announcer = makeAnnouncer();
   const phase = el("span", { class: "ds-phase", hidden: true }), told = el("span", {});
   const words = el("p", { class: "ds-caption" }, phase, told), note = el("p", { class: "ds-message", role: "status" });
   const weight = choiceGroup("Width of a cell", [["p", "by p"], ["q", "by q"]],
@@ -50,22 +53,23 @@ export function mountWatch(element, options) {
   for (const button of [...weight.element.children, ...shape.element.children])
     glossary.explain(button, button.dataset.value);
   const large = largeButton(root), cover = el("div", { class: "ds-cover" });
-  const word = el("span", { class: "ds-pace-word", role: "status" });
+  const word = el("span", { class: "ds-pace-word" });
   const zoom = el("div", { class: "ds-zoom", role: "group", "aria-label": "Zoom" },
     iconButton("minus", "Smaller", () => panels.camera.zoomBy(0.8)),
     iconButton("plus", "Larger", () => panels.camera.zoomBy(1.25)),
     iconButton("fit", "Whole tree", () => panels.camera.fit(true)));
 
-  root.append(el("div", { class: "ds-head" }, proof.element, facts.element), note,
+  root.append(el("div", { class: "ds-head" }, proof.element), announcer.element, note,
     el("div", { class: "ds-room" },
       el("div", { class: "ds-card ds-tree-card" },
-        el("div", { class: "ds-bar-top" }, words,
-          el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)),
-        el("div", { class: "ds-tree-box" }, panels.tree, el("p", { class: "ds-under" }, word, edgeKey(glossary)),
-          cover), legend(glossary), panels.sources),
+        el("div", { class: "ds-tree-box" }, panels.tree, word,
+          el("div", { class: "ds-bar-top" }, words,
+            el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), cover),
+        panels.sources),
       el("div", { class: "ds-card ds-text-card" }, panels.text),
       el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline, key.element, panels.tracks),
       el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
+    el("div", { class: "ds-foot" }, proof.more, facts.element, legend(glossary, edgeKey(glossary))),
     panels.exhibits);
 
   const unfollow = followTheme(root), unwatch = followWidth(root);
@@ -85,6 +89,8 @@ export function mountWatch(element, options) {
         ? `The draft proposes ${plural(step.view.count, "token")}${ms.draft ? ` in ${duration(ms.draft)}` : ""}.`
         : stage === "judge" ? `One pass of the target reads them all${ms.verify ? `, ${duration(ms.verify)}` : ""}.`
         : stepSentence(step));
+    if (stage !== "draft" && stage !== "judge")
+      announcer.say(`Step ${index + 1} of ${model.steps.length}: ${stepSentence(step)}`);
   }
 
   function setTarget(next) {
@@ -177,6 +183,7 @@ export function mountWatch(element, options) {
     destroy() {
       player.stop();
       clearTimeout(waiting);
+      announcer.stop();
       panels.destroy();
       unfollow();
       unwatch();

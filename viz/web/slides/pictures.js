@@ -38,19 +38,22 @@ const keysOf = (list, selector) => (list ? [...list.querySelectorAll(selector)] 
 function tree(svg) {
   const stage = [...svg.children].find((one) => one.getAttribute("display") !== "none");
   const icicle = stage !== svg.children[0];
-  const { clientWidth: wide, clientHeight: high } = svg, card = svg.closest(".ds-tree-card, .ds-compare");
-  const lane = svg.closest("[data-lane], [data-run]");
+  const { clientWidth: wide, clientHeight: high } = svg, lane = svg.closest("[data-lane], [data-run]");
+  const root = stage.querySelector(".ds-chips > [data-root]"), pinned = root && root.getAttribute("transform");
+  if (root) root.setAttribute("transform", "translate(0 0)");
   const { x, y, width, height } = icicle ? { x: 0, y: 0, width: wide, height: high } : stage.getBBox();
   const k = icicle ? 1 : clamp(Math.min(wide / (width + 2 * EDGE), high / (height + 2 * EDGE)), 0.8, 1.6);
   const size = { width: Math.max(wide, (width + 2 * EDGE) * k), height: Math.max(high, (height + 2 * EDGE) * k) };
-  const copy = plainCopy(stage);
+  const copy = plainCopy(stage, (element) => element.classList.contains("ds-curtain"));
+  if (root) root.setAttribute("transform", pinned);
   if (!icicle) {
     const left = (size.width - width * k) / 2 - x * k, top = (size.height - height * k) / 2 - y * k;
     place(copy, { transform: `translate(${left} ${top}) scale(${k})` });
   }
   const told = [`${lane ? `${said(lane, ".ds-lane-name")}: ` : ""}${svg.getAttribute("aria-label")}`,
     icicle ? said(svg.parentNode, ".ds-icicle-note") : ""];
-  return { ...size, parts: [copy], keys: keysOf(card, ":scope > .ds-legend .ds-legend-chip"), told };
+  return { ...size, parts: [copy],
+    keys: keysOf(svg.closest(".ds"), ":scope > .ds-legend .ds-legend-chip, :scope > .ds-foot .ds-legend-chip"), told };
 }
 
 const LANE = 100, LEFT = 12, AXIS = 34;
