@@ -81,7 +81,8 @@ def check_png(data: bytes, colours: str, box: dict) -> None:
 
 def test_tree_icicle_and_figures_are_saved_from_watch(save):
     page, get = save(Toy(steps=6, **SETTINGS).ndjson(), "watch")
-    labels = page.locator("#tree svg > g:not([display]) .ds-label").all_text_contents()
+    drawn = "#tree svg > g:not([display]) .ds-node:not([display]) .ds-label"
+    labels = page.locator(drawn).all_text_contents()
     assert len(labels) > 3
     for colours in GROUNDS:
         told = words_of(get("Draft tree", colours, "svg"), colours)

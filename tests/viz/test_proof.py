@@ -94,7 +94,7 @@ def test_a_loss_is_told_as_one(script):
     assert main.endswith(", but at 0.40 times the speed of plain decoding.")
     assert more.endswith("Drafting cost more than it saved.")
     _, main, _, _ = told(script, toy, {**slow, "recorded": True})
-    assert main.endswith("0.40 times the speed of plain decoding on the machine that recorded it.")
+    assert main.endswith("0.40 times the speed of plain decoding where it was recorded.")
 
 
 def test_where_the_speed_is_not_known_fewer_passes_do_not_claim_it(script):

@@ -25,7 +25,7 @@ function meaning({ verifier, sampling }) {
  */
 function speed({ ratio, recorded }) {
   if (!(ratio > 0)) return "";
-  const where = recorded ? " on the machine that recorded it" : "";
+  const where = recorded ? " where it was recorded" : "";
   if (ratio >= 1.05) return `, ${ratio.toFixed(1)} times as fast as plain decoding${where}`;
   return ratio > 0.95 ? `, just as fast as plain decoding${where}`
     : `, but at ${ratio.toFixed(2)} times the speed of plain decoding${where}`;
