@@ -29,7 +29,8 @@ const skip = () => el("a", { class: "pg-skip", href: "#prompt", text: "Skip to t
  */
 export function masthead(element, props) {
   element.append(el("header", { class: "pg-masthead" }, props.tour && skip(), mark(),
-    el("p", { class: "pg-name", text: props.name }), el("h1", { text: props.line }), props.tour && tourStart(props.tour)));
+    el("p", { class: "pg-name", text: props.name }), el("h1", { text: props.line }),
+    props.tour && tourStart(props.tour)));
 }
 
 /** @type {(element: Element, line: string) => void} */

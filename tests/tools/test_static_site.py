@@ -29,21 +29,20 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(site, browser):
+def opened(site, tabs):
     """opened(query) -> page, from the folder; afterwards nothing has failed and nothing was asked of another place."""
     made = []
 
     def go(query: str = "", ready: str = SHOWN, **settings):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
-        made.append((context, Watched(context.new_page())))
-        page = made[-1][1].page
+        made.append(Watched(tabs, **settings))
+        page = made[-1].page
         page.goto(f"{(site / 'index.html').as_uri()}{query}")
         until(page, ready)
         return page
 
     yield go
-    for context, seen in made:
-        context.close()
+    for seen in made:
+        tabs.close(seen.page)
         seen.check()
 
 
@@ -63,6 +62,7 @@ def test_its_four_tabs_work_from_a_disk(opened):
     until(page, LANES)
     page.click("[data-tab-id=methods]")
     page.fill("#method-search", "dflash")
+    page.click("[data-method=dflash] summary")
     page.click("[data-method=dflash] .pg-method-watch")
     until(page, "document.querySelector('[data-tab-id=watch]').ariaSelected === 'true'")
     until(page, f"new URLSearchParams(location.search).get('preset') !== '{second}'")
@@ -77,10 +77,9 @@ def test_its_four_tabs_work_from_a_disk(opened):
 @pytest.mark.parametrize("name", [preset.name for preset in presets()[:5]])
 def test_its_steps_are_those_of_the_live_page(opened, browser, name):
     """Four states of each of five runs; what a reader sees, not the pixels, because the pages have other widths."""
-    settings = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
-    live = browser.new_context(**settings).new_page()
+    live = browser.new_context(reduced_motion="reduce").new_page()
     live.goto(f"{shared_server().url}/?preset={name}")
-    still = opened(f"?preset={name}", **settings)
+    still = opened(f"?preset={name}", reduced_motion="reduce")
     for page in (live, still):
         until(
             page,
