@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 from tests.app.serving import Server, serving
 from tests.app.visitor import MOVING, PROMPT, Visitor
 from tests.app.wire import Wire
-from tests.chromium import launch
+from tests.chromium import Tabs, launch
 
 GRADIO_S = """
 import runpy
@@ -78,10 +78,10 @@ def idle_share(server: Server, seconds: float) -> float:
     return (computed(server.pid) - before) / (time.monotonic() - began)
 
 
-def clicked(browser, server: Server, clicks: int) -> list[float]:
+def clicked(tabs, server: Server, clicks: int) -> list[float]:
     """Milliseconds from each click to its first step on screen."""
     link = "/?" + urlencode({"prompt": PROMPT, "n": 4, "drafter": "none"})
-    visitor, found = Visitor(browser, server.url, link, {}), []
+    visitor, found = Visitor(tabs, server.url, link, {}), []
     visitor.page.wait_for_function(
         "p => document.querySelector('#prompt textarea')?.value === p", arg=PROMPT
     )
@@ -98,10 +98,10 @@ def clicked(browser, server: Server, clicks: int) -> list[float]:
     return found[1:]  # the first one warms up
 
 
-def shown(browser, server: Server) -> float:
+def shown(tabs, server: Server) -> float:
     """Steps a second that appear on the screen during a run of plain decoding."""
     link = "/?" + urlencode({"prompt": PROMPT, "n": 60, "drafter": "none"})
-    visitor = Visitor(browser, server.url, link, MOVING)
+    visitor = Visitor(tabs, server.url, link, MOVING)
     visitor.page.evaluate(STEPS)
     visitor.run()
     times = visitor.page.evaluate("window.come")
@@ -116,6 +116,7 @@ def main() -> None:
     given = parser.parse_args()
     with sync_playwright() as playwright:
         browser = launch(playwright)
+        tabs = Tabs(browser)
         for name, program in PROGRAMS.items():
             with serving(program=program) as server:
                 wire = Wire(server.url)
@@ -124,8 +125,8 @@ def main() -> None:
                 rest(server)
                 start, memory = computed(server.pid), resident(server.pid)
                 share = idle_share(server, given.seconds)
-                times = clicked(browser, server, given.clicks)
-                steps = shown(browser, server)
+                times = clicked(tabs, server, given.clicks)
+                steps = shown(tabs, server)
             numbers = {
                 "seconds_of_start": round(start, 1),
                 "memory_mb": memory,

@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.app.serving import serving
 from tests.app.visitor import Visitor
-from tests.chromium import launch
+from tests.chromium import Tabs, launch
 
 README = Path(__file__).parents[2] / "viz" / "pictures"
 SCREENS = {
@@ -22,9 +22,9 @@ SCREENS = {
 }
 
 
-def shoot(browser, url: str, name: str, settings: dict, folder: Path) -> None:
+def shoot(tabs, url: str, name: str, settings: dict, folder: Path) -> None:
     scheme = settings.get("color_scheme", "light")
-    visitor = Visitor(browser, url, f"/?__theme={scheme}", {"reduced_motion": "reduce", **settings})
+    visitor = Visitor(tabs, url, f"/?__theme={scheme}", {"reduced_motion": "reduce", **settings})
     page = visitor.page
 
     def save(what: str) -> None:
@@ -59,10 +59,10 @@ def keep(element, name: str) -> None:
     picture.save(README / f"{name}.webp", lossless=True, quality=100, method=6)
 
 
-def shoot_for_readme(browser, url: str) -> None:
+def shoot_for_readme(tabs, url: str) -> None:
     """One picture of each tab's view only, showing the run and the race made earlier."""
     size = {"width": 1240, "height": 820}
-    visitor = Visitor(browser, url, "/", {"viewport": size, "reduced_motion": "reduce"})
+    visitor = Visitor(tabs, url, "/", {"viewport": size, "reduced_motion": "reduce"})
     page = visitor.page
     keep(page.locator("#watch-view .ds-room"), "watch")
     page.set_viewport_size({"width": 1500, "height": 900})
@@ -76,11 +76,12 @@ def main(names: list[str], folder: Path = Path("screenshots")) -> None:
     folder.mkdir(exist_ok=True)
     with serving() as server, sync_playwright() as playwright:
         browser = launch(playwright)
+        tabs = Tabs(browser)
         if names == ["readme"]:
-            shoot_for_readme(browser, server.url)
+            shoot_for_readme(tabs, server.url)
         else:
             for name in names or SCREENS:
-                shoot(browser, server.url, name, SCREENS[name], folder)
+                shoot(tabs, server.url, name, SCREENS[name], folder)
         browser.close()
 
 

@@ -17,7 +17,8 @@ class Stranger:
     def __init__(self, url: str, address: str) -> None:
         """address: one of this machine's own, 127.0.0.2 and up."""
         self.url, self.address = url, address
-        transport = httpx.HTTPTransport(local_address=address)
+        # certificates take longer to read than most answers, and this machine shows none
+        transport = httpx.HTTPTransport(verify=False, local_address=address)
         self.http = httpx.Client(base_url=url, timeout=60, transport=transport)
         self._dependencies = config(url)["dependencies"]
 

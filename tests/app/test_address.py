@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from presets import presets, races
-from tests.app.visitor import MOVING, PROMPT
+from tests.app.visitor import MOVING
 
 STILL = {"reduced_motion": "reduce"}
 WRITES = """() => {
@@ -56,22 +56,26 @@ def test_it_has_step_and_token_of_what_is_on_the_screen(visit):
 
 @pytest.mark.journey
 def test_it_brings_a_run_of_ones_own_again(visit):
-    visitor = visit(**STILL)
-    page = visitor.page
-    visitor.pick("prompt_lookup")
-    wait_address(page, run=None, drafter="prompt_lookup", prompt=PROMPT, n=16)
-    assert visitor.run() == "done"
+    """With its step and its chosen token."""
+    first, prompt = visit(**STILL), "A small & odd prompt?"
+    page = first.page
+    first.pick("chain")
+    first.type_prompt(prompt)
+    first.set_number("seed", 7)
+    wait_address(page, run=None, drafter="chain", prompt=prompt, n=16, seed=7)
+    assert first.run() == "done"
     wait_address(page, run=1)
-    page.locator("#timeline").press("Home")
-    wait_address(page, step=1)
-    text = visitor.page.inner_text("#text")
-    page.reload()
-    visitor.arrived()
+    choose_token(page, 0, 0)
+    page.click("#copy-link")
+    wait_address(page, run=1, step=1, node=0)
+    text = page.inner_text("#text")
+    page = visit("/" + page.evaluate("location.search"), **STILL).page
     page.wait_for_function(
         "([key, prompt]) => { const run = JSON.parse(DraftscopePage.trace('watch').split('\\n')[0] || '{}');"
-        " return run.drafter?.key === key && run.prompt.text === prompt && DraftscopePage.view('watch').step === 0; }",
-        arg=["prompt_lookup", PROMPT],
+        " return run.drafter?.key === key && run.prompt.text === prompt && DraftscopePage.agrees('watch'); }",
+        arg=["chain", prompt],
     )
+    wait_token(page, 0, 0)
     page.locator("#timeline").press("End")
     page.locator("#timeline").press("Home")
     assert page.inner_text("#text") == text
@@ -134,18 +138,3 @@ def test_an_example_of_pictures_set_to_text_is_no_example(visit):
     page.get_by_role("radio", name="Small, instant", exact=True).check()
     wait_address(page, preset=None, models=None, prompt="3")
     page.wait_for_function("document.querySelector('#preset :checked') === null")
-
-
-@pytest.mark.journey
-def test_in_compare_it_has_the_lanes(visit):
-    visitor = visit("/?tab=compare", **STILL)
-    page, race = visitor.page, races()[0]
-    wait_address(page, tab="compare", preset=race.name, lane1=race.lanes[0].drafter)
-    visitor.pick("jacobi", ".pg-racer:nth-child(2) .drafter")
-    visitor.set_number("seed", 4, "race-")
-    wait_address(page, preset=None, lane2="jacobi", prompt=race.prompt, seed=4)
-    other = visit("/" + page.evaluate("location.search"), **STILL).page
-    other.wait_for_function(
-        "document.querySelector('.pg-racer:nth-child(2) [role=combobox]')?.value.endsWith('(jacobi)')"
-    )
-    assert other.input_value("#race-prompt textarea") == race.prompt

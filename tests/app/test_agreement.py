@@ -1,12 +1,13 @@
 """When the picture shows another run than the controls describe, a message over the picture says so."""
 
 import json
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
 
 from presets import opening_trace, presets, race_files, races, trace_files
+from tests.app.test_address import wait_address
 from tests.app.visitor import PROMPT
 from viz.race import joined
 
@@ -103,8 +104,10 @@ def test_an_example_chosen_while_a_run_is_paused_is_marked(visit):
     visitor.click("step")
     visitor.wait_state("paused")
     clear(visitor.page)
+    before = visitor.trace()
     visitor.choose_example(presets()[1].title)
     covered(visitor.page, "the prompt")
+    assert visitor.trace() == before and visitor.state == "paused"
 
 
 def test_a_file_brings_its_settings_and_a_refused_one_changes_nothing(visit, tmp_path):
@@ -121,28 +124,6 @@ def test_a_file_brings_its_settings_and_a_refused_one_changes_nothing(visit, tmp
     clear(page)
     visitor.type_prompt("Something else")
     page.locator("#watch-status [role=alert]:not(:empty)").wait_for(state="detached")
-
-
-@pytest.mark.journey
-def test_a_link_carries_the_step_and_the_chosen_token(visit):
-    first = visit(**STILL)
-    assert first.run() == "done"
-    page = first.page
-    page.locator("#timeline").press("Home")
-    page.locator("#tree g[data-node='0']").click()
-    page.click("#copy-link")
-    page.wait_for_function("location.search.includes('node=')")
-    asked = parse_qs(urlsplit(page.url).query)
-    assert (asked["step"], asked["node"], asked["run"]) == (["1"], ["0"], ["1"])
-    second = visit("/" + page.evaluate("location.search"), **STILL)
-    second.page.wait_for_function(
-        "p => DraftscopePage.trace('watch').includes(JSON.stringify(p).slice(1, -1)) && DraftscopePage.agrees('watch')",
-        arg=PROMPT,
-    )
-    second.page.wait_for_function(
-        "DraftscopePage.view('watch').step === 0 && DraftscopePage.view('watch').chosen === 0"
-    )
-    assert second.trace().splitlines()[1:2] and shown_prompt(second.page) == PROMPT
 
 
 def test_a_link_to_an_examples_step_needs_no_run(visit):
@@ -204,16 +185,6 @@ def test_back_while_a_run_is_paused_leaves_the_run_and_marks_it(visit):
     assert visitor.trace() == trace_files()[second.name].read_text("utf-8")
 
 
-def test_back_leads_to_the_tab_before(visit):
-    visitor = visit("/", **STILL)
-    page = visitor.page
-    visitor.open_compare()
-    page.wait_for_function("location.search.includes('tab=compare')")
-    page.go_back()
-    page.wait_for_selector("#rooms [role=tab][data-tab-id=watch][aria-selected=true]")
-    clear(page)
-
-
 def test_another_example_of_compare_brings_its_race(visit):
     visitor = visit("/?tab=compare", **STILL)
     page = visitor.page
@@ -261,6 +232,10 @@ def test_edits_in_compare_are_marked_too(visit):
     clear(page, "compare")
     page.get_by_label("Remove lane 5").click()
     covered(page, "the lanes", room="compare")
+    visitor.pick("jacobi", ".pg-racer:nth-child(2) .drafter")
+    lane1 = races()[0].lanes[0].drafter
+    wait_address(page, tab="compare", preset=None, lane1=lane1, lane2="jacobi", lane5=None)
+    wait_address(page, prompt=races()[0].prompt)
 
 
 def write(field, value: object) -> None:

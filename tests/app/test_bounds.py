@@ -1,7 +1,5 @@
 """A number out of range is set to its bound, and the page says so."""
 
-import pytest
-
 
 def test_an_option_out_of_range_says_that_it_was_set_to_its_bound(visit):
     visitor = visit("/", reduced_motion="reduce")
@@ -41,11 +39,3 @@ def test_plain_names_stand_first_and_the_rest_under_advanced(visit):
     page.locator("#top_k").wait_for()
     page.locator("#json-schema").wait_for()
     assert "Does nothing at temperature 0" in page.inner_text("#seed")
-
-
-@pytest.mark.journey
-def test_a_link_out_of_range_says_it(visit):
-    page = visit("/?drafter=chain&o.length=99&t=9", reduced_motion="reduce").page
-    page.wait_for_function(
-        "document.querySelector('#watch-status').innerText.includes('temperature 9 was set to 2, length 99 was set to 32')"
-    )

@@ -179,7 +179,8 @@ def test_what_is_pressed_before_the_server_answers_is_not_lost(long_race):
 
 @pytest.mark.journey
 def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
-    visitor = visit("/?tab=compare&lane1=chain&lane1.length=99&lane2=nonsense&lane3=none&n=6")
+    lanes_of = "lane1=chain&lane1.length=99&lane2=nonsense&lane3=none"
+    visitor = visit(f"/?tab=compare&{lanes_of}&n=6&seed=4&prompt=The+cat")
     page = visitor.page
     racers = page.locator(".pg-racer")
     # the tab named in the address is open, with the settings of the address that make sense
@@ -205,6 +206,7 @@ def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
     assert lanes(page) == ["chain", "chain-2"]
     runs = [entry for entry in entries(page) if entry["kind"] == "run"]
     assert [run["drafter"]["options"]["length"] for run in runs] == [32, 2]
+    assert {(run["prompt"]["text"], run["sampling"]["seed"]) for run in runs} == {("The cat", 4)}
     assert {entry["new_tokens"] for entry in entries(page) if entry["kind"] == "summary"} == {6}
     assert "length 2" in page.inner_text("[data-lane=chain-2] .ds-lane-rule")
 
@@ -234,25 +236,6 @@ def test_each_lane_may_have_a_rule_of_its_own(visit):
     page.click("#race")
     page.wait_for_selector("#compare-status [role=alert]:not(:empty)")
     assert "temperature 0 only" in page.inner_text("#compare-status [role=alert]")
-
-
-def test_an_example_sets_prompt_and_lanes(visit):
-    visitor = visit("/?tab=compare&lane1=chain&lane2=none")
-    page = visitor.page
-    page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
-    visitor.choose("race-preset", "A story: four drafters")
-    page.wait_for_function("document.querySelectorAll('.pg-racer').length === 5")
-    assert page.input_value("#race-prompt textarea").startswith("Once upon a time")
-
-
-def test_a_mistake_is_told(visit):
-    visitor = visit("/?tab=compare&lane1=chain&lane2=none")
-    page = visitor.page
-    page.wait_for_selector(".pg-racer >> nth=1")
-    page.fill("#race-prompt textarea", " ")
-    page.click("#race")
-    page.wait_for_selector("#compare-status [role=alert]:not(:empty)")
-    assert "prompt" in page.inner_text("#compare-status [role=alert]")
 
 
 def test_a_refused_race_leaves_the_finished_one_as_it_was(visit):

@@ -1,24 +1,16 @@
 """A conversation with the page's own target: turns, a system turn, and what ends them."""
 
+import gradio as gr
 import pytest
 
+from app.own import Choice
+from app.own import own as page_own
+from app.own_models import OwnSection, shown
+from app.settings import allowed_models
 from engine.trace import read_trace
-from tests.app.serving import serving
-from tests.app.visitor import Visitor
+from tests.app.bare import bare_page
 
-
-@pytest.fixture(scope="module")
-def host():
-    with serving(DRAFTSCOPE_OWN_MODELS="off") as running:
-        yield running
-
-
-@pytest.fixture
-def visitor(host, browser):
-    found = Visitor(browser, host.url, "/?n=40&drafter=prompt_lookup", {})
-    yield found
-    found.leave()
-    assert found.failures == [] and found.foreign == []
+TOO_LONG = "A system turn has at most 1,000 characters."
 
 
 def open_section(page) -> None:
@@ -33,10 +25,16 @@ def converse(page, on: bool = True) -> None:
     page.wait_for_selector("#own-system", state=state)
 
 
-def test_the_pages_target_answers_turn_by_turn(visitor):
+def write_system(page, text: str) -> None:
+    page.fill("#own-system", text)
+    page.locator("#own-system").blur()
+
+
+@pytest.mark.journey
+def test_the_pages_target_answers_turn_by_turn(visit):
+    visitor = visit("/?n=40&drafter=prompt_lookup")
     page = visitor.page
     open_section(page)
-    assert not page.locator("#own-target").is_visible(), "the host allows no own models"
     assert not page.locator("#own-system").is_visible(), "only in a conversation"
     converse(page)
     for turn, said in enumerate(["What is 37 + 45?", "Tell a story about a fox."], start=1):
@@ -48,8 +46,11 @@ def test_the_pages_target_answers_turn_by_turn(visitor):
         page.wait_for_function(f"document.querySelectorAll('.pg-own-turn').length === {2 * turn}")
         answer = page.locator(".pg-own-assistant span").last.text_content()
         assert answer and "<|" not in answer and trace.summary["text"].startswith(answer)
-    page.fill("#own-system", "Answer in one sentence.")
-    page.locator("#own-system").blur()
+    page.evaluate("document.querySelector('#own-system').removeAttribute('maxlength')")
+    write_system(page, "x" * 1001)
+    page.wait_for_function("document.querySelector('#own-models [role=alert]').textContent")
+    assert page.inner_text("#own-models [role=alert]") == TOO_LONG
+    write_system(page, "Answer in one sentence.")
     page.wait_for_function("!document.querySelectorAll('.pg-own-turn').length")
     assert visitor.run("Tell me about a dog.") == "done", visitor.alarm
     asked = read_trace(visitor.trace()).run["prompt"]["messages"]
@@ -59,13 +60,19 @@ def test_the_pages_target_answers_turn_by_turn(visitor):
     assert "messages" not in read_trace(visitor.trace()).run["prompt"]
 
 
-def test_a_system_turn_that_is_too_long_is_told(visitor):
-    page = visitor.page
-    open_section(page)
-    converse(page)
-    page.evaluate("document.querySelector('#own-system').removeAttribute('maxlength')")
-    page.fill("#own-system", "x" * 1001)
-    page.locator("#own-system").blur()
-    page.wait_for_function("document.querySelector('#own-models [role=alert]').textContent")
-    told = page.inner_text("#own-models [role=alert]")
-    assert told == "A system turn has at most 1,000 characters."
+@pytest.mark.parametrize("setting", ["off", "*"])
+def test_own_models_are_offered_where_the_host_allows_some(setting, tabs, monkeypatch):
+    allowed = allowed_models({"DRAFTSCOPE_OWN_MODELS": setting})
+    monkeypatch.setattr(page_own, "allowed", allowed)
+    with gr.Blocks():
+        section = OwnSection()
+    named = "Conversation" if setting == "off" else "Conversation and own models"
+    assert section.fold.label == named
+    props = {"value": shown(Choice()), "bring": section.view.props["bring"], "allowed": []}
+    page = bare_page(tabs.open(), {})
+    page.evaluate(
+        "props => DraftscopePage.ownModels({element: here, props, trigger() {}, watch() {}})", props
+    )
+    assert page.locator("#own-chat").is_visible()
+    assert page.locator("#own-target").is_visible() == (setting != "off")
+    tabs.close(page)

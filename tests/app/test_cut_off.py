@@ -49,7 +49,9 @@ def test_a_run_outlives_the_late_end_of_an_old_heartbeat(wire):
         assert list(updates)[-1][1] == "done"
 
 
+@pytest.mark.exhaustive
 def test_a_conversation_outlives_many_sessions_that_are_made_up(wire):
+    """The server answers twenty such requests a second; ``test_own`` makes visitors up without it."""
     section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": []})
     body = {"data": [], "fn_index": wire.event("own-models", "fresh")["id"]}
     with httpx.Client(base_url=wire.url + PREFIX) as http:

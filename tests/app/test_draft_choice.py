@@ -21,9 +21,7 @@ from engine.trace import read_trace
 from engine.training.checkpoint import export_model
 from engine.training.new_models import draft_config
 from presets import HERE
-from tests.app.serving import serving
 from tests.app.test_one_word import FITS
-from tests.app.visitor import SHORT, Visitor
 
 MODELS = HERE / "models"
 SIZES = {"hidden_size": 16, "intermediate_size": 24, "head_dim": 8}
@@ -137,22 +135,30 @@ def test_an_address_names_a_draft_that_is_there(two):
     assert options_of(strange, offer()) == {}
 
 
-def test_it_is_chosen_on_the_page_and_travels_in_the_address(browser, tiny):
-    with serving(**environment(tiny)) as server:
-        visitor = Visitor(browser, server.url, SHORT, {"reduced_motion": "reduce"})
-        page = visitor.page
-        visitor.pick("prompt_lookup")
-        assert page.locator("[data-option=draft]").count() == 0
-        visitor.pick("chain")
-        page.locator("[data-option=draft]").select_option("draft-tiny")
-        assert page.evaluate(FITS, ["[data-option=draft]", "draft-tiny (0.1 M)"]), "read whole"
-        assert visitor.run() == "done"
-        made = json.loads(visitor.trace().splitlines()[0])["drafter"]
-        assert made["parts"] == {"draft": "draft-tiny"}
-        assert "with draft-tiny" in page.inner_text("#watch-view .ds-run-title")
-        page.wait_for_function("DraftscopePage.agrees('watch')")
-        page.wait_for_function("location.search.includes('o.draft=draft-tiny')")
-        page.locator("[data-option=draft]").select_option("draft")
-        page.locator(".pg-cover").get_by_text("Draft").wait_for()
-        visitor.leave()
-        assert visitor.failures == []
+@pytest.mark.journey
+def test_it_is_chosen_on_the_page_and_travels_in_the_address(visit):
+    visitor, other = visit(), "draft-3m"
+    page = visitor.page
+    visitor.pick("prompt_lookup")
+    assert page.locator("[data-option=draft]").count() == 0
+    visitor.pick("chain")
+    page.locator("[data-option=draft]").select_option(other)
+    named = choice_of("chain")["said"][other]
+    assert page.evaluate(FITS, ["[data-option=draft]", named]), "read whole"
+    length = page.locator("[data-option=length]")
+    length.fill("2")
+    length.press("Tab")
+    visitor.set_number("temperature", 0.8)
+    visitor.set_number("seed", 5)
+    page.select_option("#verifier", "sampler_match")
+    assert visitor.run() == "done"
+    run = json.loads(visitor.trace().splitlines()[0])
+    assert run["drafter"]["parts"] == {"draft": other}
+    assert run["drafter"]["options"]["length"] == 2
+    assert run["verifier"]["key"] == "sampler_match"
+    assert run["sampling"] == {"temperature": 0.8, "top_k": 0, "top_p": 1, "seed": 5}
+    assert f"with {other}" in page.inner_text("#watch-view .ds-run-title")
+    page.wait_for_function("DraftscopePage.agrees('watch')")
+    page.wait_for_function("location.search.includes('o.draft=draft-3m')")
+    page.locator("[data-option=draft]").select_option("draft")
+    page.locator(".pg-cover").get_by_text("Draft").wait_for()

@@ -1,7 +1,5 @@
 """The examples: one strip of cards, each with a run made earlier."""
 
-import json
-
 import pytest
 
 from app.menu import preset_menu
@@ -50,15 +48,6 @@ def test_the_arrow_keys_walk_through_the_cards(visit):
     assert not page.locator("#speed-figure").is_visible(), "it was made on another machine"
 
 
-def test_a_chosen_example_can_be_run(visit):
-    visitor = visit("/", reduced_motion="reduce")
-    visitor.choose_example(presets()[3].title)
-    shows(visitor, presets()[3])
-    assert visitor.run() == "done"
-    run = json.loads(visitor.trace().splitlines()[0])
-    assert run["drafter"]["key"] == presets()[3].drafter
-
-
 def test_an_address_brings_the_examples_own_run(visit):
     preset = presets()[3]
     visitor = visit(f"/?preset={preset.name}")
@@ -98,16 +87,3 @@ def test_a_finished_run_is_put_away_with_a_word_and_can_be_brought_back(visit):
     assert page.locator("#preset :checked").count() == 0
     assert page.inner_text(".pg-offer .pg-note").startswith("Your own")
     page.wait_for_selector("#back", state="hidden")
-
-
-def test_a_paused_run_is_not_taken_away(visit):
-    visitor = visit()
-    visitor.click("step")
-    visitor.wait_state("paused")
-    before = visitor.trace()
-    visitor.choose_example(presets()[3].title)
-    visitor.page.wait_for_function(
-        "p => document.querySelector('#prompt textarea').value == p", arg=presets()[3].prompt
-    )
-    assert visitor.trace() == before
-    assert visitor.state == "paused"

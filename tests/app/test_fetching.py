@@ -55,7 +55,7 @@ def arrive(browser):
     found = []
 
     def go(server, path: str = "/?n=12&drafter=prompt_lookup") -> Visitor:
-        found.append(Visitor(browser, server.url, path, {}))
+        found.append(Visitor(tabs, server.url, path, {}))
         return found[-1]
 
     yield go

@@ -28,8 +28,8 @@ def lent(shelf):
 
 
 @pytest.fixture
-def visitor(lent, browser):
-    found = Visitor(browser, lent.url, "/?n=12&drafter=chain&o.length=3", {})
+def visitor(lent, tabs):
+    found = Visitor(tabs, lent.url, "/?n=12&drafter=chain&o.length=3", {})
     yield found
     found.leave()
     assert found.failures == [] and found.foreign == []

@@ -46,7 +46,7 @@ def told(visitor, folder, text: str, words: str) -> None:
 
 
 @pytest.mark.journey
-def test_a_race_is_saved_opened_again_and_saved_as_a_page(compare, browser, tmp_path):
+def test_a_race_is_saved_opened_again_and_saved_as_a_page(compare, tabs, tmp_path):
     page = compare.page
     with page.expect_download() as download:
         page.click("#save-race")
@@ -64,12 +64,11 @@ def test_a_race_is_saved_opened_again_and_saved_as_a_page(compare, browser, tmp_
         page.click("#race-save-page")
     file = tmp_path / "race.html"
     download.value.save_as(file)
-    context = browser.new_context(offline=True)
-    alone = context.new_page()
+    alone = tabs.open(offline=True)
     alone.goto(file.as_uri())
     alone.wait_for_selector("[data-lane] .text [data-index]")
     assert alone.locator("[data-lane]").count() == 2
-    context.close()
+    tabs.close(alone)
 
 
 def test_what_is_no_race_is_told_and_the_picture_stays(compare, tmp_path):

@@ -30,14 +30,14 @@ def check_whole(folder) -> list[str]:
 
 
 @pytest.mark.exhaustive
-def test_pages_outlive_their_server(browser, tmp_path):
+def test_pages_outlive_their_server(tabs, tmp_path):
     port, kept = free_port(), {"DRAFTSCOPE_CACHE": str(tmp_path)}
     writing = {
         "DRAFTSCOPE_AHEAD": "all",
         **VISITORS,
     }  # it writes files while it is killed
     with serving(port=port, **kept, **writing) as first:
-        runs, waits = [Visitor(browser, first.url, LINK, {}) for _ in range(2)]
+        runs, waits = [Visitor(tabs, first.url, LINK, {}) for _ in range(2)]
         for visitor in (waits, runs):
             visitor.page.wait_for_function(SET, arg=ENDLESS)
         waits.click("step")

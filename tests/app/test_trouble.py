@@ -8,15 +8,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.journey
-def test_an_empty_prompt_is_told_and_does_no_harm(visit):
-    visitor = visit()
-    assert visitor.run("   ") == "error"
-    assert "prompt" in visitor.alarm.lower()
-    assert visitor.run("Once upon a time") == "done"
-    assert visitor.alarm == ""
-
-
 def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
     visitor = visit()
     assert visitor.run("dog " * 2000) == "error"
@@ -28,19 +19,17 @@ def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
 
 
 @pytest.mark.journey
-def test_a_full_queue_is_told(visit):
+def test_mistakes_are_told_and_hostile_text_stays_text(visit, tabs, tmp_path):
     visitor = visit()
+    assert visitor.run("   ") == "error"
+    assert "prompt" in visitor.alarm.lower()
     full = {"status": 503, "json": {"detail": "Queue is full. Max size is 32."}}
     visitor.page.route("**/queue/join*", lambda route: route.fulfill(**full))
-    assert visitor.run() == "error"
+    assert visitor.run("Once upon a time") == "error"
     assert "server" in visitor.alarm
     visitor.page.unroute("**/queue/join*")
     assert visitor.run() == "done"
-
-
-@pytest.mark.journey
-def test_hostile_text_stays_text(visit):
-    visitor = visit()
+    assert visitor.alarm == ""
     visitor.pick("prompt_lookup")
     assert visitor.run(HOSTILE + " " + HOSTILE) == "done"
     page = visitor.page
@@ -50,8 +39,14 @@ def test_hostile_text_stays_text(visit):
     assert page.locator("img[src=x], [onerror], [onload]").count() == 0
     with page.expect_download() as download:
         page.click("#save-page")
-    saved = download.value.path().read_text("utf-8")
-    assert "<img src=x" not in saved
+    file = tmp_path / "run.html"
+    download.value.save_as(file)
+    assert "<img src=x" not in file.read_text("utf-8")
+    alone = tabs.open(offline=True)
+    alone.goto(file.as_uri())
+    alone.wait_for_selector("#tree g[data-node], #tree [data-final]", state="attached")
+    assert alone.evaluate("window.hit") is None
+    tabs.close(alone)
     with page.expect_download() as download:
         page.click("#save-trace")
     trace = download.value.path()
@@ -59,20 +54,6 @@ def test_hostile_text_stays_text(visit):
     page.wait_for_function("document.querySelector('#watch-status').innerText.includes('Opened')")
     assert HOSTILE in page.inner_text("#text")
     assert page.evaluate("window.hit") is None
-
-
-def test_the_saved_page_replays_without_the_server(visit, browser, tmp_path):
-    visitor = visit()
-    assert visitor.run("Once upon a time") == "done"
-    with visitor.page.expect_download() as download:
-        visitor.page.click("#save-page")
-    file = tmp_path / "run.html"
-    download.value.save_as(file)
-    context = browser.new_context(offline=True)
-    page = context.new_page()
-    page.goto(file.as_uri())
-    page.wait_for_selector("#tree g[data-node], #tree [data-final]", state="attached")
-    context.close()
 
 
 NO_TRACES = ["", "no trace at all\n", '{"kind":"run","schema":1}\n', '{"kind":"step"}\n' * 3]

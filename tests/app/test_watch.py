@@ -28,9 +28,7 @@ def said(visitor) -> str:
     return visitor.page.inner_text("#watch-status [role=status]")
 
 
-@pytest.mark.journey
-def test_a_run_comes_to_its_end(visit):
-    visitor = visit(**MOVING)
+def comes_to_its_end(visitor) -> None:
     visitor.page.evaluate(CHANGES)
     assert visitor.run() == "done"
     run, *steps, summary = lines(visitor.trace())
@@ -67,12 +65,14 @@ def press_at(visitor, button: str, step: int) -> None:
 
 
 @pytest.mark.journey
-def test_pause_step_resume_and_stop(visit):
+def test_a_run_comes_to_its_end_another_is_paused_and_stopped(visit):
     visitor = visit(**MOVING)
+    comes_to_its_end(visitor)
     visitor.pick("none")
     visitor.set_number("max_new_tokens", 200)
     visitor.click("step")
     visitor.wait_state("paused")
+    assert len(lines(visitor.trace())) == 2, "Step begins a run and pauses after its first step"
     press_at(visitor, "pause", 3)
     visitor.click("pause")
     visitor.page.wait_for_function("DraftscopePage.trace('watch').split('\\n').length > 4")
@@ -95,17 +95,12 @@ def test_pause_step_resume_and_stop(visit):
     summary = lines(visitor.trace())[-1]
     assert summary["stop"] == "cancelled"
     assert said(visitor) == f"Stopped after step {summary['steps']}."
-    assert visitor.run() == "done", "the next run is unharmed"
-
-
-def test_stop_ends_a_paused_run(visit):
-    visitor = visit(**MOVING)
     visitor.click("step")
     visitor.wait_state("paused")
-    assert len(lines(visitor.trace())) == 2, "Step begins a run and pauses after its first step"
     visitor.click("stop")
     visitor.wait_state("done")
-    assert lines(visitor.trace())[-1]["stop"] == "cancelled"
+    _, step, summary = lines(visitor.trace())
+    assert (step["kind"], summary["stop"]) == ("step", "cancelled"), "a paused run is stopped, too"
 
 
 def test_looking_back_asks_nothing_of_the_server(visit):
@@ -130,22 +125,6 @@ def test_looking_back_asks_nothing_of_the_server(visit):
     assert visitor.page.inner_text("#inspector").strip()
 
 
-def test_a_drafter_brings_its_own_controls(visit):
-    visitor = visit(**MOVING)
-    visitor.pick("chain")
-    length = visitor.page.locator("[data-option=length]")
-    length.fill("2")
-    length.press("Tab")
-    visitor.set_number("temperature", 0.8)
-    visitor.set_number("seed", 5)
-    visitor.page.select_option("#verifier", "sampler_match")
-    assert visitor.run() == "done"
-    run = lines(visitor.trace())[0]
-    assert run["drafter"]["options"]["length"] == 2
-    assert run["verifier"]["key"] == "sampler_match"
-    assert run["sampling"] == {"temperature": 0.8, "top_k": 0, "top_p": 1, "seed": 5}
-
-
 def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
     visitor = visit(**MOVING)
     visitor.pick("chain")
@@ -163,9 +142,13 @@ def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
 
 @pytest.mark.journey
 def test_the_controls_know_the_temperature(visit):
-    """Both an example's temperature and one that the visitor sets; the slider itself is folded away."""
-    visitor = visit("/", **MOVING)
+    """That of an address, which is brought into range, an example's, and one that the visitor sets; the slider itself is
+    folded away."""
+    visitor = visit("/?drafter=chain&o.length=99&t=9", **MOVING)
     page, sampled = visitor.page, next(preset for preset in presets() if preset.temperature)
+    told = "temperature 9 was set to 2, length 99 was set to 32"
+    page.wait_for_function(f"document.querySelector('#watch-status').innerText.includes('{told}')")
+    assert lines(visitor.trace())[-1]["kind"] == "summary", "it opens on a finished run"
     shown = "title => document.querySelector('.pg-judging').innerText.includes(`Here: ${title} `)"
     automatic = drafter_menu()[sampled.drafter]["automatic"]
     visitor.choose_example(sampled.title)
@@ -193,13 +176,3 @@ def test_a_link_names_the_options_of_a_rule(visit):
     asked = parse_qs(urlsplit(page.url).query)
     assert asked["verifier"] == [rule]
     assert float(asked[f"r.{option['name']}"][0]) == option["maximum"]
-
-
-def test_an_example_sets_the_controls(visit):
-    visitor = visit(**MOVING)
-    before = visitor.page.input_value("#prompt textarea")
-    visitor.page.locator("#preset [type=radio]").nth(3).check(force=True)
-    visitor.page.wait_for_function(
-        "was => document.querySelector('#prompt textarea').value != was", arg=before
-    )
-    assert visitor.page.locator("#drafter input").input_value()
