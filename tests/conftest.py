@@ -1,5 +1,6 @@
 """Test processes share a cache folder and a server of the page; the tests of one process share a browser."""
 
+import gc
 import os
 import re
 import shutil
@@ -9,9 +10,8 @@ from pathlib import Path
 
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
-# Each process computes on one core. This must be set before torch is loaded.
-if WORKER:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Each process computes on one core, and more threads only slow down tiny operations. This must be set before torch is loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
@@ -72,6 +72,14 @@ def pytest_make_collect_report(collector):
         half = ".".join(collector.path.relative_to(ROOT).with_suffix("").parts)
         sys.modules.pop(half, None)  # another file that imports it is to fail in the same way
     return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish():
+    """Modules and tests stay to the end. With thousands of them, a full round of the garbage collector takes most of a
+    second, so it is told to leave them alone."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

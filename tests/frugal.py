@@ -3,37 +3,58 @@ not depend on the files before; and a process that holds much puts its models aw
 
 import ctypes
 import gc
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
 from engine.fast.cpu.budget import graph_memory
 from engine.finding import modules, shared_parts
 from engine.parts.models import open_model
+from engine.parts.shelf import Shelf
 
 MUCH = 2 * 2**30
 """Bytes. Three processes and two servers of the page share 24 GB with whatever the tests start."""
+MORE = 2**29
+"""Bytes beyond those that were still held when models were last put away; fewer would come back with the next file."""
+_limit = MUCH
 
 
 def between_files(file: ModuleType) -> None:
     """Called after the last test of a file."""
+    global _limit
     graph_memory.cache_clear()
-    if _held() < MUCH:
+    if _held() < _limit:
         return
-    forget(vars(file).values())
+    _put_away([*_openers(), *vars(file).values()])
     gc.collect()
     with suppress(OSError, AttributeError):  # another C library keeps what was freed
         ctypes.CDLL("libc.so.6").malloc_trim(0)
+    _limit = max(MUCH, _held() + MORE)
 
 
-def forget(more: Iterable[object] = ()) -> None:
-    """Put away all models that were opened, and whatever else is cached by one of these."""
+def _openers() -> list[object]:
+    """Whatever may hold opened models or parts."""
     kinds = (*(module for _, module in modules("part")), *shared_parts())
-    opened = (value for module in kinds for value in vars(module).values())
-    for cached in (open_model, *opened, *more):
-        if hasattr(cached, "cache_clear") and not isinstance(cached, type):
-            cached.cache_clear()
+    return [open_model, *(value for module in kinds for value in vars(module).values())]
+
+
+def _put_away(openers: list[object]) -> None:
+    for opener in openers:
+        if hasattr(opener, "cache_clear") and not isinstance(opener, type):
+            opener.cache_clear()
+
+
+@contextmanager
+def none_opened() -> Iterator[None]:
+    """No model is open at first; those that are opened meanwhile go, and those that were there before come back."""
+    openers = _openers()
+    before = [(shelf, shelf._held.copy()) for shelf in openers if isinstance(shelf, Shelf)]
+    _put_away(openers)
+    yield
+    _put_away(openers)
+    for shelf, held in before:
+        shelf._held = held
 
 
 def _held() -> int:

@@ -4,15 +4,13 @@ for all sizes (``DRAFTSCOPE_GRAPH_MEMORY``)."""
 import pytest
 
 from engine.fast.cpu.budget import SETTING, graph_memory
-from tests.frugal import forget
+from tests.frugal import none_opened
 
 
 @pytest.fixture(autouse=True, scope="module")
 def many_graphs():
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, none_opened():
         patch.delenv(SETTING)
-        forget()
         graph_memory.cache_clear()
         yield
-        forget()
     graph_memory.cache_clear()

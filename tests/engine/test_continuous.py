@@ -16,14 +16,6 @@ ALPHA = 0.01  # how often a comparison rejects clouds of the same law
 POINTS = 500
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def compared(points, seed=40):
     truth = TARGET.draw(POINTS, figures.seeded(seed))
     return p_value(figures.evidence(points), figures.evidence(truth))
