@@ -90,28 +90,51 @@ def real_models():
 
 PLAIN = ["none", "chain", "dyspec", "prompt_lookup", "eagle", "falcon"]
 OWN_LAYERS = ["del", "kangaroo", "ppd", "lud", "hidden_transfer", "swift"]
+KEYS = [*PLAIN, *OWN_LAYERS]
 LAWS = some(
-    product([*PLAIN, *OWN_LAYERS], ["rejection", "sampler_match"], [Grammar, Free]),
-    lambda case: case[0] != "swift" or case == ("swift", "rejection", Grammar),
+    product(KEYS, [Grammar, Free]), lambda case: case[0] != "swift" or case == ("swift", Grammar)
 )
 """SWIFT searches at every step, which takes long."""
 
 
-@pytest.mark.parametrize("key,rule,grammar", LAWS)
-def test_the_law_of_the_constrained_target(models, real_models, key, rule, grammar):
+def maker(key, models):
     cls = drafters()[key]
-    models = real_models if cls.uses_target else models
     settings = resolve(key, cls.options, dict(cls.trial))
-    found = step_error(
+    return lambda: cls.build(settings, models)
+
+
+@pytest.mark.parametrize("key,grammar", LAWS)
+def test_the_law_of_the_constrained_target(models, real_models, key, grammar):
+    models = real_models if drafters()[key].uses_target else models
+    error = step_error(
         models,
-        lambda: cls.build(settings, models),
-        verifier(rule),
+        maker(key, models),
+        verifier("rejection"),
         Sampling(1.0),
         PROMPT,
         steps_before=1,
         constraint=grammar,
     )
-    assert found < EXACT
+    assert error < EXACT
+
+
+def matched(models, key, seed, rules):
+    sampling = Sampling(1.0, seed=seed)
+    rule = verifier("sampler_match")
+    request = TextRequest(
+        maker(key, models)(), rule, sampling, PROMPT, 16, constraint=rules and rules()
+    )
+    return [token for step in run_loop(models.target, request) for token in step.output]
+
+
+@pytest.mark.parametrize("grammar", [Grammar, Free])
+@pytest.mark.parametrize("key", KEYS)
+def test_sampler_match_writes_the_text_of_the_constrained_target(real_models, key, grammar):
+    """That of plain decoding in which nothing is forced."""
+    for seed in range(4):
+        expected = matched(real_models, "none", seed, Free)
+        assert matched(real_models, key, seed, grammar) == expected
+        assert matched(real_models, "none", seed, None) != expected, "this would not show a fault"
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -142,21 +165,9 @@ def test_unchecked_tokens_keep_to_the_constraint(real_models, grammar, temperatu
 
 def test_a_constraint_that_one_side_ignores_is_caught(models):
     """Without the constraint the target's law is a different one."""
-    cls = drafters()["chain"]
-    settings = resolve("chain", cls.options, dict(cls.trial))
-    found = step_error(
-        models, lambda: cls.build(settings, models), verifier("rejection"), Sampling(1.0), PROMPT
-    )
-    assert found < EXACT
-    wrong = step_error(
-        models,
-        lambda: cls.build(settings, models),
-        verifier("rejection"),
-        Sampling(1.0),
-        PROMPT,
-        constraint=Switch(),
-    )
-    assert wrong > 100 * EXACT
+    given = models, maker("chain", models), verifier("rejection"), Sampling(1.0), PROMPT
+    assert step_error(*given) < EXACT
+    assert step_error(*given, constraint=Switch()) > 100 * EXACT
 
 
 class Switch:

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 from functools import cache
-from operator import attrgetter
 
 import pytest
 import torch
@@ -27,12 +26,15 @@ PROMPT = (1, 2, 0, 1, 2)
 
 CASES = {  # vocabulary, sampling, steps before the one under test
     "t1": (4, Sampling(1.0), 0),
-    "t0.7": (4, Sampling(0.7), 1),
+    "t0.7": (3, Sampling(0.7), 1),
     "top_p": (4, Sampling(1.0, top_p=0.8), 2),
     "top_k": (4, Sampling(0.7, top_k=3, top_p=0.97), 1),
 }
+FEWEST = {"top_2": (4, Sampling(1.0, top_k=2), 1)}
+"""A case with few branches."""
 COUNT = 20  # tokens of the texts that are compared
 TEXT_SAMPLINGS = [Sampling(1.0, seed=1), Sampling(0.7, seed=2), Sampling(1.0, 8, 0.9, seed=3)]
+WORDS = (3, 5, 7, 3, 5)
 
 
 @cache
@@ -41,11 +43,16 @@ def small(vocabulary, end_token=None):
 
 
 def lossless_pairs(sampling):
+    """(drafter, rule), of which one is exact with the other."""
     for cls in enumerable():
         for rule in verifiers().values():
             fits = sampling.greedy or not rule.only_greedy
             if fits and rule.lossless_with(cls.kinds(sampling)):
-                yield pytest.param(cls, verifier(rule.key), id=f"{cls.key}-{rule.key}")
+                yield cls, verifier(rule.key)
+
+
+def named(cases):
+    return [pytest.param(*case, id="-".join(getattr(x, "key", x) for x in case)) for case in cases]
 
 
 def enumerable():
@@ -82,31 +89,34 @@ def memo(vocabulary, end_token=None):
 # ---- Exact, branch by branch --------------------------------------------------------------------
 
 
-def cases(cls, rule):
-    """One case is enough for a rule that ignores q, which test_exactness shows on any tree, and for
-    draws that SpecTr leaves to rejection sampling. The other pairs take two of the four cases in turn: every second
-    drafter the same two."""
+def weighs(cls, rule):
+    """Whether the rule weighs this drafter's draws by a law of its own. Rejection sampling judges what SpecTr leaves to it,
+    and a rule that ignores q is shown exact on any tree by test_exactness, and with each drafter by the texts below."""
     left = isinstance(rule, SpecTr) and "iid" not in cls.kinds(Sampling(1.0))
-    if rule.same_text or left:
-        return ["top_p"]
+    return not (rule.same_text or left)
+
+
+def cases(cls, rule):
+    """Two of the four cases in turn, every second drafter the same two; one case where the rule weighs nothing itself."""
+    if not weighs(cls, rule):
+        return list(FEWEST)
     return list(CASES)[list(drafters()).index(cls.key) % 2 :: 2]
 
 
+PAIRS = list(lossless_pairs(Sampling(1.0)))
+WEIGHED = [pair for pair in PAIRS if weighs(*pair)]
+
+
 @pytest.mark.parametrize(
-    "cls, rule, case",
-    [
-        pytest.param(cls, rule, case, id=f"{cls.key}-{rule.key}-{case}")
-        for cls, rule in map(attrgetter("values"), lossless_pairs(Sampling(1.0)))
-        for case in cases(cls, rule)
-    ],
+    "cls, rule, case", named((*pair, case) for pair in PAIRS for case in cases(*pair))
 )
 def test_a_step_writes_the_target_law(cls, rule, case):
-    vocabulary, sampling, steps_before = CASES[case]
+    vocabulary, sampling, steps_before = (CASES | FEWEST)[case]
     models = (small if cls.uses_target else memo)(vocabulary)
     assert step_error(models, maker(cls, models), rule, sampling, PROMPT, steps_before) < EXACT
 
 
-@pytest.mark.parametrize("cls, rule", lossless_pairs(Sampling(1.0)))
+@pytest.mark.parametrize("cls, rule", named(pair for pair in WEIGHED if not pair[0].uses_target))
 def test_with_the_real_sessions(cls, rule):
     """The same through the KV caches and the tree attention, after two steps."""
     models = small(4)
@@ -114,7 +124,7 @@ def test_with_the_real_sessions(cls, rule):
     assert error < EXACT
 
 
-@pytest.mark.parametrize("cls, rule", lossless_pairs(Sampling(1.0)))
+@pytest.mark.parametrize("cls, rule", named(WEIGHED))
 def test_an_end_of_text_among_the_drafted(cls, rule):
     models = (small if cls.uses_target else memo)(4, end_token=0)
     sampling = Sampling(0.7, top_p=0.9)
@@ -163,23 +173,33 @@ def test_a_stop_that_keeps_the_drawn_token_is_exact():
 # ---- The same text ------------------------------------------------------------------------------
 
 
+@cache
+def plain(sampling, end_token=None):
+    models = small(16, end_token)
+    return text(models, maker(drafters()["none"], models), "rejection", sampling, WORDS, COUNT)
+
+
 @pytest.mark.parametrize("key", exact_keys())
 def test_sampler_match_writes_the_text_of_plain_decoding(key):
-    models, prompt = small(16), [3, 5, 7, 3, 5]
-    cls = drafters()[key]
+    """Also where one of its later tokens ends the text."""
     for sampling in TEXT_SAMPLINGS:
-        plain = text(
-            models, maker(drafters()["none"], models), "rejection", sampling, prompt, COUNT
-        )
-        again = text(models, maker(cls, models), "sampler_match", sampling, prompt, COUNT)
-        assert len(plain) == COUNT and again == plain
+        whole = plain(sampling)
+        assert len(whole) == COUNT
+        assert matched(key, sampling) == whole
+    end = next(token for place, token in enumerate(whole) if place == whole.index(token) > 7)
+    ended = plain(sampling, end)
+    assert ended == whole[: whole.index(end) + 1] == matched(key, sampling, end)
+
+
+def matched(key, sampling, end_token=None):
+    models = small(16, end_token)
+    return text(models, maker(drafters()[key], models), "sampler_match", sampling, WORDS, COUNT)
 
 
 def rules_in_turn():
     """Every pair at temperature zero, where all rules keep what the target likes best; ``make test`` takes one of the
     rules for each drafter."""
-    pairs = [param.values for param in lossless_pairs(Sampling())]
-    few = {}
+    pairs, few = list(lossless_pairs(Sampling())), {}
     for place, (cls, _) in enumerate(pairs):
         few.setdefault(cls, []).append(pairs[place])
     taken = {id(each[place % len(each)]) for place, each in enumerate(few.values())}
@@ -188,9 +208,9 @@ def rules_in_turn():
 
 @pytest.mark.parametrize("cls, rule", rules_in_turn())
 def test_temperature_zero_writes_the_text_of_generate(cls, rule):
-    models, prompt = small(16), [3, 5, 7, 3, 5]
-    written = text(models, maker(cls, models), rule.key, Sampling(), prompt, COUNT)
-    assert written == generated(tuple(prompt), COUNT)
+    models = small(16)
+    written = text(models, maker(cls, models), rule.key, Sampling(), WORDS, COUNT)
+    assert written == generated(WORDS, COUNT)
 
 
 @cache
