@@ -1,7 +1,7 @@
 """Passes through some layers, rows that are vectors, and probe rows."""
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import pytest
 import torch
@@ -20,10 +20,15 @@ ROWS = [3, 8, 11, 30]
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 
 
+@cache
+def opened(architecture, lean):
+    return language_model(tiny_hf_model(architecture), None, "tiny", lean=lean)
+
+
 def sessions(architecture, features=()):
     """The same model, read through its module and, where possible, through compiled passes."""
     for lean in (False, True):
-        model = language_model(tiny_hf_model(architecture), None, "tiny", lean=lean)
+        model = opened(architecture, lean)
         session = model.session(64, features)
         session.prefill(PROMPT)
         yield model, session
@@ -46,7 +51,8 @@ def test_rows_go_on_from_a_layer(architecture, split):
         expected, _ = session.feed(ROWS, TREE)
         session.commit([0, 2])
         after, _ = session.feed([1, 1], [-1, 0])
-        _, session = next(pair for pair in sessions(architecture) if type(pair[0]) is type(model))
+        session = model.session(64)
+        session.prefill(PROMPT)
         below = Layers(stop=split)
         lower = torch.cat(
             [session.through(ROWS[:2], below, TREE[:2]), session.through(ROWS[2:], below, TREE[2:])]

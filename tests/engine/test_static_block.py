@@ -29,7 +29,7 @@ from tests.engine.test_compiled_block import BLOCK, LAYERS, WIDTH, drafter
 from tests.verifiers.tiny import tiny_models
 
 
-@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4, "head_dim": 16}], ids=str)
 def test_everything_is_the_same(changes, monkeypatch):
     """Prompts and steps of several sizes, buffers that must grow, and a set that has been used before."""
     monkeypatch.setattr("engine.fast.gpu.buffer_sets.MARGIN", 0)
