@@ -1,6 +1,7 @@
 """Ropes that depend on the length of the text: rows of any pass are read as ``generate`` reads them."""
 
 import copy
+from functools import cache
 
 import pytest
 import torch
@@ -36,7 +37,9 @@ def prompt_of(length: int) -> list[int]:
     return [(7 * place * place + 3 * place) % 89 + 1 for place in range(length)]
 
 
-def generated(module, prompt: list[int]) -> list[int]:
+@cache
+def generated(module, length: int) -> list[int]:
+    prompt = prompt_of(length)
     ids = torch.tensor([prompt])
     found = copy.deepcopy(module).generate(
         ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=NEW
@@ -58,23 +61,20 @@ def written(model, key: str, prompt: list[int]) -> list[int]:
 def test_texts_are_those_of_generate(pair, key, length):
     module, model = pair
     assert isinstance(model, ByLengthModel)
-    prompt = prompt_of(length)
-    assert written(model, key, prompt) == generated(module, prompt)
+    assert written(model, key, prompt_of(length)) == generated(module, length)
 
 
 @pytest.mark.parametrize("key", PROBES)
 def test_probe_rows_stand_on_either_side(pair, key):
     module, model = pair
-    prompt = prompt_of(EDGE - 2)
-    assert written(model, key, prompt) == generated(module, prompt)
+    assert written(model, key, prompt_of(EDGE - 2)) == generated(module, EDGE - 2)
 
 
 def test_texts_that_share_a_model_do_not_disturb_each_other(pair):
     """Some ropes remember the longest text, so each row computes them anew."""
     module, model = pair
-    short, long = prompt_of(EDGE - 4), prompt_of(EDGE + 6)
-    assert written(model, "none", long) == generated(module, long)
-    assert written(model, "none", short) == generated(module, short)
+    for length in (EDGE + 6, EDGE - 4):
+        assert written(model, "none", prompt_of(length)) == generated(module, length)
 
 
 def test_rows_fed_in_parts_over_the_edge(pair):
@@ -97,8 +97,7 @@ def test_rows_fed_in_parts_over_the_edge(pair):
 def test_a_long_prompt_is_read_in_parts_as_a_whole(pair, monkeypatch):
     module, model = pair
     monkeypatch.setattr("engine.model.session.Session.prefill_rows", 7)
-    prompt = prompt_of(EDGE + 6)
-    assert written(model, "none", prompt) == generated(module, prompt)
+    assert written(model, "none", prompt_of(EDGE + 6)) == generated(module, EDGE + 6)
 
 
 def test_features_have_the_rows_of_a_pass_over_the_edge(pair):

@@ -1,6 +1,7 @@
 """What the drafters propose."""
 
 import itertools
+import math
 from functools import cache, partial
 
 import pytest
@@ -63,25 +64,21 @@ def searched(text):
 def test_best_first_tree_holds_the_likeliest_prefixes(seed, length, vocabulary, budget):
     generator = torch.Generator().manual_seed(seed)
     marginals = torch.rand(length, vocabulary, generator=generator).softmax(-1)
-    tree = best_first_tree(marginals, budget)
+    tree, rows = best_first_tree(marginals, budget), marginals.tolist()
     assert_sound(tree)
-    values = sorted(prefix_values(marginals), reverse=True)
+    prefixes = itertools.chain.from_iterable(
+        itertools.product(*rows[:depth]) for depth in range(1, length + 1)
+    )
+    values = sorted(map(math.prod, prefixes), reverse=True)
     assert len(tree) == min(budget, len(values))
-    got = sorted((path_value(tree, marginals, node) for node in range(len(tree))), reverse=True)
+    got = sorted((path_value(tree, rows, node) for node in range(len(tree))), reverse=True)
     assert got == pytest.approx(values[: len(tree)], rel=1e-5)
 
 
-def prefix_values(marginals):
-    length, vocabulary = marginals.shape
-    for depth in range(1, length + 1):
-        for tokens in itertools.product(range(vocabulary), repeat=depth):
-            yield float(torch.stack([marginals[i, t] for i, t in enumerate(tokens)]).prod())
-
-
-def path_value(tree, marginals, node):
+def path_value(tree, rows, node):
     value = 1.0
     while node != ROOT:
-        value *= float(marginals[tree.depths[node] - 1, tree.tokens[node]])
+        value *= rows[tree.depths[node] - 1][tree.tokens[node]]
         node = tree.parents[node]
     return value
 

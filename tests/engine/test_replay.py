@@ -35,11 +35,13 @@ def replayed(monkeypatch) -> list:
 
 @pytest.mark.parametrize("architecture", sorted(CONFIGS))
 def test_passes_can_be_replayed(architecture, replayed):
-    """Over prefixes that grow beyond the windows, with trees of several shapes in one size."""
+    """Over prefixes that grow beyond the windows, with trees of several shapes in one size: commits that move rows, windows,
+    caps and sinks, token for token, step by step."""
     plain, static = pair(architecture)
     drafts = pair("llama", seed=5)
     for one, other in zip(drafters(drafts[0]), drafters(drafts[1]), strict=True):
         expected, found = steps_of(plain, one), steps_of(static, other)
+        assert [step.tree.tokens for step in found] == [step.tree.tokens for step in expected]
         assert texts(found) == texts(expected)
         for a, b in zip(found, expected, strict=True):
             torch.testing.assert_close(a.logits, b.logits, atol=2e-5, rtol=1e-4)

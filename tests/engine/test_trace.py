@@ -31,7 +31,7 @@ CASES = some(
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
 def trace(request):
     key, temperature = request.param
-    return trace_of(PROMPT, drafter=key, temperature=temperature, top_p=0.95, max_new_tokens=24)
+    return trace_of(PROMPT, drafter=key, temperature=temperature, top_p=0.95, max_new_tokens=16)
 
 
 def test_the_schema_is_one():

@@ -26,7 +26,7 @@ def built(key: str, models: Models, **options) -> Drafter:
     return on_trial(drafters()[key], models, **options)
 
 
-def steps_of(models, drafter, rule, sampling, recorded, prompt=PROMPT, count=30) -> list:
+def steps_of(models, drafter, rule, sampling, recorded, prompt=PROMPT, count=20) -> list:
     request = TextRequest(drafter, verifier(rule), sampling, prompt, count)
     return list(run_loop(models.target, request, recorded))
 
