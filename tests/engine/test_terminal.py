@@ -15,6 +15,7 @@ from engine.cli.terminal import as_unicode
 from engine.errors import UserError
 from engine.printable import one_line, printable
 from engine.trace import Outlet, read_trace
+from presets import family
 from tests.grids import some
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,7 @@ COMMAND = [
     "--prompt",
     "Once upon a time",
 ]
+SMALL = ["--target", family().parts["draft"], "--max-new-tokens", "3"]
 PATIENCE = 300  # seconds, enough for a busy machine; no measure of speed
 
 
@@ -80,7 +82,7 @@ def test_a_reader_that_goes_away_cancels_the_run(tmp_path):
 
 @pytest.mark.parametrize("closed", some([">&-", ">&- 2>&-", "> /dev/full"], "> /dev/full".__eq__))
 def test_a_closed_or_full_standard_output_is_no_traceback(closed, tmp_path):
-    line = " ".join(f"'{word}'" for word in [*COMMAND, "--max-new-tokens", "3"])
+    line = " ".join(f"'{word}'" for word in [*COMMAND, *SMALL])
     path = tmp_path / "t.ndjson"
     done = subprocess.run(
         ["bash", "-c", f"{line} --trace {path} {closed}"],
