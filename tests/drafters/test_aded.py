@@ -1,8 +1,5 @@
 """The tri-gram matrix, the search through it, and the bound on its memory."""
 
-import copy
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,16 +14,11 @@ from engine.methods.aded.draft_search import DraftSearch
 from engine.methods.aded.drafter import AdaptiveDraftDrafter
 from engine.methods.aded.trigram_matrix import MOST_BYTES, TrigramMatrix
 from engine.parts.loading import load_models
-from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
-from engine.rules import verifier
 from presets import family, prompts
 from tests.drafters.writing import built, roots, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
 KEY = "aded"
-EXACT = 1e-5
-PROMPT = (1, 2, 0, 1, 2)
 
 # ---- The matrix ---------------------------------------------------------------------------------
 
@@ -181,49 +173,6 @@ def test_the_visits_are_shown():
     shown = next(e for s in steps for e in s.tree.exhibits if e.title.startswith("Search tree"))
     visits = [row[3] for row in shown.rows]
     assert visits == sorted(visits, reverse=True) and shown.rows[0][-1] == "yes"
-
-
-def test_the_law_after_other_texts_have_filled_the_matrix():
-    models = remembering(tiny_models(4))
-    warm = Memory()
-    for seed in range(3):
-        steps_of(models, KEY, (0, seed), 12, Sampling(1.0, seed=seed), memory=warm)
-
-    class Warm(AdaptiveDraftDrafter):
-        def begin(self, start):
-            super().begin(replace(start, memory=copy.deepcopy(warm)))
-
-    for rule in ("rejection", "sampler_match"):
-        error = step_error(
-            models, lambda: built(Warm, models), verifier(rule), Sampling(1.0), PROMPT, 1
-        )
-        assert error < EXACT
-
-
-class CallsItselfDrawn(AdaptiveDraftDrafter):
-    """An easy mistake: the tokens that the search chose are passed off as drawn from the matrix."""
-
-    def propose(self, context, max_depth):
-        tree = super().propose(context, max_depth)
-        law = torch.full((self._vocabulary,), 1 / self._vocabulary)
-        tree.laws.append(law)
-        for parent, draws in tree.draws.items():
-            tree.draws[parent] = [replace(d, kind="without_replacement", law=0) for d in draws]
-        return tree
-
-
-def test_a_planted_bias_is_caught():
-    models = remembering(tiny_models(4))
-    make = lambda: built(CallsItselfDrawn, models)
-    error = step_error(models, make, verifier("rejection"), Sampling(1.0), PROMPT, 2)
-    assert error > 100 * EXACT
-
-
-def test_a_memory_too_small_for_the_matrix_serves_one_run_and_keeps_nothing():
-    models, memory = tiny_models(16), Memory(limit=100)
-    first = steps_of(models, KEY, [3, 5, 7], memory=memory)
-    assert any(len(step.tree) for step in first) and memory.nbytes == 0
-    assert text_of(first) == text_of(steps_of(models, "none", [3, 5, 7]))
 
 
 def test_a_prompt_of_one_token_has_no_pair_yet():

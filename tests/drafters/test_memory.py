@@ -1,4 +1,4 @@
-"""A visitor's memory: bounded, resettable, and nobody else's."""
+"""What drafters learn stays in a visitor's memory: bounded, resettable, and nobody else's."""
 
 import json
 from functools import partial
@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from engine.core.memory import Memory, Store
+from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.methods import drafters
 from engine.model.language_model import LanguageModel
@@ -17,33 +17,6 @@ from tests.drafters.writing import begun, drafted, steps_of
 from tests.engine.tiny import tiny_model
 
 HERS, HIS = [30, 29, 28, 31, 30, 29], [1, 2, 3, 1, 2]
-
-
-class Bytes(Store):
-    def __init__(self, size):
-        self.size = size
-
-    @property
-    def nbytes(self):
-        return self.size
-
-
-def test_the_store_used_longest_ago_is_forgotten_first():
-    memory = Memory(limit=100)
-    kept = [memory.store(name, lambda: Bytes(40)) for name in ("a", "b")]
-    assert memory.store("a", lambda: Bytes(40)) is kept[0]
-    memory.store("c", lambda: Bytes(40))
-    assert memory.nbytes == 80
-    assert memory.store("a", lambda: Bytes(40)) is kept[0]
-    assert memory.store("b", lambda: Bytes(40)) is not kept[1]
-
-
-def test_a_store_that_grew_counts_when_it_is_trimmed():
-    memory = Memory(limit=100)
-    old, grown = memory.store("old", lambda: Bytes(10)), memory.store("grown", lambda: Bytes(10))
-    grown.size = 95
-    memory.trim()
-    assert memory.nbytes == 95 and memory.store("old", lambda: Bytes(1)) is not old
 
 
 LEARNERS = [cls for cls in drafters().values() if cls.learns]
@@ -94,7 +67,7 @@ def test_two_visitors_who_take_turns_do_not_meet(key, models):
 @pytest.mark.parametrize("key", [cls.key for cls in LEARNERS])
 def test_a_memory_is_bounded(key, models):
     memory = Memory(limit=3000)
-    for width in range(8):
+    for width in range(4):
         prompt = [width, 3, 5]
         steps_of(models, key, prompt, 20, memory=memory)
         assert memory.nbytes <= 3000

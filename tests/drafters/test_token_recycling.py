@@ -13,20 +13,14 @@ from engine.core.tree import ROOT
 from engine.methods.token_recycling.drafter import (
     MOST_BYTES,
     SuccessorMatrix,
-    TokenRecyclingDrafter,
     static_shape,
 )
 from engine.parts.loading import load_models
-from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
-from engine.rules import verifier
 from presets import family, prompts
-from tests.drafters.writing import built, roots, steps_of, text_of
+from tests.drafters.writing import roots, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
 KEY = "token_recycling"
-EXACT = 1e-5
-PROMPT = (1, 2, 0, 1, 2)
 
 
 def levels(shape):
@@ -85,42 +79,6 @@ def test_a_refused_token_has_successors_too():
         assert len(first.tree)
 
 
-def test_the_law_after_other_texts_have_filled_the_matrix():
-    models = remembering(tiny_models(4))
-    warm = Memory()
-    for seed in range(3):
-        steps_of(models, KEY, (0, seed), 12, Sampling(1.0, seed=seed), memory=warm)
-
-    class Warm(TokenRecyclingDrafter):
-        def begin(self, start):
-            super().begin(replace(start, memory=copy.deepcopy(warm)))
-
-    for rule in ("rejection", "sampler_match"):
-        error = step_error(
-            models, lambda: built(Warm, models), verifier(rule), Sampling(1.0), PROMPT, 1
-        )
-        assert error < EXACT
-
-
-class CallsItselfDrawn(TokenRecyclingDrafter):
-    """An easy mistake: the best candidates are passed off as draws."""
-
-    def propose(self, context, max_depth):
-        tree = super().propose(context, max_depth)
-        law = torch.full((self._vocabulary,), 1 / self._vocabulary)
-        tree.laws.append(law)
-        for parent, draws in tree.draws.items():
-            tree.draws[parent] = [replace(d, kind="without_replacement", law=0) for d in draws]
-        return tree
-
-
-def test_a_planted_bias_is_caught():
-    models = remembering(tiny_models(4))
-    make = lambda: built(CallsItselfDrawn, models)
-    error = step_error(models, make, verifier("rejection"), Sampling(1.0), PROMPT, 2)
-    assert error > 100 * EXACT
-
-
 # ---- Its memory ---------------------------------------------------------------------------------
 
 
@@ -153,13 +111,6 @@ def test_a_token_read_twice_in_a_pass_keeps_its_last_row():
     matrix = SuccessorMatrix(2000, 2)
     matrix.write([4, 5, 4], logits_for([(1, 2), (3, 4), (7, 8)]))
     assert matrix.row(4) == [7, 8] and matrix.row(5) == [3, 4] and matrix.filled == 2
-
-
-def test_a_memory_too_small_for_the_matrix_serves_one_run_and_keeps_nothing():
-    models, memory = tiny_models(16), Memory(limit=100)
-    first = steps_of(models, KEY, [3, 5, 7], memory=memory)
-    assert any(len(step.tree) for step in first) and memory.nbytes == 0
-    assert text_of(first) == text_of(steps_of(models, "none", [3, 5, 7]))
 
 
 def test_targets_and_widths_have_matrices_of_their_own():
