@@ -84,13 +84,13 @@ def test_a_lookup_reads_a_few_places_of_a_long_text():
 # ---- Files --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A good datastore for the embedded target."""
-    (tmp_path / "text.txt").write_text(TEXT, "utf-8")
-    out = tmp_path / "store"
-    making_datastores.make_datastore(tmp_path / "text.txt", out, family().target)
-    return out
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A good datastore for the embedded target; tests spoil copies of it."""
+    place = tmp_path_factory.mktemp("good")
+    (place / "text.txt").write_text(TEXT, "utf-8")
+    making_datastores.make_datastore(place / "text.txt", place / "store", family().target)
+    return place / "store"
 
 
 def opened(path):
