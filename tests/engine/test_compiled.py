@@ -29,18 +29,26 @@ ROPE = {
 }
 CASES = {
     "llama": ("llama", {}),
-    "llama, biases": ("llama", {"attention_bias": True, "mlp_bias": True}),
-    "llama, scaled rope": ("llama", {"rope_parameters": ROPE}),
-    "llama, tied head": ("llama", {"tie_word_embeddings": True}),
-    "llama, one k head for each q head": ("llama", {"num_key_value_heads": 4}),
-    "llama, wide heads": ("llama", {"head_dim": 24}),
+    "llama, biases, scaled rope, tied head, wide heads": (
+        "llama",
+        {
+            "attention_bias": True,
+            "mlp_bias": True,
+            "rope_parameters": ROPE,
+            "tie_word_embeddings": True,
+            "head_dim": 24,
+        },
+    ),
+    "llama, a k head for each q head, another activation": (
+        "llama",
+        {"num_key_value_heads": 4, "hidden_act": "gelu"},
+    ),
     "mistral, window": ("mistral", {}),
     "qwen2, biases, windows": ("qwen2", {}),
     "qwen3, norms of q and k": ("qwen3", {}),
     "gemma2, soft caps, windows": ("gemma2", {}),
     "gemma3, windows, two rotary bases": ("gemma3", {}),
     "gpt2, learned positions": ("gpt2", {}),
-    "llama, another activation": ("llama", {"hidden_act": "gelu"}),
 }
 FEATURES = (0, 2, 3)
 PREFIX, TREE = 30, [-1, 0, 0, 1, 1, 2, 3, 6, 5]

@@ -37,19 +37,14 @@ def compiled_context(model: DFlashModel) -> CompiledContext:
     return context_of(model)
 
 
-@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4}, {"head_dim": 16}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"num_key_value_heads": 4, "head_dim": 16}], ids=str)
 def test_everything_is_the_same(changes):
     model = drafter(**changes)
     module = context_of(copy.deepcopy(model))
     fast = compiled_context(model)
     assert isinstance(module, ModuleContext) and isinstance(fast, CompiledContext)
-    for rows in (
-        0,
-        30,
-        1,
-        4,
-        600,
-    ):  # 0: a prompt of one token; 600: beyond the first capacity and the first angles
+    # 0: a prompt of one token; 600: beyond the first capacity and the first angles
+    for rows in (0, 30, 1, 4, 600):
         features = torch.randn(rows, len(LAYERS) * WIDTH)
         module.read(features)
         fast.read(features)

@@ -3,6 +3,7 @@
 import copy
 import gc
 import weakref
+from itertools import product
 
 import pytest
 import torch
@@ -19,11 +20,13 @@ from engine.methods.shared.eagle_reader import EagleReader
 from engine.model.language_model import LanguageModel
 from tests.engine.eagle_cells import LAYOUTS, H, V, checkpoint, tensors_of
 from tests.engine.tiny import tiny_hf_model
+from tests.grids import some
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 
 @pytest.fixture(params=LAYOUTS)
 def cell(request, tmp_path):
+    """All layouts, unless a test picks some."""
     config, shapes = LAYOUTS[request.param]()
     folder = checkpoint(tmp_path / "cell", config, tensors_of(shapes))
     return read_cell(folder, torch.float32, "cpu")
@@ -88,8 +91,12 @@ def agree(one, other):
         torch.testing.assert_close(*pair, atol=1e-3, rtol=1e-3)
 
 
+LEVELS = some(product(LAYOUTS, BLOCKS), lambda case: case[0] == "eagle3" or case[1] == 4)
+"""A graph of its own for each layout and number of levels: they take long to make."""
+
+
 @torch.no_grad()
-@pytest.mark.parametrize("count", BLOCKS)
+@pytest.mark.parametrize("cell, count", LEVELS, indirect=["cell"])
 def test_levels_read_in_one_call_are_those_read_one_by_one(cell, target, count, caplog):
     """After as many pairs as a call takes, after fewer and after more; below drafted rows, too; beyond the first
     capacity; and other rows can follow once those that nobody asked for are forgotten."""
@@ -155,6 +162,7 @@ def chains_of(reader: EagleReader, lengths, expected: int) -> list:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("cell", some(LAYOUTS, "eagle3".__eq__), indirect=True)
 def test_drafts_are_the_same_in_fewer_calls(cell, target, monkeypatch):
     lengths = (4, 4, 2, 5, 7, 9, 1, 12)
     plain = EagleReader(copy.deepcopy(cell), target, Sampling())

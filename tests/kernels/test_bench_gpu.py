@@ -23,7 +23,7 @@ from engine.core.text import Text, TextRequest, text_of
 from engine.fast.gpu.device_text import DeviceText
 from engine.fast.gpu.static_model import JoinedModel, StaticModel
 from engine.methods.chain.drafter import ChainDrafter
-from engine.parts.loading import Models
+from engine.parts.loading import ModelPaths, Models
 from engine.rules import verifier
 from presets import family, prompts
 from tests.engine.tiny import tiny_hf_model
@@ -105,12 +105,11 @@ def test_steps_are_measured_at_toy_size():
     assert [goal.value is not None for goal in goals] == [True, True, True, False, False]
 
 
-def test_the_trained_pair_is_raced_and_compared(monkeypatch, tmp_path):
-    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    monkeypatch.setattr("engine.sizes.draft_size.TOKENS", 2)
-    texts = [card["prompt"] for card in prompts("story")[:2]]
-    rows = end_to_end(family(), texts[:1], Deadline(600), "float32", tokens=6)
-    rows += greedy_equality(family(), texts, Deadline(600), tokens=6)
+def test_a_trained_pair_is_raced_and_compared():
+    texts, small = [card["prompt"] for card in prompts("story")[:2]], family().parts["draft"]
+    pair = ModelPaths(small, {"draft": small})
+    rows = end_to_end(pair, texts[:1], Deadline(600), "float32", tokens=6)
+    rows += greedy_equality(pair, texts, Deadline(600), tokens=6)
     by_name = {row["name"]: row for row in rows}
     assert by_name[f"{PLAIN}, float32"]["times_plain"] == 1
     assert by_name["engine, none, float32"]["prompts"] == 1
