@@ -51,7 +51,7 @@ def host(tmp_path_factory, shop):
 
 
 @pytest.fixture
-def arrive(browser):
+def arrive(tabs):
     found = []
 
     def go(server, path: str = "/?n=12&drafter=prompt_lookup") -> Visitor:
