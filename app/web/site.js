@@ -192,11 +192,13 @@ function build() {
     next.focus();
     next.click();
   }
-  const live = site.live ? el("a", { class: "pg-tool", href: site.live, text: "Run your own" }) : null;
+  const header = head.firstElementChild;
+  if (site.live) header.append(el("a", { class: "pg-tool", href: site.live, text: "Run your own" }));
+  header.append(theme());
   const below = el("div");
   foot(below, site.foot);
   document.getElementById("place").append(head,
-    el("div", { id: "rooms" }, el("div", { class: "tab-wrapper" }, row, theme(), live), ...panels.values()), below);
+    el("div", { id: "rooms" }, el("div", { class: "tab-wrapper" }, row), ...panels.values()), below);
   hearHistory();
   select(asked in ROOMS ? asked : "watch");
 }

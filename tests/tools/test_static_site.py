@@ -71,7 +71,7 @@ def test_its_four_tabs_work_from_a_disk(opened):
     until(page, "document.querySelector('.ln-screen:not([hidden])') !== null")
     page.click(".pg-learn-back")
     until(page, "document.querySelector('.ln-screen') === null")
-    assert page.get_attribute("#rooms a.pg-tool", "href") == "https://example.org/live"
+    assert page.get_attribute(".pg-masthead a.pg-tool", "href") == "https://example.org/live"
 
 
 @pytest.mark.parametrize("name", [preset.name for preset in presets()[:5]])
