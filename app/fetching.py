@@ -71,8 +71,14 @@ class Fetching:
             state.asking.add(session)
             if state.process is not None:
                 return
-            state.task, state.share, state.problem = "Beginning", 0.0, ""
-            state.process = self._begun(name)
+            state.share, state.problem = 0.0, ""
+            try:
+                state.process = self._begun(name)
+            except OSError as error:
+                state.asking.clear()
+                state.problem = f"The download could not begin: {error.strerror}."
+                return
+            state.task = "Beginning"
         threading.Thread(
             target=self._follow, args=(name, state, state.process), name="fetching", daemon=True
         ).start()
@@ -105,6 +111,7 @@ class Fetching:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # Ctrl-C is for the server, which ends it
         )
         wish = {"source": asdict(sources()[name]), "root": str(root())}
         process.stdin.write(json.dumps(wish) + "\n")
@@ -115,7 +122,10 @@ class Fetching:
         """Take over what the process says, until it has ended."""
         problem = ""
         for line in process.stdout:
-            said = json.loads(line)
+            try:
+                said = json.loads(line)
+            except ValueError:
+                continue  # something else that wrote to its output
             if isinstance(said, dict):
                 problem = said["problem"]
                 continue

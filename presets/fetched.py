@@ -45,7 +45,7 @@ def sources() -> dict[str, Source]:
 
 def offered(name: str) -> bool:
     """Whether the host wants this family; every other kind of family is always wanted."""
-    return name not in sources() or root() is not None
+    return name not in sources() or os.environ.get(SETTING, "").strip().lower() not in OFF
 
 
 def place_of(name: str) -> Path:

@@ -152,6 +152,10 @@ def upload(folder: Path, space: str) -> str:
 
     api = HfApi()
     try:
+        if api.repo_exists(space, repo_type="space") and api.space_info(space).sdk != "static":
+            raise UserError(
+                f"{space} is a Space of another kind, whose files this would replace; name a new one."
+            )
         api.create_repo(space, repo_type="space", space_sdk="static", exist_ok=True)
         api.upload_folder(folder_path=folder, repo_id=space, repo_type="space", delete_patterns="*")
     except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:

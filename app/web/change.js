@@ -1,5 +1,5 @@
 // "Change it": the button that opens the panel with everything a run is made of besides its prompt.
-import { el, find, setAttributes, stillWanted, targetOf, whenThere } from "../../viz/web/base.js";
+import { el, find, setAttributes, stillWanted, whenThere } from "../../viz/web/base.js";
 
 const PANEL = "change-panel";
 const POPUPS = "[aria-expanded='true'][role=combobox], .ds-tip:not([hidden]), .pg-tour-layer:not([hidden])";
@@ -20,7 +20,7 @@ export function change(element) {
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.defaultPrevented || document.querySelector(POPUPS)) return;
-    if (targetOf(event)?.closest(`#${PANEL}`)) { open(false); button.focus(); }
+    if (button.getAttribute("aria-expanded") === "true") { open(false); button.focus(); }
   }, true);
 
   /** On a phone the panel covers the lower half; the picture comes to stand above it. */

@@ -1,12 +1,14 @@
 // The methods, one line each that opens, with a search and filters. All is text from the cards; no request is made.
 /** @import { Component } from "./types.d.ts" */
 import { methodCard } from "./method-card.js";
+import { offer } from "./offer.js";
 import { holds, plainWords } from "./search.js";
 import { el, find } from "../../viz/web/base.js";
 
 /** The words that the search looks through. */
 const haystack = (method, families) => plainWords([method.title, method.key, families[method.family], method.kind,
-  method.mechanism, ...Object.values(method.paper)].join(" "));
+  method.mechanism, ...Object.values(method.paper),
+  ...(offer.drafters[method.key]?.options || []).map(({ name }) => name)].join(" "));
 
 /**
  * c.props: methods: the cards, families: their names by key. The value is the name of the example to watch.
@@ -45,7 +47,9 @@ export function methods(c) {
 
   /** Watch opens with the example's finished run and its settings. */
   function watchIt(name) {
-    find("#rooms [role=tab][data-tab-id='watch']").click();
+    const tab = find("#rooms [role=tab][data-tab-id='watch']");
+    tab.click();
+    tab.focus();
     scrollTo({ top: 0, behavior: "instant" });
     c.props.value = name;
     c.trigger("chosen");

@@ -40,7 +40,11 @@ export function modelNote(room, c) {
     writeText(doing, told && told.task ? ` ${told.task}${opening ? " it in the background" : ""} …` : "");
     writeText(problem, told ? told.problem : "");
     clearTimeout(timer);
-    if (told && (told.task || told.here && !told.opened && !told.problem)) timer = setTimeout(send, PAUSE, "look");
+    if (told && (told.task || told.here && !told.opened && !told.problem)) look();
+  }
+  /** Ask again and again, also where an answer is the one before, of which nobody is told. */
+  function look() {
+    timer = setTimeout(() => { send("look"); look(); }, PAUSE);
   }
   c.watch("value", show);
   onModels(room, (name) => {

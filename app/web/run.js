@@ -98,10 +98,19 @@ function buttons(tab) {
     button.disabled = { run: busy, pause: !(busy || paused), step: busy, stop: !(busy || paused) }[word];
     if (word === "pause") label(button, paused ? "Resume" : "Pause");
   }
-  // the focus goes on to a button that can be pressed
-  if (held && find(`#${held}`).disabled)
-    [ids.pause, ids.stop, ids.run].map((id) => id && find(`#${id}`)).find((one) => one && !one.disabled)?.focus();
+  // the focus goes on to a button that can be pressed, and comes back
+  if (held && find(`#${held}`).disabled) {
+    const next = [ids.pause, ids.stop, ids.run].map((id) => id && find(`#${id}`)).find((one) => one && !one.disabled);
+    next?.focus();
+    lent = next ? { from: held, to: next.id } : null;
+  } else if (lent && document.activeElement?.id !== lent.to) lent = null;
+  else if (lent && !find(`#${lent.from}`).disabled) {
+    find(`#${lent.from}`).focus();
+    lent = null;
+  }
 }
+/** The button that had the focus when it could no longer be pressed, and the one that has it meanwhile, by their ids. */
+let lent = /** @type {{ from: string, to: string } | null} */ (null);
 
 function label(button, words) {
   const text = Array.from(button.childNodes).find((n) => n.nodeType === Node.TEXT_NODE && n.nodeValue.trim());

@@ -37,7 +37,9 @@ def outside_drafter(folder: Path, known: Mapping[str, type[Drafter]]) -> type[Dr
             f"The method {name} has the key {cls.key!r}, which another method has already."
         )
     lacking = set(cls.__abstractmethods__)
-    if cls.kinds.__func__ is Drafter.kinds.__func__ and not hasattr(cls, "draw_kinds"):
+    if getattr(cls.kinds, "__func__", None) is Drafter.kinds.__func__ and not hasattr(
+        cls, "draw_kinds"
+    ):
         lacking.add("kinds")
     if lacking:
         raise UserError(f"The drafter of the method {name} lacks {', '.join(sorted(lacking))}.")

@@ -38,7 +38,8 @@ class Allowed:
 
 
 def free_bytes() -> int:
-    """Bytes of memory available without swapping; a container's limit counts."""
+    """Bytes of memory available without swapping; a container's limit counts, less the files that it only keeps in memory as
+    long as nothing else needs the room."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         free = next(int(one.split()[1]) * 1024 for one in lines if one.startswith("MemAvailable"))
@@ -47,6 +48,8 @@ def free_bytes() -> int:
     try:
         most = int(Path("/sys/fs/cgroup/memory.max").read_text("ascii"))
         used = int(Path("/sys/fs/cgroup/memory.current").read_text("ascii"))
+        told = Path("/sys/fs/cgroup/memory.stat").read_text("ascii").splitlines()
+        used -= sum(int(line.split()[1]) for line in told if line.startswith("inactive_file "))
     except (OSError, ValueError):
         return free
     return max(0, min(free, most - used))

@@ -120,7 +120,12 @@ def _run_pip(
             except subprocess.TimeoutExpired:
                 if not wanted():
                     raise NotWanted("The download was cancelled.") from None
-                tell(min(_bytes_below(folder) / wheel.nbytes, 1.0))
+                came = _bytes_below(folder)
+                if came > 2 * wheel.nbytes:
+                    raise UserError(
+                        f"{wheel.named} is larger than it should be: it is another file."
+                    ) from None
+                tell(min(came / wheel.nbytes, 1.0))
     finally:
         _end(pip)
     if pip.returncode:

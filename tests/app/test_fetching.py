@@ -72,6 +72,7 @@ def choose(page, title: str) -> None:
 def test_it_is_fetched_and_answers(host, arrive):
     visitor = arrive(host)
     page, note = visitor.page, visitor.page.locator("#models-note")
+    visitor.change()
     choose(page, TITLE)
     page.wait_for_selector("#own-system")  # a conversation
     assert not page.locator("#own-chat").is_visible(), "it always is one"
@@ -105,7 +106,9 @@ def test_it_is_fetched_and_answers(host, arrive):
     run = read_trace(visitor.trace()).run
     assert "family" not in run and "messages" not in run["prompt"]
     again = arrive(host, f"/?models={FAMILY}&prompt=the+tin&n=8&drafter=none")
-    again.page.wait_for_selector(f"#models input[value={FAMILY}]:checked")  # from the link
+    again.page.wait_for_selector(  # from the link
+        f"#models input[value={FAMILY}]:checked", state="attached"
+    )
     assert again.run() == "done", again.alarm
     asked = read_trace(again.trace()).run["prompt"]["messages"]
     assert asked == [{"role": "user", "content": "the tin"}], "another visitor's conversation"
@@ -113,6 +116,7 @@ def test_it_is_fetched_and_answers(host, arrive):
 
 def test_drafters_without_their_part_are_disabled_with_the_reason(host, arrive):
     visitor = arrive(host)
+    visitor.change()
     choose(visitor.page, TITLE)
     visitor.page.locator("#drafter").get_by_role("combobox").click()
     lacking = visitor.page.locator("#drafter [role=option][data-key=chain]")

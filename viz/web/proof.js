@@ -8,6 +8,8 @@ import { plural } from "./words.js";
 
 const passesOf = (count) => `${plural(count, "pass", "passes")} of the large model`;
 
+const TIMED = 8;   // tokens; over fewer, a busy moment of the machine would be taken for the speed
+
 /** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
 function meaning({ verifier, sampling }) {
   if (verifier.up_to_rounding)
@@ -78,9 +80,11 @@ export function proofOf(model, checked, { playing = false, shown = -1, raced = f
   const whole = Boolean(checked) && checked.tokens >= tokens;   // a long plain run is cut short
   const text = same === true ? `, and the same text${whole ? "" : " as far as it was checked"}` : same === false
     ? ", but another text" : "";
+  const timed = tokens >= TIMED && checked || {};
   const said = [checked ? compared(run, whole, checked) : meaning(run),
-    worth(checked || {}, summary.target_calls < tokens, raced)];
-  return { main: `${plural(tokens, "token")} in ${passes} instead of ${tokens}${text}${speed(checked || {})}.`,
+    worth(timed, summary.target_calls < tokens, raced)];
+  const instead = tokens > summary.target_calls ? ` instead of ${tokens}` : "";
+  return { main: `${plural(tokens, "token")} in ${passes}${instead}${text}${speed(timed)}.`,
     more: said.filter(Boolean).join(" "), tick: same };
 }
 

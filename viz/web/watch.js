@@ -49,6 +49,7 @@ export function mountWatch(element, options) {
     panels.setMode(mode);
     weight.element.hidden = mode !== "icicle";
     zoom.hidden = mode === "icicle";
+    around();
   });
   for (const button of [...weight.element.children, ...shape.element.children])
     glossary.explain(button, button.dataset.value);
@@ -105,7 +106,7 @@ export function mountWatch(element, options) {
     proof.draw(model, checked, { playing: player.playing, shown: player.finished, raced: options.raced });
     key.draw(model.steps[player.step]);
     panels.rest(!player.playing);
-    writeText(word, player.word || (model.steps.length ? HINT : ""));
+    writeText(word, zoom.hidden ? "" : player.word || (model.steps.length ? HINT : ""));
     settle();
     options.changed();
   }
