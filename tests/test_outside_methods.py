@@ -252,6 +252,11 @@ def bad_folders(tmp_path, monkeypatch):
         )
         (tmp_path / name).mkdir()
         (tmp_path / name / "drafter.py").write_text(text, "utf-8")
+    written(tmp_path, "no_class_method").joinpath("drafter.py").write_text(
+        honest.replace("KEY", "no_class_method").replace(
+            "    @classmethod\n    def kinds", "    def kinds"
+        )
+    )
     written(tmp_path, "no_kind").joinpath("part.py").write_text("x = 1")
     written(tmp_path, "no_summary", rule={}).joinpath("rule.py").write_text(
         RULE.replace('"judges a chain"', '""')
@@ -264,7 +269,8 @@ def test_bad_folders_are_left_out_with_a_sentence_each(bad_folders, capsys):
     assert (
         "good_one" in drafters() and drafters()["good_one"].yours and not drafters()["chain"].yours
     )
-    bad = {"taken", "empty", "raises", "chain", "no_kind", "no_summary", *WRONG_WORDS}
+    bad = {"taken", "empty", "raises", "chain", "no_kind", "no_summary", "no_class_method"}
+    bad |= {*WRONG_WORDS}
     assert set(unusable()) == bad
     assert drafter("chain") is drafters()["chain"] and not drafter("chain").yours
     assert kind_of("draft") and "own_rule" not in verifiers()

@@ -100,7 +100,8 @@ function buttons(tab) {
   }
   // the focus goes on to a button that can be pressed, and comes back
   if (held && find(`#${held}`).disabled) {
-    const next = [ids.pause, ids.stop, ids.run].map((id) => id && find(`#${id}`)).find((one) => one && !one.disabled);
+    const others = [ids.pause, ids.stop, ids.run].map((id) => id && find(`#${id}`));
+    const next = others.find((one) => one && !one.disabled);
     next?.focus();
     lent = next ? { from: held, to: next.id } : null;
   } else if (lent && document.activeElement?.id !== lent.to) lent = null;
@@ -109,7 +110,7 @@ function buttons(tab) {
     lent = null;
   }
 }
-/** The button that had the focus when it could no longer be pressed, and the one that has it meanwhile, by their ids. */
+/** The button that had the focus when it could no longer be pressed, and the one that has it meanwhile: their ids. */
 let lent = /** @type {{ from: string, to: string } | null} */ (null);
 
 function label(button, words) {
@@ -123,6 +124,7 @@ function label(button, words) {
  */
 function press(tab, id) {
   const ids = IDS[tab], { trigger } = room(tab), state = stateOf(tab);
+  if (lent?.to === id) lent = null;              // it was meant
   if (id === ids.run || (id === ids.step && state !== "paused")) pressed(tab);
   if (id === ids.run || id === ids.step) beginRun(tab);
   if (id === ids.stop) askServer(tab, "ask_stop");

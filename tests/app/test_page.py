@@ -126,6 +126,14 @@ def test_run_is_three_keys_away_and_the_focus_is_kept(visit):
     page.keyboard.press("Enter")
     visitor.wait_state("done")
     page.wait_for_function(f"{focused} === 'run'")
+    page.keyboard.press("Tab")
+    for count in (1, 2):
+        page.keyboard.press("Enter")
+        page.wait_for_function(
+            f"DraftscopePage.trace('watch').trim().split('\\n').length === {count + 1}"
+        )
+        visitor.wait_state("paused")
+        page.wait_for_function(f"{focused} === 'step'")
 
 
 def test_steps_are_read_out_at_the_readers_pace(visit):

@@ -103,7 +103,9 @@ class Visitor:
 
     def choose_example(self, title: str) -> None:
         """Pick an example of Watch by its title."""
-        self.page.get_by_role("radio", name=title, exact=True).check(force=True)
+        card = self.page.get_by_role("radio", name=title, exact=True)
+        card.focus()  # the strip turns to it
+        card.check(force=True)
 
     def choose(self, dropdown: str, name: str) -> None:
         """Pick from one of Gradio's dropdowns the entry that begins with this name."""

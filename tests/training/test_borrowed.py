@@ -240,17 +240,19 @@ def test_lessons_that_are_kept_are_those_of_the_targets_pass(target, known):
     ],
     ids=lambda words: words[-1],
 )
-def test_the_recipe_ends_with_its_clock_and_tells_what_is_accepted(words, places, hasty, capsys):
-    """On a named target, with files of its text; the part is written whole, in 8 bits."""
+def test_the_recipe_writes_the_part_early_and_tells_what_is_accepted(words, places, hasty, capsys):
+    """On a named target, with files of its text; the part is written whole, in 8 bits, at two looks and at the end."""
     path, given = places
     target, text = str(path / "models" / "target"), str(path / "run" / "selftext.npz")
     assert main(["text", "--tokens", "60", *given]) == 0
     named = ["--target", target, "--text", text, "--held-out", text, "--windows", "0"]
-    how = ["--rows", "2", "--length", "32", "--seconds", "4", "--eight-bits"]
+    how = ["--rows", "2", "--length", "32", "--seconds", "900", "--tokens", "512", "--eight-bits"]
     capsys.readouterr()
     assert main([*given, *named, *how, "--output", str(path / "made"), *words]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert told["recipe"] == words[-1] and told["tokens"] > 0 and told["seconds"] <= 4
+    lines = capsys.readouterr().out.splitlines()
+    told = json.loads(lines[-1])
+    assert told["recipe"] == words[-1] and told["tokens"] == 512
+    assert sum(line.startswith("written to") for line in lines) == 3
     assert all(0 <= share <= 1 for share in told["by_depth"])
     assert told["tokens_a_step"] == sorted(told["tokens_a_step"])
     assert not (path / ".made.new").exists()

@@ -29,8 +29,9 @@ def test_a_checked_run_has_its_tick_and_its_numbers(script):
     toy = Toy(style="chain", rule="greedy", steps=9)
     summary, main, more, tick = told(script, toy, SAME)
     tokens, passes = summary["new_tokens"], summary["target_calls"]
+    instead = f" instead of {tokens}" if tokens > passes else ""
     assert main == (
-        f"{tokens} tokens in {passes} passes of the large model instead of {tokens}, and the same text, "
+        f"{tokens} tokens in {passes} passes of the large model{instead}, and the same text, "
         "3.1 times as fast as plain decoding."
     )
     assert tick is True and more == "Checked against plain decoding."
@@ -89,12 +90,18 @@ def test_what_cannot_be_compared_or_differs_has_no_tick(script):
 
 
 def test_a_loss_is_told_as_one(script):
-    slow, toy = {**SAME, "ratio": 0.4}, Toy(style="chain", rule="greedy", steps=4)
+    slow, toy = {**SAME, "ratio": 0.4}, Toy(style="chain", rule="greedy", steps=9)
     _, main, more, _ = told(script, toy, slow)
     assert main.endswith(", but at 0.40 times the speed of plain decoding.")
     assert more.endswith("Drafting cost more than it saved.")
     _, main, _, _ = told(script, toy, {**slow, "recorded": True})
     assert main.endswith("0.40 times the speed of plain decoding where it was recorded.")
+
+
+def test_a_few_tokens_tell_no_speed(script):
+    few = Toy(style="chain", rule="greedy", steps=4)
+    summary, main, more, _ = told(script, few, {**SAME, "ratio": 0.4})
+    assert summary["new_tokens"] < 8 and "speed" not in main and "Drafting cost" not in more
 
 
 def test_where_the_speed_is_not_known_fewer_passes_do_not_claim_it(script):
