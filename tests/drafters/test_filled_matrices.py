@@ -10,9 +10,9 @@ from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.methods import drafters
 from engine.proof.memo import remembering
-from engine.proof.step_law import step_error
 from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 KEYS = [key for key in ("aded", "token_recycling") if key in drafters()]
