@@ -43,7 +43,7 @@ METHODS_LEAD = [
 ]
 
 ABOUT_MODELS = {
-    "": "14 M parameters, trained for this page: simple stories, sums, code. Every drafter runs with it.",
+    "": "14 M parameters, trained for this page: simple stories, sums, code. Nearly every drafter runs with it.",
     "smollm2": "SmolLM2-135M-Instruct answers questions; the prompt is your turn. Ten times larger.",
     "hybrid": "2.4 M parameters, most layers Mamba-2: how trees are checked on a state.",
     "image": "0.4 M parameters that draw digits, token by token.",
