@@ -119,10 +119,11 @@ def test_drafters_without_their_part_are_disabled_with_the_reason(host, arrive):
     visitor.change()
     choose(visitor.page, TITLE)
     visitor.page.locator("#drafter").get_by_role("combobox").click()
-    lacking = visitor.page.locator("#drafter [role=option][data-key=chain]")
+    lacking = visitor.page.locator("#drafter [role=option][data-key=medusa]")
     assert lacking.get_attribute("aria-disabled") == "true"
     assert (
-        f"needs a draft model, which this page does not have for “{TITLE}”" in lacking.inner_text()
+        f"needs a set of Medusa heads, which this page does not have for “{TITLE}”"
+        in lacking.inner_text()
     )
 
 

@@ -33,13 +33,13 @@ def target():
 @pytest.fixture
 def saved(key, target, tmp_path):
     torch.manual_seed(3)
-    made = kind_of(key).tiny(target, None)
+    made = classes()[key].tiny(target)
     made.save(tmp_path / "part", {FIELD: "0123"})
     return made, tmp_path / "part"
 
 
 def load(key, folder, target):
-    return kind_of(key).load(str(folder), target, None, "cpu")
+    return classes()[key].open(str(folder), target, None, "cpu")
 
 
 @pytest.mark.parametrize("key", kinds())
@@ -90,7 +90,7 @@ def test_wrong_files_are_one_sentence(key, target, saved, tmp_path):
     assert "damaged" in refusal(key, folder, target)
     (folder / "model.safetensors").rename(folder / "model.bin")
     assert "pickled" in refusal(key, folder, target)
-    assert kind_of(key).noun in refusal(key, tmp_path / "nowhere", target)
+    assert classes()[key].noun in refusal(key, tmp_path / "nowhere", target)
 
 
 @pytest.mark.parametrize("key", classes())

@@ -56,8 +56,10 @@ def test_make_real_fetches_and_the_name_is_a_target(tiny, capsys):
     assert presets_main(["real"]) == 0
     assert run("--target", NAME, "--chat", "--prompt", "the") == 0
     assert capsys.readouterr().out
+    assert run("--target", NAME, "--drafter", "medusa", "--prompt", "the") == 2
+    assert "needs a set of Medusa heads" in capsys.readouterr().err
     assert run("--target", NAME, "--drafter", "chain", "--prompt", "the") == 2
-    assert "needs a draft model" in capsys.readouterr().err
+    assert "trained for another target" in capsys.readouterr().err, "than this tiny one"
 
 
 def test_a_prompt_beyond_the_context_is_one_sentence(tiny, capsys, tmp_path):
