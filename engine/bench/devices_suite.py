@@ -16,7 +16,6 @@ from engine.core.drafter import Drafter
 from engine.fast.cpu.columns import Buffer, Buffers
 from engine.fast.cpu.compiled_model import CompiledModel, CompiledSession
 from engine.fast.cpu.fixed import Graphs
-from engine.fast.cpu.openings import Openings
 from engine.fast.cpu.pace import Pace
 from engine.fast.cpu.row_shape import RowShape, rounded
 from engine.fast.cpu.stretches import CompiledStretches
@@ -33,7 +32,6 @@ DEVICES = {
     "graphs for usual sizes": [
         patch.object(Graphs, "of", lambda self, rows, ahead=False: self.general),
     ],
-    "openings": [patch.object(Openings, "of", lambda self, rows, ahead=False: None)],
     "draft beside the prompt": [
         patch.object(CompiledSession, "_reads_at_once", lambda self, prompt, draft: False),
     ],

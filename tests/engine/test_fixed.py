@@ -60,41 +60,6 @@ def test_a_text_grows_through_all_capacities(made):
     assert made.count(5) == 1
 
 
-def test_the_first_pass_over_a_prompt_is_prepared(made):
-    """A prompt is read with or without its last token, here by graphs of two sizes."""
-    model = language_model(tiny_hf_model("llama"), None, "t")
-    made.clear()
-    model.expect(FEATURES, 0, Expected(prompt=17))
-    assert sorted(size for size in made if size is not None) == [1, 16, 24]
-    made.clear()
-    for count in (16, 17):
-        model.session(64, FEATURES).prefill(tokens(count, 1))
-    assert not made
-
-
-def test_a_first_pass_gives_the_numbers_of_any_other():
-    """Through the module, through the graph for openings, and through the graph for any number of rows."""
-    module, fast = both(tiny_hf_model("qwen2"))  # with windows, shorter than the prompt
-    found = []
-    for model, first in ((module, 40), (fast, 40), (fast, 1)):
-        session = model.session(64, FEATURES)
-        states = [session.prefill(tokens(40, 3)[:first])]
-        states += [session.prefill(tokens(40, 3)[first:])] if first < 40 else []
-        found.append((torch.cat(states), session.feed([5, 6], [-1, -1])[0]))
-    for other in found[1:]:
-        for one, same in zip(found[0], other, strict=True):
-            assert torch.allclose(one, same, atol=1e-4)
-
-
-def test_a_first_pass_that_computes_other_numbers_is_not_used(monkeypatch):
-    model = language_model(tiny_hf_model("llama"), None, "t")
-    expected = model.session(64).extend(tokens(20, 1))
-    again = language_model(tiny_hf_model("llama"), None, "t")
-    monkeypatch.setattr(passes, "close", lambda one, other: False)
-    assert again.passes._made[0].openings.of(20) is None
-    assert torch.allclose(again.session(64).extend(tokens(20, 1)), expected, atol=1e-5)
-
-
 def test_a_graph_that_computes_other_numbers_is_not_used(monkeypatch, caplog):
     module, fast = both(tiny_hf_model("llama"))
 

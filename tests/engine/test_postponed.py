@@ -9,10 +9,8 @@ from engine.core.sampling import Sampling
 from engine.core.seen import Draft
 from engine.core.text import TextRequest
 from engine.core.tree import DraftTree
-from engine.fast.cpu.openings import LOOKED
-from engine.fast.cpu.openings import SIZES as OPENINGS
 from engine.model.language_model import LanguageModel
-from engine.model.session import Session
+from engine.model.session import PREFILL_ROWS, Session
 from engine.parts.opening import language_model
 from engine.rules import verifier
 from tests.engine.test_compiled import both, tokens
@@ -71,8 +69,8 @@ def test_the_logits_are_those_of_two_passes(architecture, length, passes):
             torch.testing.assert_close(one, same, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("length, nodes", [(20, LOOKED), (OPENINGS[-1] - 3, 3)])
-def test_what_no_graph_reads_at_once_is_read_in_two_passes(length, nodes, passes):
+def test_more_rows_than_one_pass_may_have_are_read_in_two(passes):
+    length, nodes = PREFILL_ROWS - 3, 3
     model, found = language_model(tiny_hf_model("llama"), None, "t"), []
     for postpones in (False, True):
         session = model.session(64)

@@ -18,8 +18,6 @@ from engine.fast.cpu.budget import Family
 from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import Columns
 from engine.fast.cpu.convertible import NotConvertible
-from engine.fast.cpu.openings import LOOKED
-from engine.fast.cpu.openings import SIZES as OPENINGS
 from engine.fast.cpu.passes import CompiledPasses, FeatureGraphs
 from engine.fast.cpu.row_shape import RowShape
 from engine.fast.cpu.store import compiled, in_one_line, tried
@@ -53,7 +51,7 @@ class CompiledModel(LanguageModel):
 
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
         with suppress(Exception):  # the error is logged when a session is made
-            self.passes.prepare(tuple(features), coming, 1 + nodes)
+            self.passes.prepare(tuple(features), 1 + nodes)
 
     def expect_chains(self, features: Sequence[int] = (), coming: Expected = UNKNOWN) -> None:
         self.ahead.prepare(tuple(features), coming)
@@ -148,12 +146,8 @@ class CompiledSession(Session):
         return super().look(draft)
 
     def _reads_at_once(self, prompt: list[int], draft: Draft) -> bool:
-        rows = 1 + len(draft.tree)
-        most = self.prefill_rows
-        if self.model.passes.sizes:
-            most = OPENINGS[-1] if rows <= LOOKED else 0
         plain = draft.begun is None and draft.probes is None and not self.features
-        return plain and len(prompt) + rows <= most
+        return plain and len(prompt) + 1 + len(draft.tree) <= self.prefill_rows
 
     @torch.no_grad()
     def _look_from_the_start(self, prompt: list[int], draft: Draft) -> Seen:

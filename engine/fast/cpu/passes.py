@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import RLock
 
 import numpy as np
@@ -21,7 +21,6 @@ from engine.fast.cpu.convertible import NotConvertible, check, seen, windows_of
 from engine.fast.cpu.fixed import Graphs, any_columns, fixed_sizes, is_large
 from engine.fast.cpu.freed_memory import give_back, not_wanted
 from engine.fast.cpu.graph import NAME, PassGraph
-from engine.fast.cpu.openings import LOOKED, SIZES, Openings
 from engine.fast.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
 from engine.fast.cpu.store import Compiled, compiled, last_of
 from engine.model.attention import NAME as PLAIN
@@ -46,23 +45,21 @@ class Pass(Calls):
 
 @dataclass(frozen=True)
 class FeatureGraphs:
-    """Graphs, and the indices into hidden_states that they return. openings: for the first pass over a text."""
+    """Graphs, and the indices into hidden_states that they return."""
 
     features: tuple[int, ...]
     graphs: Graphs
-    openings: Openings
 
 
 @dataclass(frozen=True)
 class Way:
     """How a pass is computed. shape: its rows, spare ones included. looked: the rows that get logits. wanted: the part
-    of these logits that is returned. columns: those from before the pass; None in an opening."""
+    of these logits that is returned."""
 
     graph: Pass
     shape: int
     looked: np.ndarray
     wanted: slice
-    columns: Columns | None
 
 
 class CompiledPasses:
@@ -134,14 +131,10 @@ class CompiledPasses:
         finally:
             self._module.set_attn_implementation(PLAIN)
 
-    def prepare(self, features: tuple[int, ...], coming: Expected, most_rows: int) -> None:
-        """Make the graphs that return these features: the one for all sizes, those for the usual sizes that the text
-        needs in passes of up to ``most_rows`` rows, and those for its first pass, over its prompt without the last
-        token, and perhaps over that and a draft as well. Raises as the constructor does."""
+    def prepare(self, features: tuple[int, ...], most_rows: int) -> None:
+        """Make the graphs that return these features: the one for all sizes, and those for the usual sizes in passes of
+        up to ``most_rows`` rows. Raises as the constructor does."""
         made = self.graphs_with(features)
-        for rows in range(max(coming.prompt - 1, 2), coming.prompt + most_rows):
-            if coming.prompt:
-                made.openings.of(rows, ahead=True)
         for rows in self.sizes:
             if rows <= rounded(most_rows, self.sizes):
                 made.graphs.of(rows, ahead=True)
@@ -164,16 +157,12 @@ class CompiledPasses:
         return self._passed(given, mask, columns, features, last, way)
 
     def _way(self, rows: int, columns: Columns, made: FeatureGraphs, last: int | None) -> Way:
-        if columns.length == 0 and rows > 1 and last is not None and last <= LOOKED:
-            opening = made.openings.of(rows)
-            if opening is not None:
-                return opened(*opening, rows, last)
         shape = columns.shape.of(rows)
         if last is None or shape <= FEW:  # then len(looked) changes only with the number of rows
             looked, wanted = np.arange(shape), slice(0 if last is None else rows - last, rows)
         else:
             looked, wanted = np.arange(rows - max(last, 1), rows), slice(last)
-        return Way(made.graphs.of(shape), shape, looked, wanted, columns)
+        return Way(made.graphs.of(shape), shape, looked, wanted)
 
     def _passed(
         self,
@@ -186,8 +175,8 @@ class CompiledPasses:
     ) -> tuple[Tensor | None, Tensor | None]:
         """Like ``__call__``."""
         returned = way.graph.features
-        rows, capacity = len(given), 0 if way.columns is None else way.columns.capacity
-        biases = [bias(mask, window, way.shape, capacity) for window in self.windows]
+        rows = len(given)
+        biases = [bias(mask, window, way.shape, columns.capacity) for window in self.windows]
         wanted = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
@@ -203,8 +192,7 @@ class CompiledPasses:
 
         vectors = padded(self.vectors(given), way.shape)
         arguments = [vectors, positions(mask, way.shape), way.looked, *biases]
-        before = None if way.columns is None else way.columns.given
-        return way.graph(arguments, wanted, take, before)
+        return way.graph(arguments, wanted, take, columns.given)
 
     def vectors(self, given: Tensor) -> np.ndarray:
         """Tokens [R] or vectors [R, W] -> [R, W]"""
@@ -226,8 +214,7 @@ class CompiledPasses:
             if features in self._refused:
                 raise NotConvertible(self._refused[features])
             self._return(features)
-            graphs = self._graphs(features)
-            made = FeatureGraphs(features, graphs, self._openings(features, graphs))
+            made = FeatureGraphs(features, self._graphs(features))
             self._keep(made)
             return made
 
@@ -282,23 +269,6 @@ class CompiledPasses:
 
         return Graphs(self.general, make, self.sizes, example)
 
-    def _openings(self, features: tuple[int, ...], graphs: Graphs) -> Openings:
-        graph = PassGraph(self._module, self.layers, self.windows, features)
-        before = len(self.example)
-
-        def make(rows: int) -> Pass:
-            given = self._arguments(rows)[:-before]
-            given[2] = given[2][-LOOKED:]
-            given[3:] = [mask[:, -rows:] for mask in given[3:]]
-            sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
-            with self.tracing():
-                made = compiled(graph, given, self.described(features), sizes)
-            opening = Pass(made, graph, features)
-            self._compare_opening(opening, graphs, rows, features)
-            return opening
-
-        return Openings(make, SIZES if self.sizes else ())
-
     @torch.no_grad()
     def _arguments(self, rows: int, capacity: int = 0) -> list[Tensor]:
         """Arguments of a graph for a pass of this many rows after a few columns. capacity: at least of the buffers."""
@@ -320,7 +290,7 @@ class CompiledPasses:
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)
             every = np.arange(count)
-            way = Way(made, count, every, slice(None), columns)
+            way = Way(made, count, every, slice(None))
             found = self._passed(tokens, mask, columns, features, None, way)
             positions = mask.row_positions[None]
             expected = forward(self._module, tokens[None], positions, mask, cache, features)
@@ -328,30 +298,6 @@ class CompiledPasses:
                 if one is not None and not close(one, other[0]):
                     raise NotConvertible("the compiled graph gives other numbers")
         return made
-
-    def _compare_opening(
-        self, opening: Pass, graphs: Graphs, rows: int, features: tuple[int, ...]
-    ) -> None:
-        """Raises ArithmeticError unless the graph for any number of rows gives the same numbers."""
-        mask, last, found = chain_mask(rows), min(rows, LOOKED), []
-        tokens = torch.arange(rows) % self._embed.num_embeddings
-        for opens in (True, False):
-            columns = self._columns(rows, self.shared_row_shape())
-            way = opened(rows, opening, rows, last)
-            if not opens:
-                way = replace(way, graph=graphs.general, columns=columns)
-            found.append([*self._passed(tokens, mask, columns, features, last, way)])
-            found[-1] += [layer.keys[:, :, :rows] for layer in columns.layers]
-            found[-1] += [layer.values[:, :, :rows] for layer in columns.layers]
-        if not all(one is None or close(one, other) for one, other in zip(*found, strict=True)):
-            raise ArithmeticError("the compiled graph gives other numbers")
-
-
-def opened(shape: int, graph: Pass, rows: int, last: int) -> Way:
-    """The first pass over a text, of which the last ``last`` rows get logits."""
-    looked = np.arange(rows - min(shape, LOOKED), rows)
-    wanted = slice(len(looked) - last, len(looked))
-    return Way(graph, shape, looked.clip(0), wanted, None)
 
 
 def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Tensor], Tensor]:
