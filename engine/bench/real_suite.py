@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from engine.bench.bench_figures import geometric_mean
 from engine.bench.contestants import Contestant, Ours, plain
 from engine.bench.goals import Entrant, Goal, goal_table
-from engine.bench.openvino.openvino_peers import genai_contestants
+from engine.bench.openvino.openvino_peers import environment, genai_contestants
 from engine.bench.peers import peer_contestants
 from engine.bench.peers_suite import Race, agreement, beside
 from engine.bench.real_goals import CHOOSER, real_goals
@@ -85,14 +85,24 @@ def entered(models: Models) -> list[Ours]:
 def openvino_contestants(
     paths: ModelPaths, draft: PreTrainedModel | None
 ) -> tuple[Sequence[Contestant], str]:
-    """The contestants, and why there are none; that is also told on standard error."""
-    try:
-        if draft is not None:
-            paths = paths.with_parts({"draft": str(written(draft, paths))})
-        return genai_contestants(paths, EXACT, OWN_PRECISION), ""
-    except UserError as error:
-        print(f"OpenVINO GenAI is left out: {error}", file=sys.stderr)
-        return [], str(error)
+    """The contestants, and why those in fp32 are missing, which is told on standard error as well. The two precisions have
+    a process each, because one that ends takes all its contestants with it."""
+    present: list[Contestant] = []
+    refusals = {}
+    for precision, ways in {"fp32": (EXACT, ()), "its own precision": ((), OWN_PRECISION)}.items():
+        try:
+            environment()  # before a draft is written for nobody
+            shared = paths
+            if draft is not None:
+                shared = paths.with_parts({"draft": str(written(draft, paths))})
+            entrants = genai_contestants(shared, *ways)
+            for contestant in entrants:
+                contestant.write([0], 1)
+            present += entrants
+        except UserError as error:
+            print(f"OpenVINO GenAI in {precision} is left out: {error}", file=sys.stderr)
+            refusals[precision] = str(error)
+    return present, refusals.get("fp32", "")
 
 
 def whole_draft(paths: ModelPaths) -> PreTrainedModel:

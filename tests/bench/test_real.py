@@ -8,12 +8,13 @@ from engine.__main__ import main
 from engine.bench import contestants, real_suite
 from engine.bench.agreement import Difference
 from engine.bench.bench_figures import rows
-from engine.bench.contestants import Writing
+from engine.bench.contestants import Contestant, Writing
 from engine.bench.goals import goal_table
 from engine.bench.openvino.openvino_peers import GenAiContestant
 from engine.bench.peers_suite import Race
 from engine.bench.real_goals import CHOOSER, real_goals
 from engine.bench.suite import Plan, Prompt, Result, Suite
+from engine.errors import UserError
 from presets import TURNS, prompts
 from presets.fetched import SETTING, sources
 
@@ -141,11 +142,33 @@ def test_a_race_of_tiny_models_without_the_second_peer(tiny_paths, tmp_path, mon
     assert {"transformers", "assisted", "none", "chain", "chain of 4", "suffix"} <= names
     assert not any(name.startswith(("openvino", "eagle", "dflash")) for name in names)
     told = capsys.readouterr().err.splitlines()
-    refused = [line for line in told if line.startswith("OpenVINO GenAI is left out")]
-    assert len(refused) == 1 and "make openvino-peer" in refused[0]
+    refused = [line for line in told if line.startswith("OpenVINO GenAI in ")]
+    assert len(refused) == 2 and all("make openvino-peer" in line for line in refused)
+    assert not (tmp_path / "cache" / "bench").exists(), "no draft is written for nobody"
     assert "eagle is left out: there is no part eagle" in told
     assert "make openvino-peer" in report.text
     assert [entry for entry in report.data["differences"] if not entry["numerics"]] == []
+
+
+def test_a_precision_whose_process_ends_takes_no_other_with_it(tiny_paths, monkeypatch, capsys):
+    """Some processors fail in one precision."""
+
+    class Peer(Contestant):
+        def __init__(self, name):
+            self.name = name
+
+        def write(self, prompt, count, counters=None):
+            if self.name == "rounded":
+                raise UserError("It has ended.")
+
+    entered = lambda paths, exact, rounded=(): [Peer("exact" if exact else "rounded")]
+    monkeypatch.setattr(real_suite, "environment", lambda: None)
+    monkeypatch.setattr(real_suite, "genai_contestants", entered)
+    present, missing = real_suite.openvino_contestants(tiny_paths, None)
+    assert [each.name for each in present] == ["exact"] and missing == ""
+    assert capsys.readouterr().err == (
+        "OpenVINO GenAI in its own precision is left out: It has ended.\n"
+    )
 
 
 def test_a_draft_is_written_once_as_others_read_it(tiny_paths, tmp_path, monkeypatch):
