@@ -86,13 +86,13 @@ def _run(given: argparse.Namespace) -> int:
 
 def _bench(given: argparse.Namespace) -> int:
     from engine.bench.suites import run_suite
-    from presets import KINDS, family, prompts
+    from presets import KINDS, TURNS, prompts
 
-    workloads = {kind: prompts(kind) for kind in KINDS}
+    workloads = {kind: prompts(kind) for kind in (TURNS if given.suite == "real" else KINDS)}
     beside_openvino = given.suite == "peers" and given.peer == "openvino"
     suite = "openvino" if beside_openvino else given.suite
-    pictured = suite == "pictures" and given.target is None
-    models = family("image") if pictured else _models(given)
+    own = {"pictures": "image", "real": "smollm2"}.get(suite) if given.target is None else None
+    models = _models(given) if own is None else _family(own, given)
     run_suite(suite, models, workloads, given.quick, given.json)
     return 0
 
@@ -135,8 +135,8 @@ def _request(given: argparse.Namespace):
 
 def _models(given: argparse.Namespace):
     from engine.parts.loading import ModelPaths
-    from presets import families, family, preset
-    from presets.fetched import check_there, sources
+    from presets import families, preset
+    from presets.fetched import sources
 
     if given.target is None:
         name = preset(given.preset).models if getattr(given, "preset", None) else ""
@@ -146,6 +146,14 @@ def _models(given: argparse.Namespace):
         name = given.target
     else:
         return ModelPaths(given.target).with_parts(_parts(given))
+    return _family(name, given)
+
+
+def _family(name: str, given: argparse.Namespace):
+    """This family with the parts that the flags name. Raises UserError where its target has yet to be fetched."""
+    from presets import family
+    from presets.fetched import check_there
+
     found = family(name).with_parts(_parts(given))
     check_there(name)
     return found

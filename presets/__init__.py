@@ -5,12 +5,23 @@ from pathlib import Path
 
 from engine.errors import LISTED, unknown
 from presets.families import asked, families, family, models
-from presets.listed import HERE, KINDS, Preset, RacePreset, lane_names, presets, prompts, races
+from presets.listed import (
+    HERE,
+    KINDS,
+    TURNS,
+    Preset,
+    RacePreset,
+    lane_names,
+    presets,
+    prompts,
+    races,
+)
 from presets.methods import cards, methods, outside_cards, own_trace, scaling
 
 __all__ = [
     "HERE",
     "KINDS",
+    "TURNS",
     "Preset",
     "RacePreset",
     "asked",

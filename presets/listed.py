@@ -11,6 +11,17 @@ from engine.errors import UserError
 
 HERE = Path(__file__).parent
 KINDS = ("story", "edit", "template", "code", "arithmetic", "operations")
+TURNS = (
+    "coding",
+    "maths",
+    "writing",
+    "summarisation",
+    "editing",
+    "questions",
+    "json",
+    "multilingual",
+)
+"""Workloads whose prompts are a user's turns, for a target that converses."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +95,10 @@ def lane_names(drafters: Sequence[str]) -> list[str]:
 @cache
 def prompts(kind: str) -> list[dict]:
     """The prompts of a workload: {"id", "prompt", "note", ...}. Raises UserError if unknown."""
-    if kind not in KINDS:
+    if kind not in (*KINDS, *TURNS):
         raise UserError(f"There is no workload {kind!r}; known are: {', '.join(KINDS)}.")
-    lines = (HERE / "prompts" / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+    folder = HERE / "prompts" / ("chat" if kind in TURNS else "")
+    lines = (folder / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines if line.strip()]
 
 

@@ -124,15 +124,20 @@ def plain_generate(paths: ModelPaths, group: str) -> Generate:
     return Generate("transformers", group, module, ends)
 
 
-def peer_contestants(paths: ModelPaths, schedules: Sequence[tuple[str, int]]) -> list[Generate]:
+def peer_contestants(
+    paths: ModelPaths,
+    schedules: Sequence[tuple[str, int]],
+    draft: PreTrainedModel | None = None,
+) -> list[Generate]:
     """Plain generate comes first, because the others are measured against it. schedules: of assisted generation besides
-    its default."""
+    its default. draft: opened already; otherwise the models' own, if they have one."""
     plain = plain_generate(paths, "plain")
     module, ends = plain.module, plain.ends
     lookup = {"prompt_lookup_num_tokens": LOOKUP_TOKENS}
     peers = [plain, Generate("transformers lookup", "lookup", module, ends, **lookup)]
-    if "draft" in paths.parts:
+    if draft is None and "draft" in paths.parts:
         draft = _module(paths.parts["draft"])
+    if draft is not None:
         peers.append(Assisted("assisted", module, ends, draft))
         peers += [
             Assisted(f"assisted {kind} {length}", module, ends, draft, constant(length, kind))

@@ -4,16 +4,17 @@ All contestants decode greedily in fp32, on the same weights and prompts, taking
 on modules of their own, which the engine never touches.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from engine.bench.agreement import Difference, differences
 from engine.bench.bench_figures import Row, geometric_mean, profiles, rows
-from engine.bench.contestants import Contestant, our_contestants
+from engine.bench.contestants import Contestant, Ours, our_contestants
 from engine.bench.goals import Goal, goal_table, goals
 from engine.bench.peers import SCHEDULES, Generate, peer_contestants
 from engine.bench.report import Report, setting, table
-from engine.bench.suite import Cards, Plan, Suite, choose
+from engine.bench.suite import Cards, Plan, Result, Suite, choose
 from engine.bench.verify_cost import verify_costs
 from engine.core.step import STAGES
 from engine.methods import drafters
@@ -22,8 +23,31 @@ from engine.parts.loading import ModelPaths, Models, load_models
 FULL = Plan(prompts=6, rounds=3, tokens=128)
 QUICK = Plan(prompts=2, rounds=2, tokens=48)
 QUICK_SCHEDULES = (("constant", 3), ("heuristic", 5))  # of assisted generation, besides its default
-Judge = Callable[[Models, list[Row], dict[int, float], Suite], list[Goal]]
-"""Makes goals of the models, the table, the costs of passes by nodes, and the suite."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """What one run gave. costs: milliseconds of a pass by nodes. different: texts that are not the reference's."""
+
+    models: Models
+    suite: Suite
+    results: Sequence[Result]
+    table: Sequence[Row]
+    costs: Mapping[int, float]
+    different: Sequence[Difference]
+
+    @property
+    def texts(self) -> Counter[str]:
+        """By contestant, how many texts it wrote in the first round."""
+        return Counter(result.contestant for result in self.results if not result.round)
+
+    @property
+    def equal(self) -> Counter[str]:
+        """By contestant, how many of these are the reference's."""
+        return self.texts - Counter(entry.contestant for entry in self.different)
+
+
+Judge = Callable[[Race], list[Goal]]
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
@@ -33,8 +57,30 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     return beside(paths, workloads, plan, others, others[0], _judged, schedules=schedules)
 
 
-def _judged(models: Models, table: list[Row], costs: dict[int, float], suite: Suite) -> list[Goal]:
-    return goals(table, costs[8] / costs[0])
+def _judged(race: Race) -> list[Goal]:
+    return goals(race.table, race.costs[8] / race.costs[0])
+
+
+RATES = ["tokens/s=tokens_per_second:.1f", "/plain=to_plain:.2f", "/none=to_none:.2f"]
+COUNTS = ["accepted=mean_accepted:.2f", "calls"]
+
+
+def report_text(race: Race, aims: Sequence[Goal]) -> str:
+    """Everything that was measured."""
+    parts = []
+    for workload in dict.fromkeys(row.workload for row in race.table):
+        lines = [asdict(row) for row in race.table if row.workload == workload]
+        parts.append(table(lines, [f"{workload}=contestant", *RATES, *COUNTS]))
+    parts.append(table(_means(race.table), ["geometric means=contestant", *RATES]))
+    stages = [entry | entry["stages"] for entry in profiles(race.results)]
+    for entry in stages:
+        entry["all"] = entry["rest"] + sum(entry["stages"].values())
+    columns = [f"{name}:.2f" for name in ("all", *STAGES, "rest", "prefill")]
+    parts.append(table(stages, ["ms of a step=contestant", *columns]))
+    pairs = ", ".join(f"{nodes} nodes {ms:.2f} ms" for nodes, ms in race.costs.items())
+    parts.append(f"one pass of the target over root and nodes: {pairs}")
+    parts += [agreement(race), goal_table(aims)]
+    return "\n\n".join(parts)
 
 
 def beside(
@@ -44,20 +90,24 @@ def beside(
     peers: Sequence[Contestant],
     reference: Generate,
     judge: Judge,
+    enter: Callable[[Models], list[Ours]] = our_contestants,
+    tell: Callable[[Race, Sequence[Goal]], str] = report_text,
+    turns: bool = False,
     **more: object,
 ) -> Report:
     """This engine beside these peers. workloads: {"id", "prompt"} by workload. reference: writes the texts with which all
-    others are compared. more: of the setting."""
+    others are compared. enter: makes the contestants of this engine. turns: prompts are a user's turns. more: of the
+    setting."""
     models = load_models(paths, needed(paths), "float32", "cpu")
-    ours = our_contestants(models)
-    suite = Suite([*peers, *ours], choose(models, workloads, plan), plan, warm_up="text")
+    ours = enter(models)
+    prompts = choose(models, workloads, plan, turns)
+    suite = Suite([*peers, *ours], prompts, plan, warm_up="text")
     results = suite.run()
     table_rows = rows(results, {entry.name: entry.group for entry in suite.contestants})
     costs = verify_costs(models.target)
-    aims = judge(models, table_rows, costs, suite)
     different = differences(results, reference.name, reference.logits)
-    spent = profiles(results)
-    compared = len(suite.contestants) * len(suite.prompts)
+    race = Race(models, suite, results, table_rows, costs, different)
+    aims = judge(race)
     about = {"dtype": "float32", "device": "cpu", "plan": asdict(plan) | more}
     about["options"] = {contestant.name: contestant.options for contestant in ours}
     data = {
@@ -66,46 +116,17 @@ def beside(
         "setting": setting(models, **about),
         "rows": [asdict(row) for row in table_rows],
         "verify_milliseconds": {str(nodes): ms for nodes, ms in costs.items()},
-        "profiles": spent,
+        "profiles": profiles(results),
         "differences": [asdict(entry) | {"numerics": entry.numerics} for entry in different],
         "goals": [goal.to_dict() for goal in aims],
     }
-    return Report(report_text(table_rows, aims, different, costs, spent, compared), data)
+    return Report(tell(race, aims), data)
 
 
 def needed(paths: ModelPaths) -> dict[str, str]:
     """Role -> kind of all parts that exist and that some drafter uses."""
     needs = {role: kind for cls in drafters().values() for role, kind in cls.needs.items()}
     return {role: kind for role, kind in needs.items() if role in paths.parts}
-
-
-RATES = ["tokens/s=tokens_per_second:.1f", "/plain=to_plain:.2f", "/none=to_none:.2f"]
-COUNTS = ["accepted=mean_accepted:.2f", "calls"]
-
-
-def report_text(
-    table_rows: Sequence[Row],
-    aims: Sequence[Goal],
-    different: Sequence[Difference],
-    costs: dict[int, float],
-    spent: Sequence[dict],
-    compared: int,
-) -> str:
-    """Everything that was measured."""
-    parts = []
-    for workload in dict.fromkeys(row.workload for row in table_rows):
-        lines = [asdict(row) for row in table_rows if row.workload == workload]
-        parts.append(table(lines, [f"{workload}=contestant", *RATES, *COUNTS]))
-    parts.append(table(_means(table_rows), ["geometric means=contestant", *RATES]))
-    stages = [entry | entry["stages"] for entry in spent]
-    for entry in stages:
-        entry["all"] = entry["rest"] + sum(entry["stages"].values())
-    columns = [f"{name}:.2f" for name in ("all", *STAGES, "rest", "prefill")]
-    parts.append(table(stages, ["ms of a step=contestant", *columns]))
-    pairs = ", ".join(f"{nodes} nodes {ms:.2f} ms" for nodes, ms in costs.items())
-    parts.append(f"one pass of the target over root and nodes: {pairs}")
-    parts += [_agreement(different, compared), goal_table(aims)]
-    return "\n\n".join(parts)
 
 
 def _means(table_rows: Sequence[Row]) -> list[dict]:
@@ -119,7 +140,8 @@ def _means(table_rows: Sequence[Row]) -> list[dict]:
     return means
 
 
-def _agreement(different: Sequence[Difference], compared: int) -> str:
+def agreement(race: Race) -> str:
+    compared, different = sum(race.texts.values()), race.different
     near = sum(entry.numerics for entry in different)
     equal = f"outputs: {compared - len(different)} of {compared} equal"
     lines = [f"{equal}, {near} differ at a near tie, {len(different) - near} differ otherwise"]

@@ -4,6 +4,7 @@ contestants inside, so that all meet the same machine load."""
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from tqdm import tqdm
@@ -140,15 +141,22 @@ def alike(results: Sequence[Result], reference: str) -> dict[str, int]:
     return equal
 
 
-def choose(models: Models, workloads: Cards, plan: Plan) -> list[Prompt]:
-    """Prompts that leave room for the tokens to be written, evenly spread over each workload."""
-    room = models.target.max_context - plan.tokens
+def turn_of(tokenizer, text: str) -> list[int]:
+    """The text as a user's turn where there is a chat template, else as it is."""
+    if not tokenizer.chat_template:
+        return tokenizer(text)["input_ids"]
+    turn = [{"role": "user", "content": text}]
+    rendered = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+    return tokenizer(rendered, add_special_tokens=False)["input_ids"]
+
+
+def choose(models: Models, workloads: Cards, plan: Plan, turns: bool = False) -> list[Prompt]:
+    """Prompts that leave room for the tokens to be written, evenly spread over each workload. turns: each is a user's turn."""
+    room, tokenizer = models.target.max_context - plan.tokens, models.target.tokenizer
+    encode = partial(turn_of, tokenizer) if turns else lambda text: tokenizer(text)["input_ids"]
     chosen = []
     for workload, cards in workloads.items():
-        encode = models.target.tokenizer
-        prompts = [
-            Prompt(workload, card["id"], encode(card["prompt"])["input_ids"]) for card in cards
-        ]
+        prompts = [Prompt(workload, card["id"], encode(card["prompt"])) for card in cards]
         fitting = [prompt for prompt in prompts if 0 < len(prompt.tokens) <= room]
         chosen += fitting[:: max(1, len(fitting) // plan.prompts)][: plan.prompts]
     return chosen

@@ -228,7 +228,7 @@ def test_a_race_of_tiny_models(tiny_paths):
         "story": [{"id": "s", "prompt": "c"}],
     }
     others = peer_contestants(tiny_paths, [("constant", 2)])
-    judge = lambda models, table, costs, suite: goals(table, costs[8] / costs[0])
+    judge = lambda race: goals(race.table, race.costs[8] / race.costs[0])
     report = peers_suite.beside(tiny_paths, workloads, plan, others, others[0], judge)
     printed, data = report.text, report.data
     assert [entry for entry in data["differences"] if not entry["numerics"]] == []
@@ -290,4 +290,4 @@ def test_a_peer_that_ends_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("DRAFTSCOPE_OPENVINO_PEER", str(tmp_path))
     peer = GenAi(tmp_path, None)
     with pytest.raises(UserError, match="has ended"):
-        peer.ask(way="plain", tokens=[1], count=1, settings={})
+        peer.ask(way="plain", exact=True, tokens=[1], count=1, settings={})

@@ -1,12 +1,15 @@
 """python -m tests.viz.measure: prints how fast Chromium draws, and how soon the page's first screens are drawn.
 
-Scrubbing is timed with style and layout forced, so that each figure is the page's cost of one step.
+Scrubbing is timed with style and layout forced, so that each figure is the page's cost of one step. With --first-token,
+prints how soon the real chat model answers instead.
 """
 
 import statistics
+import sys
 from pathlib import Path
 
 from tests.app.first_screens import first_screens
+from tests.app.first_token import AIMS, first_tokens
 from tests.chromium import launch
 from tests.viz.builder import Toy
 from viz.bundle import bundle_css, bundle_js
@@ -26,6 +29,13 @@ def cpu(session) -> float:
     """Processor time of the page's main thread so far, in ms; a busy machine does not distort it."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return 1000 * next(entry["value"] for entry in metrics if entry["name"] == "TaskDuration")
+
+
+def tell_first_tokens() -> None:
+    for drafter, states in first_tokens().items():
+        for state, seconds in states.items():
+            times = ", ".join(f"{taken:.2f}" for taken in seconds)
+            print(f"{drafter}, {state}: first token after {times} s (aim {AIMS[state]:.0f} s)")
 
 
 def main() -> None:
@@ -72,4 +82,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    tell_first_tokens() if "--first-token" in sys.argv[1:] else main()

@@ -16,7 +16,7 @@ from engine.bench.gpu.timing import Deadline, here
 from engine.bench.gpu.without import has_twin
 from engine.bench.peers import Assisted, Generate, constant
 from engine.bench.report import Report
-from engine.bench.suite import Cards, Plan, Prompt, Result, Suite, in_turn
+from engine.bench.suite import Cards, Plan, Prompt, Result, Suite, in_turn, turn_of
 from engine.core.drafter import Drafter
 from engine.methods import drafters
 from engine.parts.loading import ModelPaths, Models, load_models
@@ -90,15 +90,6 @@ def measured(
     once = Plan(counted, 1, race.tokens)
     more = Suite(ours, prompts[race.prompts :], once, enough=lambda: deadline.left < SPARE).run()
     yield from rows(raced, more)
-
-
-def turn_of(tokenizer, text: str) -> list[int]:
-    """The text as a user's turn where there is a chat template, else as it is."""
-    if not tokenizer.chat_template:
-        return tokenizer(text)["input_ids"]
-    turn = [{"role": "user", "content": text}]
-    rendered = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
-    return tokenizer(rendered, add_special_tokens=False)["input_ids"]
 
 
 def contestants(models: Models, classes: Sequence[type[Drafter]]) -> Iterator[Contestant]:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.bench.contestants import Contestant, Writing
@@ -21,6 +22,8 @@ WAYS = {
     "openvino draft sure": ("assisted", "draft", {"assistant_confidence_threshold": 0.4}),
 }
 """Name -> group, way of generating, and the settings put into its generation config."""
+ROUNDED = "openvino default"
+"""How the names begin of those that compute in the precision that the library chooses: bf16 where the processor has it."""
 
 
 class GenAi:
@@ -51,28 +54,37 @@ class GenAi:
 
 
 class GenAiContestant(Contestant):
-    """One way of generating. Its passes cannot be seen, so a call is counted for each token."""
+    """One way of generating. Its passes cannot be seen, so a call is counted for each token. exact: in fp32."""
 
-    def __init__(self, name: str, peer: GenAi) -> None:
-        self.name, self._peer = name, peer
+    def __init__(self, name: str, peer: GenAi, exact: bool = True) -> None:
+        self.name = name if exact else name.replace("openvino", ROUNDED)
+        self._peer, self._exact = peer, exact
         self.group, self._way, self._settings = WAYS[name]
 
     def write(self, prompt, count, counters=None):
         found = self._peer.ask(
-            way=self._way, tokens=list(prompt), count=count, settings=self._settings
+            way=self._way,
+            exact=self._exact,
+            tokens=list(prompt),
+            count=count,
+            settings=self._settings,
         )
         return Writing(found["tokens"], found["seconds"], max(1, len(found["tokens"])))
 
 
-def genai_contestants(paths: ModelPaths) -> list[GenAiContestant]:
-    """All ways for which there are models. Raises UserError where the environment is missing."""
+def genai_contestants(
+    paths: ModelPaths, exact: Sequence[str] = tuple(WAYS), rounded: Sequence[str] = ()
+) -> list[GenAiContestant]:
+    """All ways for which there are models, of those named. exact: in fp32. rounded: in the precision that the library
+    chooses. Raises UserError where the environment is missing, and for a model that its exporter refuses."""
     draft = paths.parts.get("draft")
     exported = [exported_model(path) for path in (paths.target, draft) if path is not None]
     peer = GenAi(exported[0], exported[1] if draft is not None else None)
     return [
-        GenAiContestant(name, peer)
-        for name, (group, _, _) in WAYS.items()
-        if draft is not None or group != "assisted"
+        GenAiContestant(name, peer, names is exact)
+        for names in (exact, rounded)
+        for name in names
+        if draft is not None or WAYS[name][0] != "assisted"
     ]
 
 

@@ -7,11 +7,11 @@ from engine.bench.contestants import Ours, plain
 from engine.bench.goals import Goal, goals_beside_openvino
 from engine.bench.openvino.openvino_peers import genai_contestants
 from engine.bench.peers import plain_generate
-from engine.bench.peers_suite import beside
+from engine.bench.peers_suite import Race, beside
 from engine.bench.report import Report
-from engine.bench.suite import Cards, Plan, Suite
+from engine.bench.suite import Cards, Plan
 from engine.bench.weather import reading_milliseconds, steadiness
-from engine.parts.loading import ModelPaths, Models
+from engine.parts.loading import ModelPaths
 
 FULL = Plan(prompts=4, rounds=3, tokens=128)
 QUICK = Plan(prompts=2, rounds=2, tokens=64)
@@ -23,14 +23,12 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     reference = plain_generate(paths, "reference")
     lines: list[str] = []
 
-    def judge(
-        models: Models, table: list[Row], costs: dict[int, float], suite: Suite
-    ) -> list[Goal]:
-        reading = reading_milliseconds(models.target)
-        ours = [contestant for contestant in suite.contestants if isinstance(contestant, Ours)]
-        lines.append(_tokens_in_readings(table, reading))
-        steady = steadiness(ours, suite.prompts[0].tokens)
-        return goals_beside_openvino(table, costs[0] / reading, steady)
+    def judge(race: Race) -> list[Goal]:
+        reading = reading_milliseconds(race.models.target)
+        ours = [each for each in race.suite.contestants if isinstance(each, Ours)]
+        lines.append(_tokens_in_readings(race.table, reading))
+        steady = steadiness(ours, race.suite.prompts[0].tokens)
+        return goals_beside_openvino(race.table, race.costs[0] / reading, steady)
 
     plan = QUICK if quick else FULL
     report = beside(paths, workloads, plan, [reference, *peers], reference, judge, schedules=())

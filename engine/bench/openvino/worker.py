@@ -1,13 +1,14 @@
 """The other end of the pipes, run by the peer's own Python: python worker.py TARGET [DRAFT].
 
-The folders hold exported models. A request is one line, {"way", "tokens", "count", "settings"}; its answer
-is {"tokens", "seconds"}. ``way`` is plain, draft or lookup; settings go into the generation config. This
-file imports nothing of the project, which is not installed there.
+The folders hold exported models. A request is one line, {"way", "exact", "tokens", "count", "settings"}; its answer
+is {"tokens", "seconds"}. ``way`` is plain, draft or lookup; ``exact`` is fp32, else the library chooses the precision;
+settings go into the generation config. This file imports nothing of the project, which is not installed there.
 """
 
 import json
 import sys
 import time
+from functools import cache, partial
 
 import numpy as np
 import openvino as ov
@@ -17,16 +18,16 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 
 
 def pipelines(target: str, draft: str | None):
-    """Each way of generating, by name, made when it is first asked for."""
+    """Each way of generating in each precision, made when it is first asked for."""
+    open_target = partial(genai.LLMPipeline, target, "CPU")
     makers = {
-        "plain": lambda: genai.LLMPipeline(target, "CPU", **EXACT),
-        "lookup": lambda: genai.LLMPipeline(target, "CPU", prompt_lookup=True, **EXACT),
-        "draft": lambda: genai.LLMPipeline(
-            target, "CPU", draft_model=genai.draft_model(draft, "CPU", **EXACT), **EXACT
+        "plain": open_target,
+        "lookup": partial(open_target, prompt_lookup=True),
+        "draft": lambda **how: open_target(
+            draft_model=genai.draft_model(draft, "CPU", **how), **how
         ),
     }
-    made = {}
-    return lambda way: made[way] if way in made else made.setdefault(way, makers[way]())
+    return cache(lambda way, exact: makers[way](**(EXACT if exact else {})))
 
 
 def answer(pipeline, tokens: list[int], count: int, settings: dict) -> dict:
@@ -46,7 +47,8 @@ def main(target: str, draft: str | None = None) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # everything else that is printed goes to stderr
     for line in sys.stdin:
         asked = json.loads(line)
-        found = answer(pipeline(asked["way"]), asked["tokens"], asked["count"], asked["settings"])
+        chosen = pipeline(asked["way"], asked["exact"])
+        found = answer(chosen, asked["tokens"], asked["count"], asked["settings"])
         print(json.dumps(found), file=answers, flush=True)
 
 

@@ -1,0 +1,153 @@
+"""`python -m engine bench --suite real`: a real chat model's answers to a user's turns of eight kinds, beside the engines
+that people would use instead.
+
+This engine's drafters, transformers (plain, assisted by the same draft, prompt lookup) and OpenVINO GenAI (the same three in
+fp32, and in the precision that it chooses itself) take turns on each prompt. Whatever is not here is left out with one
+sentence: a drafter, a part, a peer.
+"""
+
+import copy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformers import PreTrainedModel
+
+from engine.bench.bench_figures import geometric_mean
+from engine.bench.contestants import Contestant, Ours, plain
+from engine.bench.goals import Entrant, Goal, goal_table
+from engine.bench.openvino.openvino_peers import environment, genai_contestants
+from engine.bench.peers import peer_contestants
+from engine.bench.peers_suite import Race, agreement, beside
+from engine.bench.real_goals import CHOOSER, real_goals
+from engine.bench.report import Report, table
+from engine.bench.suite import Cards, Plan
+from engine.cache_folder import cache_folder
+from engine.errors import UserError
+from engine.methods import drafters
+from engine.parts.digest import digest_of
+from engine.parts.loading import ModelPaths, Models, load_models
+
+FULL = Plan(prompts=6, rounds=1, tokens=200)
+QUICK = Plan(prompts=2, rounds=1, tokens=32)
+ENTRANTS = [
+    *(Entrant(key, key) for key in ("suffix", "prompt_lookup", "chain", "eagle", "dflash")),
+    *(Entrant(key, key) for key in ("dyspec", "ddtree", CHOOSER)),
+    Entrant("chain of 4", "chain", {"length": 4}),
+    Entrant("eagle of 6", "eagle", {"nodes": 6}),
+]
+"""Besides plain decoding. The last two have the sizes for which goals are set."""
+SCHEDULES = (("constant", 3), ("heuristic", 5))  # of assisted generation, besides its default
+EXACT = ("openvino", "openvino lookup", "openvino draft 3", "openvino draft 5")
+OWN_PRECISION = ("openvino", "openvino lookup", "openvino draft 3")
+
+
+def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
+    """workloads: a user's turns. Texts are compared with those of transformers' plain generate. quick: two prompts of each
+    kind, and a few dozen tokens."""
+    draft = whole_draft(paths) if "draft" in paths.parts else None
+    theirs = peer_contestants(paths, SCHEDULES, draft)
+    others, missing = openvino_contestants(paths, draft)
+    absent = {"openvino": missing} if missing else {}
+    return beside(
+        paths,
+        workloads,
+        QUICK if quick else FULL,
+        [*theirs, *others],
+        theirs[0],
+        lambda race: real_goals(race, absent),
+        enter=entered,
+        tell=real_text,
+        turns=True,
+        schedules=SCHEDULES,
+    )
+
+
+def entered(models: Models) -> list[Ours]:
+    """Plain decoding and the drafters that can take part here; the others are named on standard error."""
+    present = [Ours(plain(), models)]
+    for entrant in ENTRANTS:
+        cls = drafters().get(entrant.key)
+        lacking = None if cls is None else cls.needs.keys() - models.parts.keys()
+        if cls is None or lacking:
+            why = "no such drafter" if cls is None else f"no part {', '.join(sorted(lacking))}"
+            print(f"{entrant.name} is left out: there is {why}", file=sys.stderr)
+            continue
+        try:
+            present.append(Ours(cls, models, entrant.name, entrant.options))
+        except UserError as error:
+            print(f"{entrant.name} is left out: {error}", file=sys.stderr)
+    for contestant in present:
+        contestant.group = CHOOSER if contestant.name == CHOOSER else "ours"
+    return present
+
+
+def openvino_contestants(
+    paths: ModelPaths, draft: PreTrainedModel | None
+) -> tuple[Sequence[Contestant], str]:
+    """The contestants, and why those in fp32 are missing, which is told on standard error as well. The two precisions have
+    a process each, because one that ends takes all its contestants with it."""
+    present: list[Contestant] = []
+    refusals = {}
+    for precision, ways in {"fp32": (EXACT, ()), "its own precision": ((), OWN_PRECISION)}.items():
+        try:
+            environment()  # before a draft is written for nobody
+            shared = paths
+            if draft is not None:
+                shared = paths.with_parts({"draft": str(written(draft, paths))})
+            entrants = genai_contestants(shared, *ways)
+            for contestant in entrants:
+                contestant.write([0], 1)
+            present += entrants
+        except UserError as error:
+            print(f"OpenVINO GenAI in {precision} is left out: {error}", file=sys.stderr)
+            refusals[precision] = str(error)
+    return present, refusals.get("fp32", "")
+
+
+def whole_draft(paths: ModelPaths) -> PreTrainedModel:
+    """The draft with the embeddings and the head that it is read with here, as a module that the engine does not touch."""
+    opened = load_models(paths, {"draft": "draft"}, "float32", "cpu").part("draft")
+    return copy.deepcopy(opened.model)
+
+
+def written(draft: PreTrainedModel, paths: ModelPaths) -> Path:
+    """The folder of the draft as a checkpoint that other engines read, made on first use. A head that was cut is the
+    target's whole head there, because a checkpoint has no other."""
+    folder = cache_folder() / "bench" / f"draft-{digest_of(paths.parts['draft'])}"
+    if not folder.is_dir():
+        target = load_models(paths, {}, "float32", "cpu").target
+        whole, beside_it = copy.deepcopy(draft), folder.with_name(f"{folder.name}.part")
+        whole.set_output_embeddings(copy.deepcopy(target.model.get_output_embeddings()))
+        whole.config.architectures = [type(whole).__name__]
+        whole.save_pretrained(beside_it)
+        target.tokenizer.save_pretrained(beside_it)
+        beside_it.rename(folder)
+    return folder
+
+
+def real_text(race: Race, goals: Sequence[Goal]) -> str:
+    """Tokens per second by kind, as ratios to plain decoding here; then the texts that differ, and the goals."""
+    base = plain().key
+    kinds = list(dict.fromkeys(row.workload for row in race.table))
+    lines = []
+    for name in dict.fromkeys(row.contestant for row in race.table):
+        own = {row.workload: row for row in race.table if row.contestant == name}
+        ratios = {kind: own[kind].to_none for kind in kinds}
+        lines.append(
+            {
+                "contestant": name,
+                **ratios,
+                "mean": geometric_mean(ratios.values()),
+                "tokens_per_second": geometric_mean(r.tokens_per_second for r in own.values()),
+                "per_call": sum(r.mean_accepted * r.calls for r in own.values())
+                / sum(r.calls for r in own.values()),
+                "equal": f"{race.equal[name]} of {race.texts[name]}",
+            }
+        )
+    columns = ["contestant", *(f"{kind}:.2f" for kind in kinds), "mean:.2f"]
+    columns += ["tokens/s=tokens_per_second:.1f", "tokens a pass=per_call:.2f", "equal texts=equal"]
+    heading = f"tokens per second, {base} = 1"
+    costs = ", ".join(f"{nodes} nodes {ms:.1f} ms" for nodes, ms in race.costs.items())
+    parts = [f"{heading}\n{table(lines, columns)}", f"a pass over root and nodes: {costs}"]
+    return "\n\n".join([*parts, agreement(race), goal_table(goals)])

@@ -1,0 +1,54 @@
+"""How soon after a press of Run the real chat model's first token comes; ``python -m tests.viz.measure --first-token`` prints
+it.
+
+The clock starts when Run is pressed and stops when the server sends the first step. The page itself is ready before.
+"""
+
+import tempfile
+import time
+from collections.abc import Sequence
+
+from presets.fetched import SETTING, check_there, root
+from tests.app.serving import serving
+from tests.app.wire import Wire
+
+MODEL = "smollm2"
+PROMPTS = (
+    "Why is the sky blue during the day and red in the evening?",
+    "Name three rivers of Europe, and a town on each of them.",
+    "Write a Python function that returns the median of a list.",
+    "Tell me a short story about a lighthouse keeper.",
+)
+COLD, WARM = "cold caches", "warm"
+AIMS = {COLD: 6.0, WARM: 1.0}
+"""Seconds."""
+
+
+def first_tokens(drafters: Sequence[str] = ("none", "chain")) -> dict[str, dict[str, list[float]]]:
+    """By drafter and state: seconds until the first token, the warm ones of further prompts. Each drafter has a new server,
+    whose cache folder is empty. Raises UserError where the model was not fetched."""
+    check_there(MODEL)
+    found = {}
+    for drafter in drafters:
+        with tempfile.TemporaryDirectory() as empty:
+            settings = {"DRAFTSCOPE_CACHE": empty, SETTING: str(root())}
+            with serving(**settings) as server:
+                wire = Wire(server.url)
+                wire.ready()
+                first, *others = [_first(wire, prompt, drafter) for prompt in PROMPTS]
+                wire.leave()
+                found[drafter] = {COLD: [first], WARM: others}
+    return found
+
+
+def _first(wire: Wire, prompt: str, drafter: str) -> float:
+    """Run to the end, so that the next run begins on an idle server."""
+    began, taken = time.monotonic(), None
+    for trace, state, message in wire.run(prompt, drafter, 24, models=MODEL):
+        if state == "error":
+            raise RuntimeError(message)
+        if taken is None and trace and '"kind":"step"' in trace:
+            taken = time.monotonic() - began
+    if taken is None:
+        raise RuntimeError("the run ended without a step")
+    return taken
