@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from engine.core.constraint import Constraint, masked, masked_tree
+from engine.core.constraint import Constraint, DeadEnds, masked, masked_tree
 from engine.core.decode import decode
 from engine.core.drafter import Drafter
 from engine.core.load import GUESS
@@ -97,6 +97,16 @@ def test_each_row_of_a_tree_is_masked_by_its_own_path():
         row = found[node + 1]
         assert row.isfinite().nonzero().flatten().tolist() == list(tokens)
         assert torch.equal(row[list(tokens)], logits[node + 1, list(tokens)])
+
+
+def test_a_text_may_end_where_no_token_may_follow():
+    ends = DeadEnds()
+    for text in ([1], [1, 2], [1, 3, 4]):
+        ends.add((1, 2), "Nothing may follow.")
+        ends.commit(text)
+    ends.add((1, 2), "Nothing may follow.")
+    with pytest.raises(UserError, match="Nothing may follow"):
+        ends.commit([1, 2, 3])
 
 
 class Guess(Drafter):
@@ -341,6 +351,42 @@ def test_the_limit_on_nodes_holds_for_forced_tokens_too(drafting):
     assert max(len(step.tree) for step in steps) <= 8
     assert max(step.tree.forced for step in steps) >= 5
     assert [t for step in steps for t in step.output] == [t for step in free for t in step.output]
+
+
+class Sized(Few):
+    """Drafts its three nodes only behind as many forced tokens as leave room for them."""
+
+    def propose(self, context, max_depth):
+        forced = tuple(context[-5:]) == Long.FORCED[:5]
+        return super().propose(context, max_depth) if forced else self.elsewhere()
+
+    def elsewhere(self):
+        return DraftTree()
+
+
+class AsItsOptionsSay(Sized):
+    size_option = "nodes"
+
+    def __init__(self):
+        Drafter.__init__(self, {"nodes": 3})
+        self.asked, self.told = [], []
+
+
+class AsOnceBefore(Sized):
+    drafted = 0
+
+    def elsewhere(self):
+        tree = DraftTree()
+        tree.chain([1, 2, 3][: 1 if self.drafted else 3], "few")
+        self.drafted += 1
+        return tree
+
+
+@pytest.mark.parametrize("drafting", [AsItsOptionsSay, AsOnceBefore])
+def test_forced_tokens_leave_room_for_the_largest_tree_that_is_known(drafting):
+    steps = bounded(drafting(), Long(), 8)
+    largest = max(steps, key=lambda step: step.tree.forced)
+    assert (largest.tree.forced, len(largest.tree)) == (5, 8)
 
 
 def test_a_tree_too_large_with_its_forced_tokens_is_refused():

@@ -135,6 +135,8 @@ def test_noise_belongs_to_its_position():
         assert torch.equal(position_noise(7, position, 32), first[position])
     others = [*first.values(), position_noise(8, 0, 32), position_noise(70, 0, 32)]
     assert len({tuple(noise.tolist()) for noise in others}) == len(others)
+    numbers = torch.cat(others).tolist()
+    assert len({*numbers}) == len(numbers), "no number belongs to two positions"
     for noise in others:
         assert bool((noise > 0).all()) and bool(noise.isfinite().all())
 

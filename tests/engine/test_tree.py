@@ -239,12 +239,13 @@ def test_a_graft_merges_common_prefixes_and_stands_behind_what_is_there():
     guest.draw(ROOT, 0, "iid", other, "guest")
     guest.draw(ROOT, 2, "iid", other, "guest")
     guest.draw(same, 1, source="guest")
-    guest.draw(same, 2, "without_replacement", other, "guest")
+    guest.draw(same, 2, "without_replacement", other, "guest", q=0.75)
     places = tree.graft(guest)
     assert_sound(tree)
     assert tree.tokens == [0, 1, 2, 2] and tree.parents == [-1, 0, -1, 0]
     assert places == [0, 2, 1, 3]
     assert tree.sources == ["tree", "tree", "guest", "guest"]
+    assert tree.q == [0.5, None, float(other[2]), 0.75]
     assert by_path(tree) == {
         (): [(0, "iid", id(q)), *[(token, "iid", id(other)) for token in (0, 0, 2)]],
         (0,): [(1, "one_hot", None), (2, "without_replacement", id(other))],

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.chance import JudgeChance
-from engine.core.sampling import Sampling
+from engine.core.sampling import Sampling, draw, position_noise
 from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
 from engine.loops import run_loop
@@ -20,6 +20,7 @@ from tests.verifiers.tiny import tiny_models
 
 PROMPT = [3, 5, 7, 3, 5]
 ROWS = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.05, 0.05, 0.9]])
+SEED = 49  # with which each place of a chain draws another token than the first place would
 
 
 def test_its_blocks_are_those_of_dflash_and_so_is_its_text():
@@ -99,7 +100,7 @@ def case(sampling, tokens):
     for token in tokens:
         parent = tree.draw(parent, token)
     p = ROWS if not sampling.greedy else torch.eye(3)[ROWS.argmax(-1)]
-    return Case(tree, p, ROWS.log(), sampling, 7, JudgeChance(0))
+    return Case(tree, p, ROWS.log(), sampling, 7, JudgeChance(SEED))
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0)], ids=("greedy", "sampled"))
@@ -109,11 +110,12 @@ def case(sampling, tokens):
 )
 def test_rank_and_gap_decide(sampling, beta, tau, kept):
     """The first token ranks second, log(5/3) = 0.51 behind; the other third, log(6) = 1.79 behind."""
-    verdict = verifier("gad", {"beta": beta, "tau": tau}).judge(case(sampling, (1, 0)))
+    judged = case(sampling, (1, 0))
+    verdict = verifier("gad", {"beta": beta, "tau": tau}).judge(judged)
     assert verdict.accepted == list(range(kept))
     assert verdict.final == ("bonus" if kept == 2 else "recovered")
-    if sampling.greedy:
-        assert verdict.final_token == ROWS[kept].argmax()
+    noise = position_noise(SEED, judged.position + kept, 3)
+    assert verdict.final_token == draw(judged.p[kept], noise)
     (table,) = verdict.exhibits
     assert [row[1] for row in table.rows] == [2, 3][: len(table.rows)]
     assert table.rows[0][2] == pytest.approx(math.log(5 / 3), abs=1e-3)

@@ -53,6 +53,19 @@ def test_independent_siblings(seed, vocabulary, draws):
     assert error(World(seed, vocabulary), grow, verifier("spectr"), 2, consistent) < EXACT
 
 
+def two_laws(oracle, world):
+    """Two independent siblings, each from a law of its own."""
+    tree, q = DraftTree(), world.q(())
+    for law in (q, q.flip(0)):
+        tree.draw(ROOT, oracle.choose(law), "iid", law, "test")
+    return tree
+
+
+def test_siblings_from_two_laws():
+    for seed in range(3):
+        assert error(World(seed, 3), two_laws, verifier("spectr"), 1, consistent) < EXACT
+
+
 @few
 @given(seed=seeds, kinds=st.lists(st.sampled_from(["one_hot", *KINDS]), min_size=4, max_size=4))
 def test_trees_of_every_kind(seed, kinds):
@@ -176,8 +189,11 @@ def test_the_bound_is_the_optimum_of_the_linear_program(kind, draws, close):
 
 
 def test_the_bound_with_fixed_tokens():
-    for seed, kind, fixed in itertools.product(range(4), KINDS, [(0,), (3, 1)]):
+    cases = itertools.product(range(4), KINDS, [(0,), (3, 1)], [1.0, 0.02])
+    for seed, kind, fixed, less in cases:
         (p,), (q,) = pairs(1, 5, seed)
+        p[list(fixed)] *= less  # below some share, no set is worse than that of the fixed tokens
+        p /= p.sum()
         best = best_coupling(p, draft_sets(q, kind, 2, fixed))
         assert abs(float(bound(p, q, kind, 2, fixed)) - best) < 1e-9
 
