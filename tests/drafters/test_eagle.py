@@ -167,6 +167,10 @@ def test_what_is_drafted_of_what_the_target_reads(models):
     stopped = steps_of(models, nodes=12, depth=3, top_k=3, stop_below=1.0)
     assert {step.passes["eagle"] for step in stopped if len(step.tree)} == {1}
     assert max(step.tree.deepest for step in stopped) == 1
+    drawn = steps_of(
+        models, nodes=12, depth=3, top_k=3, stop_below=1.0, sampling=Sampling(1.0, seed=1)
+    )
+    assert max(step.tree.deepest for step in drawn) == 3, "only a greedy draft stops"
 
 
 def test_a_step_that_proposes_nothing_shows_nothing_of_the_step_before(models):

@@ -1,7 +1,12 @@
 """DySpec lets drawn values shape its tree. It is exact because it chooses a slot before it draws."""
 
-import pytest
+from types import SimpleNamespace
 
+import pytest
+import torch
+
+from engine.core.chance import DraftChance
+from engine.core.drafter import Start
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree, Draw
@@ -42,6 +47,19 @@ def test_exact_whatever_the_budget(models, options):
 def test_exact_where_truncation_leaves_fewer_tokens_than_slots(models):
     narrow = Sampling(1.0, top_p=0.5)
     assert error(models, DySpecDrafter, narrow, budget=6) < EXACT
+
+
+def test_the_slot_that_is_likeliest_to_be_reached_is_filled_first(models):
+    """With this law everywhere: .6 below the first node, .4 for its sibling, .36 below the second."""
+    law = torch.tensor([0.6, 0.3, 0.1, 0.0])
+    chosen = {"budget": 4, "width": 1, "sharpness": 1.0, "stop_below": 0.0}
+    drafter = DySpecDrafter.build(resolve("dyspec", DySpecDrafter.options, chosen), models)
+    drafter.begin(Start(PROMPT, Sampling(), DraftChance(0)))
+    drafter._reader = SimpleNamespace(
+        read=lambda context, expected: law, expand=lambda nodes, tokens, parents: law[None]
+    )
+    tree = drafter.propose(PROMPT, 8)
+    assert (tree.parents, tree.tokens) == ([-1, 0, -1, 1], [0, 0, 1, 0])
 
 
 def without(tree: DraftTree, dropped: int) -> DraftTree:

@@ -92,6 +92,8 @@ def test_of_paths_of_one_length_the_likeliest_is_kept():
         tree.draw(tree.draw(ROOT, token, source="head 1"), 2, source="head 2")
     rows = [[0.6, 0.4, 0.0, 0.0], [0.4, 0.3, 0.2, 0.1], SURE, [0.0, 0.0, 1.0, 0.0], SURE]
     assert judged(tree, rows).accepted == [2, 3], ".4 * 1 and not .6 * .2"
+    rows[1], rows[3] = [0.2, 0.2, 0.5, 0.1], [0.2, 0.1, 0.6, 0.1]
+    assert judged(tree, rows).accepted == [0, 1], ".6 * .5 and not .4 * .6"
 
 
 def test_the_final_token_is_the_favourite_whatever_the_seed():
