@@ -145,6 +145,8 @@ def test_probes_join_at_a_layer(architecture):
         torch.testing.assert_close(seen.features, features[:3], **CLOSE)
         session.commit([0, 1])
         kept = session.feed([7], [-1])[0]
+        session.rewind(len(PROMPT) + 9)
+        assert session.length == len(PROMPT) + 2, "no token is read by going back"
         session.rewind(len(PROMPT))
         torch.testing.assert_close(kept[0], session.feed([2, 3, 7], [-1, 0, 1])[0][2], **CLOSE)
 
