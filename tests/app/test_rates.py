@@ -24,6 +24,9 @@ def test_what_is_saved_up_is_worked_on_at_once_and_more_waits():
     assert rates.wait("b") == 0, "another address has its own"
     clock.now += 1.3
     assert rates.wait("a") == 0, "ten more in a second"
+    clock.now += 1000
+    rates.wait("a", 10 * SAVED)
+    assert rates.wait("a") == pytest.approx(0.1), "no more than that is ever saved up"
 
 
 def test_dear_requests_cost_more():

@@ -154,6 +154,20 @@ def test_one_session_asks_for_so_much_without_reading_the_answers(house):
     awaited(work())
 
 
+def test_an_address_has_so_many_requests_under_way_and_no_more(house):
+    async def work():
+        most = LIMITS.client_running + LIMITS.client_waiting
+        first, *_ = [await house.asks(f"s{number}", "a") for number in range(most)]
+        with pytest.raises(fastapi.HTTPException, match="under way") as told:
+            await house.asks("more", "a")
+        assert told.value.status_code == 429
+        await house.asks("another", "b")
+        await house.ends(first)
+        await house.asks("more", "a")
+
+    awaited(work())
+
+
 def test_a_small_message_counts_for_what_it_takes():
     waiting, count = Waiting(), 2000
     tracemalloc.start()

@@ -106,10 +106,14 @@ def test_a_text_that_goes_on_waits_for_none_that_begins():
         thread.join()
 
 
+LOWEST = 19  # priority that Linux knows: these tests may themselves run behind others
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a process's")
 def test_what_runs_behind_others_leaves_the_priority_of_its_process_alone():
     before = os.nice(0)
-    assert grammar_process.behind_others(lambda: os.nice(0)) == before + grammar_process.NICE
+    expected = min(before + grammar_process.NICE, LOWEST)
+    assert grammar_process.behind_others(lambda: os.nice(0)) == expected
     assert os.nice(0) == before
 
 
@@ -121,10 +125,11 @@ def test_a_grammar_is_made_behind_others():
     thread = threading.Thread(target=pytest.raises, args=(Refused, text.after, ()))
     thread.start()
     deadline, seen = time.monotonic() + 60, set()
-    while thread.is_alive() and grammar_process.NICE not in seen and time.monotonic() < deadline:
-        seen |= {nice - os.nice(0) for child in children(os.getpid()) for nice in nices(child)}
+    expected = min(os.nice(0) + grammar_process.NICE, LOWEST)
+    while thread.is_alive() and expected not in seen and time.monotonic() < deadline:
+        seen |= {nice for child in children(os.getpid()) for nice in nices(child)}
     thread.join()
-    assert grammar_process.NICE in seen
+    assert expected in seen
 
 
 def children(process: int) -> list[int]:

@@ -114,6 +114,8 @@ LINKS = (
     "links in a circle",
 )
 """Nothing that the owner of the machine may not do on the command line."""
+BEFORE = {"experts without end": "asks for too much: experts in each layer"}
+"""What is refused before a module is built, which alone would take long: the end of the sentence."""
 
 
 @pytest.mark.parametrize("way", SPOILED)
@@ -124,6 +126,7 @@ def test_what_may_not_be_opened_is_one_sentence(folder, way, capsys):
         inspect(folder)
     sentence = str(told.value)
     assert sentence.endswith(".") and "\n" not in sentence and str(folder.parent) not in sentence
+    assert sentence.endswith(f"{BEFORE.get(way, '')}.")
     if way not in LINKS:
         command = ["run", "--target", str(folder), "--drafter", "none", "--prompt", "Once"]
         assert main([*command, "--max-new-tokens", "2"]) == 2

@@ -180,6 +180,8 @@ JUDGED = [
     ({"type": "string", "pattern": "^a.b$"}, '"a\\rb"', False),  # a line ends at \r
     ({"type": "string", "pattern": "^a.b$"}, '"a\\tb"', True),
     ({"type": "integer", "maximum": 2**63 - 1}, str(2**63), False),
+    ({"type": "integer", "minimum": 2**53 + 1}, str(2**53), False),  # no float: rounded inwards
+    ({"type": "integer", "oneOf": [{"maximum": 3}, {"exclusiveMinimum": 3}]}, "3", True),
     ({"type": "object", "properties": {"a": {}}, **ANYWHERE}, '{"a":\n1}', False),
 ]
 
@@ -219,10 +221,17 @@ def test_a_document_without_an_end_is_given_up_with_a_reason():
             one.commit(one.forced((), 1) or allowed(one)[:1])
 
 
-@pytest.mark.parametrize(("ends", "end"), [({END, 5}, END), ({700, 5}, 5), ({700}, 700)])
-def test_an_end_of_the_target_ends_a_document_and_no_other_token_does(ends, end):
-    """The tokenizer's own end of text counts only if it is among them."""
-    one = constraint({"type": "integer", "maximum": 99, "minimum": 10}, ends=ends)
+@pytest.mark.parametrize(
+    ("ends", "own", "end"),
+    [({END, 5}, END, END), ({700, 5}, END, 5), ({700}, END, 700), ({700, 5}, 700, 700)],
+)
+def test_an_end_of_the_target_ends_a_document_and_no_other_token_does(ends, own, end):
+    """The tokenizer's own end of text counts only if it is among them, and then before the others."""
+
+    class Told:
+        backend_tokenizer, eos_token_id = TOKENIZER.backend_tokenizer, own
+
+    one = constraint({"type": "integer", "maximum": 99, "minimum": 10}, Told, ends=ends)
     one.commit(TOKENIZER("10")["input_ids"])
     assert one.forced((), 9) == [end] == allowed(one)
     one.commit([end])

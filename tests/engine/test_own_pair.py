@@ -164,6 +164,8 @@ def test_every_end_of_several_ends_a_text(pair, reference):
     target = open_model(pair.target, torch.float32, "cpu")
     assert target.end_tokens == ends.tokens
     assert chat_prompt(target, TURNS).ends == {tokenizer().get_vocab()["<|end|>"]}
+    target.tokenizer.chat_template = "{% for turn in messages %}{{ turn.content }}, {% endfor %}"
+    assert not chat_prompt(target, TURNS).ends, "an ordinary token, which an answer may hold"
 
 
 def test_where_nobody_but_the_tokenizer_names_an_end_it_counts_and_generate_is_told(tmp_path):

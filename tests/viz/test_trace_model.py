@@ -61,6 +61,10 @@ TRACE = {
         "((m) => [m.milliseconds, m.steps.map((s) => s.view.start)])(toy.model(toy.step([], ['a'], 'bonus', {verify: 3}), {kind: 'summary', milliseconds: {prefill: 5, total: 8}}))",
         [8, [5]],
     ),
+    "the reading of the prompt counts once": (
+        "toy.model({...toy.step([], ['a'], 'bonus', {verify: 3}), prefill: 5}, {kind: 'summary', milliseconds: {prefill: 5, total: 8}}).milliseconds",
+        8,
+    ),
     "a lane is as fast before its summary as after it": (
         "((one) => [one, {kind: 'summary', milliseconds: {prefill: 5, total: 8}, tokens_per_second: 125, target_calls: 1}].map((_, i, all) => Draftscope.laneNumbers(toy.model(...all.slice(0, i + 1))).speed))({...toy.step([], ['a'], 'bonus', {verify: 3}), prefill: 5})",
         [125, 125],
