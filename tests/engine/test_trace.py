@@ -332,6 +332,7 @@ HOSTILE = {
     "a long name": [exhibit(**{"x" * 4000: 1})],
     "too many values": [exhibit(rows=[[0] * 60_000])],
     "too large a number": [exhibit(value=10**400)],
+    "too small a number": [exhibit(value=-(10**400))],
     "too many": [exhibit()] * 17,
     "no kind": [{"title": "t"}],
     "no title": [{"kind": "table"}],
