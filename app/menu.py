@@ -152,12 +152,13 @@ def lacking(needs: Mapping[str, str], given: Collection[str]) -> str:
 
 def preset_menu() -> dict[str, dict]:
     """Watch's examples by name: title, what to look for, and the control values that it sets. listed: whether the
-    example stands in the list; the others belong to method cards."""
+    example stands in the list; the others belong to method cards. group: the examples that it stands among. turns: what
+    was said before its prompt."""
     listed = {preset.name for preset in presets()}
-    known = drafters()
+    known, offered = drafters(), families()
     menu = {}
     for name, example in examples().items():
-        if example.drafter not in known:
+        if example.drafter not in known or example.models not in offered:
             continue
         pair = {
             "drafter": example.drafter,
@@ -169,8 +170,10 @@ def preset_menu() -> dict[str, dict]:
             "title": example.title,
             "look_for": in_numbers(example.look_for, name),
             "listed": name in listed,
+            "group": group_of(example.models),
             "family": FAMILIES[known[example.drafter].family],
             "prompt": example.prompt,
+            "turns": list(example.turns),
             "pair": json.dumps(pair),
             "json_schema": example.json_schema or "",
             "models": example.models,
@@ -182,14 +185,17 @@ def preset_menu() -> dict[str, dict]:
 
 def race_menu() -> dict[str, dict]:
     """Compare's examples by name: title, what to look for, and the control values it sets."""
-    known = drafters()
+    known, offered = drafters(), families()
     menu = {}
     for race in races():
+        if race.models not in offered:
+            continue
         lanes = [lane for lane in race.lanes if lane.drafter in known]
         menu[race.name] = {
             "title": race.title,
             "look_for": in_numbers(race.look_for, race.name),
             "listed": True,
+            "group": group_of(race.models),
             "prompt": race.prompt,
             "lanes": json.dumps(
                 [plain_pair(lane.drafter, lane.options, lane.verifier) for lane in lanes]
@@ -199,6 +205,11 @@ def race_menu() -> dict[str, dict]:
             "max_new_tokens": min(race.max_new_tokens, LIMITS.new_tokens),
         }
     return menu
+
+
+def group_of(models: str) -> str:
+    """The group of a family's examples, "" for the first one: a chat model's stand apart."""
+    return title(models) if converses(models) else ""
 
 
 def in_numbers(look_for: str, name: str) -> str:

@@ -9,12 +9,13 @@ from app.seats import Seat
 from app.settings import LIMITS
 from engine.errors import UserError
 from engine.trace import read_trace
-from presets import trace_files
+from presets import preset, races, trace_files
+from presets.fetched import missing_target
 from viz.export import page
 from viz.race import is_race, joined, read_race
 
-EXAMPLE = "You see an example’s run, made earlier. Run makes a new one."
-RACE = "You see an example’s race, made earlier. Race makes a new one."
+EXAMPLE = "You see an example’s run, made earlier."
+RACE = "You see an example’s race, made earlier."
 PUT_AWAY = "Your own run was put away; the button under the picture brings it back."
 
 
@@ -92,13 +93,25 @@ def show_example(session: str, tab: str, name: str) -> live.Update | None:
     """The finished trace of an example; None where there is none or a run has not ended."""
     if name not in trace_files():
         return None
-    return _show_made(session, tab, name, trace_files()[name].read_text(encoding="utf-8"), EXAMPLE)
+    said = f"{EXAMPLE} {_anew(preset(name).models, 'Run')}"
+    return _show_made(session, tab, name, trace_files()[name].read_text(encoding="utf-8"), said)
 
 
 def show_race(session: str, tab: str, name: str) -> live.Update | None:
     """The finished race of an example; None where there is none or a race has not ended."""
     text = race_made_earlier(name)
-    return _show_made(session, tab, name, text, RACE) if text else None
+    if not text:
+        return None
+    (race,) = [one for one in races() if one.name == name]
+    return _show_made(session, tab, name, text, f"{RACE} {_anew(race.models, 'Race')}")
+
+
+def _anew(models: str, button: str) -> str:
+    """How a new one is made with this family of models."""
+    absent = missing_target(models)
+    if absent is None:
+        return f"{button} makes a new one."
+    return f"A new one needs {absent.name}, which is not on this machine yet: see “Model”."
 
 
 def _show_made(session: str, tab: str, name: str, text: str, said: str) -> live.Update | None:

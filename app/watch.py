@@ -1,6 +1,6 @@
 """The Watch tab: one run, as it happens."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import gradio as gr
 
@@ -9,7 +9,9 @@ from app.controls import FIELDS, RANGES
 from app.menu import offer, opening, preset_menu, with_other_traces
 from app.methods import Methods
 from app.model_control import ModelControl
+from app.own import own
 from app.own_models import OwnSection, still_there
+from app.own_models import shown as conversation
 from app.parts import (
     EVERY,
     QUICK,
@@ -33,6 +35,7 @@ from app.parts import (
 from app.settings import LIMITS
 from app.whatif import WhatIf
 from engine.trace import read_trace
+from presets.families import converses
 
 TAB = "watch"
 
@@ -51,7 +54,7 @@ class Watch:
                 "watch}); /* events: 'chosen' */",
                 value=first_name,
                 cards=[
-                    {"name": name, **{part: entry[part] for part in ("title", "look_for")}}
+                    {"name": name, **{part: entry[part] for part in ("title", "look_for", "group")}}
                     for name, entry in self.presets.items()
                     if entry["listed"]
                 ],
@@ -122,7 +125,7 @@ class Watch:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
         example = [self.look_for, self.preset]
-        controls = [*canvas_out, *example, *self.fields]
+        controls = [*canvas_out, *example, *self.fields, self.own.view]
         loaded = page.load(self._read_address, None, controls, **QUICK)
         brought = [
             loaded,
@@ -168,14 +171,15 @@ class Watch:
         """The finished run of this example, and its settings; for "" only the name changes."""
         chosen = self.presets.get(name)
         if chosen is None:
-            return [gr.skip()] * 2 + self._named("") + [gr.skip()] * len(FIELDS)
+            return [gr.skip()] * 2 + self._named("") + [gr.skip()] * (len(FIELDS) + 1)
         earlier = shown(traces.show_example(request.session_hash, TAB, name))
-        return [*earlier, *self._named(name), *self._set(chosen)]
+        talk = _talk(request, chosen["models"], chosen["turns"])
+        return [*earlier, *self._named(name), *self._set(chosen), talk]
 
     def _read_address(self, request: gr.Request) -> list:
         wish = self._wished(request.query_params)
         if not wish:
-            return [gr.skip()] * (4 + len(FIELDS))
+            return [gr.skip()] * (5 + len(FIELDS))
         return self._bring(wish, request)
 
     def _move(self, request: gr.Request, event: gr.EventData) -> list:
@@ -188,15 +192,19 @@ class Watch:
         """The finished run that belongs to these values, if there is one, and the values."""
         first, name = next(iter(self.presets.values())), wish.get("preset", "")
         earlier = shown(traces.show_example(request.session_hash, TAB, name))
-        return [*earlier, *self._named(name), *self._set({**first, **wish})]
+        turns = self.presets[name]["turns"] if name in self.presets else ()
+        talk = _talk(request, wish.get("models", ""), turns)
+        return [*earlier, *self._named(name), *self._set({**first, **wish}), talk]
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
         """The run that a visitor brings, and its settings, as far as this page has them."""
         update = traces.open_file(request.session_hash, TAB, event._data, traces.check)
         if update[0] is None:
-            return [*shown(update), *[gr.skip()] * (2 + len(FIELDS))]
-        wish = self._wished(link.wish_of(read_trace(update[0]), self.offer))
-        return [*shown(update), *self._named(""), *self._set(wish)]
+            return [*shown(update), *[gr.skip()] * (3 + len(FIELDS))]
+        trace = read_trace(update[0])
+        wish, said = self._wished(link.wish_of(trace, self.offer)), trace.run["prompt"]
+        talk = _talk(request, wish.get("models", ""), said.get("messages", ())[:-1])
+        return [*shown(update), *self._named(""), *self._set(wish), talk]
 
     def _wished(self, query: Mapping[str, str]) -> dict:
         return link.read(query, self.presets, self.offer)
@@ -206,6 +214,12 @@ class Watch:
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
         pair, schema = values.get("pair", gr.skip()), values.get("json_schema", "")
         return [values.get("prompt", ""), pair, schema, *numbers, values.get("models", "")]
+
+
+def _talk(request: gr.Request, models: str, said: Iterable[dict[str, str]]) -> str | dict:
+    """The conversation that comes with an example or a trace, for the section that shows it; where its models converse,
+    it takes the place of the visitor's."""
+    return conversation(own.begin(request.session_hash, said)) if converses(models) else gr.skip()
 
 
 def _start(request: gr.Request, *values):

@@ -1,5 +1,6 @@
 """The families of models: a target, with the parts that were made for it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from engine.errors import unknown
@@ -70,8 +71,8 @@ def converses(name: str) -> bool:
     return name in sources() and sources()[name].chat
 
 
-def asked(name: str, prompt: str) -> dict:
-    """The fields of a RunRequest that hold a prompt for this family."""
+def asked(name: str, prompt: str, turns: Iterable[dict[str, str]] = ()) -> dict:
+    """The fields of a RunRequest that hold a prompt for this family. turns: what was said before it."""
     if not converses(name):
         return {"prompt": prompt}
-    return {"prompt": "", "messages": [{"role": "user", "content": prompt}]}
+    return {"prompt": "", "messages": [*turns, {"role": "user", "content": prompt}]}

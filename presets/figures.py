@@ -204,6 +204,7 @@ FIGURES: dict[str, Figure] = {
     "surest_q": partial(spread, letter="q"),
     "milliseconds_a_token": milliseconds_a_token,
     "draft_milliseconds": partial(stage, name="draft"),
+    "drafting_in_passes": lambda trace: share(stage(trace, "draft"), stage(trace, "verify")),
     "verify_milliseconds": partial(stage, name="verify"),
     "verify_milliseconds_a_row": lambda trace: share(
         stage(trace, "verify"), 1 + FIGURES["drafted_a_step"](trace)

@@ -29,8 +29,9 @@ class Preset:
     """An example of Watch: everything that makes a run, and what to look for in it.
 
     kind: the workload that its prompt belongs to. models: the family that runs it, see ``presets.family``. prompt: the
-    text itself. verifier: None for the drafter's own rule. json_schema: one that the text must follow, or None. holds:
-    conditions that make ``look_for`` true of the finished trace, see ``presets.conditions``.
+    text itself. turns: what was said before it, with a family that converses. verifier: None for the drafter's own
+    rule. json_schema: one that the text must follow, or None. holds: conditions that make ``look_for`` true of the
+    finished trace, see ``presets.conditions``.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Preset:
     rule_options: dict = field(default_factory=dict)
     json_schema: str | None = None
     models: str = ""
+    turns: tuple[dict[str, str], ...] = ()
     temperature: float = 0.0
     max_new_tokens: int = 128
     holds: tuple[str, ...] = ()
@@ -114,7 +116,8 @@ def prompt_of(kind: str, identifier: str) -> str:
 def presets() -> tuple[Preset, ...]:
     """The examples of Watch, in order; the first is on the screen when the page opens."""
     return tuple(
-        Preset(**{**card, "holds": tuple(card.get("holds", ()))}) for card in _cards("presets.json")
+        Preset(**card | {name: tuple(card.get(name, ())) for name in ("holds", "turns")})
+        for card in _cards("presets.json")
     )
 
 

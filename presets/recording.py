@@ -14,7 +14,7 @@ from presets.listed import Preset, RacePreset
 def request_of(example: Preset) -> RunRequest:
     """The run that an example stands for, on the embedded models of its family."""
     return RunRequest(
-        **asked(example.models, example.prompt),
+        **asked(example.models, example.prompt, example.turns),
         models=family(example.models),
         drafter=example.drafter,
         options=example.options,

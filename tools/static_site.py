@@ -124,7 +124,10 @@ def files(live: str = "") -> dict[str, str]:
 
 
 def _card(name: str, entry: dict) -> dict:
-    return {"name": name, **{part: entry[part] for part in ("title", "look_for", "listed")}}
+    return {
+        "name": name,
+        **{part: entry[part] for part in ("title", "look_for", "listed", "group")},
+    }
 
 
 def _brought(folder: str, name: str, value: object) -> str:

@@ -1,5 +1,5 @@
 // The examples in one slim row, as a set of radio buttons. The value is the chosen example's name.
-// The row shows as many whole cards as fit; arrows bring the others.
+// The row shows as many whole cards as fit; arrows bring the others. Examples of a group stand apart, behind its name.
 /** @import { Component } from "./types.d.ts" */
 import { el, freshId } from "../../viz/web/base.js";
 
@@ -16,33 +16,39 @@ export function fitting(widths, first, room, gap) {
 }
 
 /**
- * c.props.cards: [{name, title, look_for}].
+ * c.props.cards: [{name, title, look_for, group}]; the first group has the name "".
  * @type {(c: Component) => void}
  */
 export function cards(c) {
   const GAP = 6, EDGE = 6;
-  const group = freshId("cards"), radios = new Map();
+  const group = freshId("cards"), radios = new Map(), groupOf = new Map();
   let timer = 0, first = 0, count = 1;
   function choose(name) {
     reveal(radios.get(name).parentElement);
     clearTimeout(timer);
     timer = setTimeout(() => { c.props.value = name; c.trigger("chosen"); }, PAUSE);
   }
-  const cardOf = ({ name, title, look_for: lookFor }) => {
+  const cardOf = ({ name, title, look_for: lookFor, group: among = "" }) => {
     const radio = el("input",
       { type: "radio", name: group, value: name, "aria-label": title, onchange: () => choose(name),
         onfocus: () => reveal(radio.parentElement) });
     radios.set(name, radio);
-    return el("label", { class: "pg-card", "data-card": name, title: `Look for: ${lookFor}` }, radio,
+    const label = el("label", { class: "pg-card", "data-card": name, title: `Look for: ${lookFor}` }, radio,
       el("span", { text: title }));
+    groupOf.set(label, among);
+    return label;
   };
-  const labels = c.props.cards.map(cardOf), strip = el("div", { class: "pg-card-strip" }, ...labels);
+  const all = c.props.cards.map(cardOf), strip = el("div", { class: "pg-card-strip" }, ...all);
+  let labels = all;                                          // those of the group that is shown
+  const names = [...new Set(groupOf.values())].map((among) => el("button",
+    { type: "button", class: "pg-cards-name", "data-group": among, text: among || "Examples",
+      onclick: () => among === groupOf.get(labels[0]) || open(among) }));
   const arrow = (text, label, by) => el("button",
     { type: "button", class: "pg-tool pg-cards-turn", "aria-label": label, title: label, text,
       onclick: () => turn(by) });
   const back = arrow("‹", "Examples before these", -1), on = arrow("›", "More examples", 1);
   const row = el("fieldset", { class: "pg-cards" }, el("legend", { class: "pg-hidden", text: "Examples" }),
-    el("span", { class: "pg-cards-name", "aria-hidden": "true", text: "Examples" }), back, strip, on);
+    ...names, back, strip, on);
   c.element.append(row);
 
   /** Scroll to the first card. A strip that has become narrower can be scrolled further only once it is laid out. */
@@ -50,7 +56,7 @@ export function cards(c) {
 
   /** Show the cards from `first` on, as many as fit whole. */
   function lay() {
-    const others = [row.querySelector(".pg-cards-name"), back, on].reduce((sum, one) => sum + one.offsetWidth + GAP, 0);
+    const others = [...names, back, on].reduce((sum, one) => sum + (one.offsetWidth && one.offsetWidth + GAP), 0);
     const room = row.clientWidth - others - EDGE, widths = labels.map((card) => card.offsetWidth);
     if (room <= 0) return;
     const whole = fitting(widths, 0, room, GAP) >= labels.length;
@@ -72,8 +78,18 @@ export function cards(c) {
     if (by < 0) while (first + count < end) { first++; lay(); }
   }
 
+  /** Show the cards of this group. */
+  function open(among) {
+    for (const card of all) card.hidden = groupOf.get(card) !== among;
+    for (const name of names) name.setAttribute("aria-pressed", String(name.dataset.group === among));
+    labels = all.filter((card) => !card.hidden);
+    first = 0;
+    lay();
+  }
+
   /** Bring a card into view within the row; the page stays where it is. */
   function reveal(card) {
+    if (card.hidden) open(groupOf.get(card));
     const at = labels.indexOf(card);
     if (at < first) first = at;
     lay();
@@ -87,8 +103,9 @@ export function cards(c) {
     else lay();                                             // none is bold any more
   }
   const watcher = new ResizeObserver(lay);
-  for (const one of [row, ...labels]) watcher.observe(one);     // a chosen card is bold, and wider
+  for (const one of [row, ...all]) watcher.observe(one);     // a chosen card is bold, and wider
   new ResizeObserver(place).observe(strip);
+  open("");
   c.watch("value", show);
   show();
 }

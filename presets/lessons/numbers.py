@@ -1,5 +1,6 @@
 """Numbers of a lesson, taken from finished runs: ``FIGURE of EXAMPLE``, or for a race ``LANE.FIGURE of RACE``;
-``LANE.cost of RACE``, the price of a drafted token; and ``price.FIGURE of KEY``, from the card of a lossy method."""
+``LANE.cost of RACE``, the price of a drafted token, and ``LANE.speed of RACE``, as a multiple of plain decoding's;
+and ``price.FIGURE of KEY``, from the card of a lossy method."""
 
 import re
 
@@ -9,6 +10,9 @@ from presets.conditions import figure, finished
 from presets.lessons.passes import prices
 
 ASKED = re.compile(r"(?P<figure>[\w.-]+) of (?P<example>[\w-]+)(?: (?P<form>%|\d))?")
+
+
+BESIDE_PLAIN = ("cost", "speed")
 
 
 def number(asked: str) -> dict:
@@ -22,8 +26,9 @@ def number(asked: str) -> dict:
     asked_of, _, name = found["figure"].rpartition(".")
     if asked_of == "price":
         value, source = _price(name, found["example"]), f"the card of {found['example']}"
-    elif name == "cost" and asked_of:
-        value, source = _cost(asked_of, found["example"]), f"the run {found['example']}"
+    elif name in BESIDE_PLAIN and asked_of:
+        value = _beside_plain(name, asked_of, found["example"])
+        source = f"the run {found['example']}"
     else:
         value = figure(found["figure"], found["example"])
         source = f"the run {found['example']}"
@@ -39,12 +44,12 @@ def _price(name: str, key: str) -> float:
     return card.price[name]
 
 
-def _cost(lane: str, race: str) -> float:
-    """c, the price of a drafted token of this lane, in passes of plain decoding."""
+def _beside_plain(name: str, lane: str, race: str) -> float:
+    """A figure of this lane that takes plain decoding as its unit, see ``presets.lessons.passes.prices``."""
     lanes = finished(race)
     if lane not in lanes or "none" not in lanes:
         raise UserError(f"The race {race} has no lane {lane!r}, or none of plain decoding.")
-    return prices(lanes[lane], lanes["none"])["cost"]
+    return prices(lanes[lane], lanes["none"])[name]
 
 
 def written(value: float, form: str | None = None) -> str:

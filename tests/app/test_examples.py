@@ -2,8 +2,9 @@
 
 import pytest
 
-from app.menu import preset_menu
+from app.menu import preset_menu, race_menu
 from presets import opening_trace, presets, trace_files
+from presets.families import title
 from tests.app.test_page import PHONE
 from tests.app.visitor import PROMPT
 
@@ -28,7 +29,7 @@ def test_every_example_has_a_card_that_tells_what_to_look_for(visit):
     cards = page.locator("#preset .pg-card")
     assert cards.count() == len(presets())
     for card, preset in zip(cards.all(), presets(), strict=True):
-        assert preset.title == card.inner_text().strip()
+        assert preset.title == card.text_content().strip()
         assert preset_menu()[preset.name]["look_for"] in card.get_attribute("title")
     radio = page.get_by_role("radio", name=presets()[1].title)
     assert radio.count() == 1
@@ -46,6 +47,39 @@ def test_the_arrow_keys_walk_through_the_cards(visit):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.wait_for_selector("#watch-figures .js-plotly-plot")
     assert not page.locator("#speed-figure").is_visible(), "it was made on another machine"
+
+
+@pytest.mark.journey
+def test_the_examples_of_a_chat_model_stand_apart_and_bring_their_conversation(visit):
+    visitor = visit("/")
+    page = visitor.page
+    first = next(one for one in presets() if one.turns)
+    card = page.locator(f"#preset [data-card={first.name}]")
+    assert not card.is_visible()
+    page.get_by_role("button", name=title(first.models), exact=True).click()
+    card.locator("input").check(force=True)
+    recorded = trace_files()[first.name].read_text("utf-8")
+    page.wait_for_function("text => DraftscopePage.trace('watch') === text", arg=recorded)
+    page.wait_for_function(
+        """turns => document.querySelectorAll('.pg-own-turn').length === turns
+          && !document.querySelector('.pg-cover')""",
+        arg=len(first.turns),
+    )
+    page.wait_for_function(
+        "document.querySelector('#watch-status').innerText.includes('not on this machine yet')"
+    )
+    assert not page.locator(f"#preset [data-card={presets()[0].name}]").is_visible()
+    assert visitor.run() == "error" and "not on this machine yet" in visitor.alarm
+    page.get_by_role("button", name="Examples", exact=True).click()
+    visitor.choose_example(presets()[0].title)
+    shows(visitor, presets()[0])
+
+
+def test_a_host_without_real_models_offers_none_of_their_examples(monkeypatch):
+    assert any(entry["group"] for entry in preset_menu().values())
+    monkeypatch.setenv("DRAFTSCOPE_REAL_MODELS", "off")
+    offered = [*preset_menu().values(), *race_menu().values()]
+    assert offered and not any(entry["group"] for entry in offered)
 
 
 def test_an_address_brings_the_examples_own_run(visit):

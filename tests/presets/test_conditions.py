@@ -66,7 +66,9 @@ def test_every_race_has_a_finished_run_of_its_own():
         assert list(traces) == [lane.name for lane in race.lanes], "python -m presets"
         for lane in race.lanes:
             trace = traces[lane.name]
-            assert trace.run["prompt"]["text"] == race.prompt
+            turns = trace.run["prompt"].get("messages")
+            said = turns[-1]["content"] if turns else trace.run["prompt"]["text"]
+            assert said == race.prompt
             assert trace.run["drafter"]["key"] == lane.drafter
             own = trace.run["drafter"]
             held = {**own["options"], **own.get("parts", {})}

@@ -22,6 +22,14 @@ SHOWN = {
     "arithmetic-chain": (r"^Add", ["forks_saved == 0"]),
     "copy-lookup": (r"^Copy: ", ["kept_in_context > 0.5"]),
     "picture": (r"^\d$", []),
+    "chat-turns": (r"capital of France", []),
+    "chat-code": (r"Write a Python function", []),
+    "chat-edit": (r"recieved", ["longest_kept >= 8"]),
+    "chat-summary": (r"in one sentence", ["longest_kept >= 5"]),
+    "chat-json": (r"as JSON", []),
+    "chat-sum": (r"step by step", []),
+    "chat-japanese": (r"keep the emoji", []),
+    "chat-story": (r"short story", []),
     "race-edit": (r"^Edit: ", []),
     "race-story": (r"^Once", []),
     "race-budget": (
@@ -44,6 +52,9 @@ SHOWN = {
     "race-diffusion": (r"^[A-Z][^:]+", []),
     "race-heads": (r".", []),
     "race-picture": (r"^\d$", []),
+    "race-chat-code": (r"Write a Python function", []),
+    "race-chat-list": (r"as a list", []),
+    "race-chat-story": (r"short story", []),
 }
 LANES = {
     "four drafters": lambda families: len(families) == 5,
@@ -55,6 +66,7 @@ LANES = {
     "looked up": lambda families: families == ["retrieval"],
     "by tree": lambda families: families == ["tree"],
     "by chain": lambda families: families == ["chain"],
+    "by a guessed state": lambda families: families == ["heads"],
 }
 """Words of a title, and what they say of the families of its lanes."""
 WORDS = {
@@ -68,6 +80,14 @@ WORDS = {
     "function": "def ",
     "Addition": "Add ",
     "edit": "Edit: ",
+    "code": "Python function",
+    "spelling": "Correct the spelling",
+    "summary": "Summarize",
+    "emoji": "🍣",
+    "step by step": "step by step",
+    "tale": "story",
+    "tells a story": "story",
+    "lists points": "points of this text as a list",
 }
 """Words of a title that name a task, and how the prompt names it."""
 COST = "milliseconds_a_token"
@@ -107,12 +127,23 @@ def test_the_words_of_the_title_fit(one):
     for words, asked in WORDS.items():
         if words.lower() in one.title.lower():
             assert asked in traces[0].run["prompt"]["text"], one.title
-    for degree in re.findall(r"Temperature (\d\.?\d*)", one.title):
+    for degree in re.findall(r"[Tt]emperature (\d\.?\d*)", one.title):
         assert {trace.run["sampling"]["temperature"] for trace in traces} == {float(degree)}
     for words, verdict in VERDICTS.items():
         if words.lower() in one.title.lower():
             for condition in verdict(lanes):
                 assert holds(condition, one.name), (one.title, condition)
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
+def test_what_else_a_title_says_of_the_run(one):
+    for trace in finished(one.name).values():
+        if "chat model" in one.title or one.name.startswith("chat-"):
+            assert trace.run["family"] == "smollm2" and trace.run["prompt"]["messages"]
+        if "second question" in one.title:
+            assert [turn["role"] for turn in trace.run["prompt"]["messages"]][::2] == ["user"] * 2
+        if "schema" in one.title:
+            assert trace.run["constraint"]["key"] == "json_schema"
 
 
 def test_every_example_has_its_title_checked():
