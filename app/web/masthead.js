@@ -1,4 +1,5 @@
 // The head and foot of the page.
+import { daylight } from "./daylight.js";
 import { tourStart } from "./tour.js";
 import { el, find, svgEl } from "../../viz/web/base.js";
 
@@ -30,7 +31,7 @@ const skip = () => el("a", { class: "pg-skip", href: "#prompt", text: "Skip to t
 export function masthead(element, props) {
   element.append(el("header", { class: "pg-masthead" }, props.tour && skip(), mark(),
     el("p", { class: "pg-name", text: props.name }), el("h1", { text: props.line }),
-    props.tour && tourStart(props.tour)));
+    props.tour && tourStart(props.tour), props.tour && daylight()));
 }
 
 /** @type {(element: Element, line: string) => void} */

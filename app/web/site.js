@@ -3,6 +3,7 @@
 /** @import { Component } from "./types.d.ts" */
 /** @import { View } from "../../viz/web/view-types.d.ts" */
 import { cards } from "./cards.js";
+import { daylight } from "./daylight.js";
 import { hearHistory, onMove, put, remember } from "./history.js";
 import { learn } from "./learn.js";
 import { foot, masthead } from "./masthead.js";
@@ -194,7 +195,7 @@ function build() {
   }
   const header = head.firstElementChild;
   if (site.live) header.append(el("a", { class: "pg-tool", href: site.live, text: "Run your own" }));
-  header.append(theme());
+  header.append(daylight());
   const below = el("div");
   foot(below, site.foot);
   document.getElementById("place").append(head,
@@ -203,19 +204,14 @@ function build() {
   select(asked in ROOMS ? asked : "watch");
 }
 
-/** The switch between light and dark; at first, as the reader's system is. */
-function theme() {
+/** Light or dark, as the address says; else as the reader's system is, also when that changes. */
+function followDaylight() {
   const night = matchMedia("(prefers-color-scheme: dark)");
-  const set = (dark) => {
-    document.body.classList.toggle("dark", dark);
-    button.setAttribute("aria-pressed", String(dark));
-  };
-  const button = el("button", { type: "button", class: "pg-tool", id: "dark", text: "Dark",
-    onclick: () => set(!document.body.classList.contains("dark")) });
+  const set = (dark) => document.body.classList.toggle("dark", dark);
   night.addEventListener("change", ({ matches }) => set(matches));
   const wish = new URLSearchParams(location.search).get("__theme");
   set(wish ? wish === "dark" : night.matches);
-  return button;
 }
 
+followDaylight();
 build();

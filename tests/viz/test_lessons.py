@@ -66,6 +66,41 @@ def test_the_page_s_own_verdict_agrees(tools):
         assert not any(tools.evaluate(verdicts, [rule, laws(PAIRS)]))
 
 
+def test_coins_fall_into_the_areas_of_p_and_q(tools):
+    """What both cover is kept, what q has alone is refused, and replacements fall into what p has alone."""
+    p, q = [0.3, 0.5, 0.2], [0.7, 0.2, 0.1]
+    told = tools.evaluate(
+        """([p, q]) => { const random = Draftscope.seeded(5), {last} = Draftscope.tossMany('exact', p, q, 300, random);
+      return [Draftscope.areasOf(p, q), last.map((toss) => Draftscope.coinsOf(toss, p, q, random(), false))]; }""",
+        [p, q],
+    )
+    areas, tosses = told
+    assert sum(one["both"][1] for one in areas) == pytest.approx(0.6), "the overlap"
+    inside = {"kept": "both", "refused": "refused", "drawn": "residual"}
+    kinds = [[coin["kind"] for coin in coins] for coins in tosses]
+    assert len(tosses) == 300 and {tuple(one) for one in kinds} == {
+        ("kept",),
+        ("refused", "drawn"),
+    }
+    for coin in (coin for coins in tosses for coin in coins):
+        low, high = areas[coin["token"]][inside[coin["kind"]]]
+        assert low <= coin["height"] <= high and high > low, coin
+
+
+def test_a_guess_may_be_any_number_also_the_slider_s_first_place(tools):
+    told = tools.evaluate("""() => {
+      const spec = {ask: [], then: [], near: 0.001, value: 5, slider: {low: 0, high: 10, step: 1}}, out = [];
+      for (const typed of ['5', '5.0004', '4,5', 'x']) {
+        const {element} = Draftscope.lessonQuestion(spec, {nodes: () => [], settled() {}}), field = element.querySelector('.ln-guess');
+        field.value = typed;
+        field.dispatchEvent(new Event('input'));
+        field.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'}));
+        out.push(element.dataset.right || null);
+      }
+      return out; }""")
+    assert told == ["true", "true", "false", None]
+
+
 def test_a_reading_counts_only_at_the_setting_that_is_asked_for(tools):
     told = tools.evaluate("""() => {
       const made = Draftscope.lessonLength({example: 'x', longest: 8, start: {alpha: .65, cost: .7, drafting: .5, checking: .2, drafted: 2, gain: 2, speed: 1}}, {changed() {}});

@@ -93,6 +93,8 @@ export interface WatchOptions {
   first?: number | null;
   /** Whether the reader can go to Compare. */
   raced?: boolean;
+  /** Whether the whole tree is shown from the first step on, however small. */
+  whole?: boolean;
 }
 
 export interface PlayerHooks {

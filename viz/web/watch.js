@@ -22,7 +22,7 @@ const ABOVE = 44;                                  // px of the canvas in which 
  */
 export function mountWatch(element, options) {
   options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, raced: false,
-    ...options };
+    whole: false, ...options };
   const root = el("section", { class: "ds", "aria-label": "Speculative decoding, step by step" });
   element.replaceChildren(root);
   const model = traceModel();
@@ -31,6 +31,7 @@ export function mountWatch(element, options) {
     if (options.onSelect) options.onSelect(found);
     options.changed();
   }, onSeek: (step) => player.seek(step), flights: root });
+  if (options.whole) panels.camera.fit(true);
   let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true, checked = null;
 
   const player = makePlayer(model, { show(step, stage, verdicts) {

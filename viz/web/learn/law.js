@@ -47,8 +47,10 @@ export function tossOnce(rule, p, q, random) {
   return { drafted, accept, coin, kept, token: kept ? drafted : drawFrom(redraw(p, q), random) };
 }
 
+const SEEN = 300;   // tosses that are told one by one
+
 /**
- * How often each token came out in this many tosses, and how many guesses were kept.
+ * How often each token came out in this many tosses, how many guesses were kept, and the last tosses.
  * @param {string} rule
  * @param {number[]} p
  * @param {number[]} q
@@ -57,13 +59,15 @@ export function tossOnce(rule, p, q, random) {
  */
 export function tossMany(rule, p, q, times, random) {
   const counts = p.map(() => 0);
+  const last = [];
   let kept = 0;
   for (let i = 0; i < times; i++) {
     const toss = tossOnce(rule, p, q, random);
+    if (i >= times - SEEN) last.push(toss);
     counts[toss.token]++;
     kept += Number(toss.kept);
   }
-  return { counts, kept };
+  return { counts, kept, last };
 }
 
 /**

@@ -2,6 +2,7 @@
 // run, or an instrument.
 import { el, freshId, setAttributes } from "../base.js";
 import { lessonSlider } from "./chart.js";
+import { quizNumber } from "./quiz.js";
 
 const CONDITION = /^(\w+) (>=|<=|>|<|==) (-?[\d.]+)$/;
 const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b,
@@ -62,10 +63,7 @@ export function lessonQuestion(spec, hooks) {
     { type: "button", class: "ln-button", "data-main": "", text: "That is my guess", disabled: true,
       onclick: () => { waiting = true; look(); } });
   const choose = (value) => { guess = value; check.disabled = false; };
-  const field = spec.slider
-    ? lessonSlider({ label: "Your guess", low: spec.slider.low, high: spec.slider.high, step: spec.slider.step,
-      value: (spec.slider.low + spec.slider.high) / 2, told, unset: "move it", onInput: choose }).element
-    : el("div", { class: "ln-choices" },
+  const field = spec.slider ? slider(spec.slider) : el("div", { class: "ln-choices" },
       ...spec.choices.map((choice, i) => el("label", { class: "ln-choice" },
         el("input", { type: "radio", name: group, value: i, onchange: () => choose(i) }),
         el("span", {}, ...hooks.nodes(choice)))));
@@ -74,6 +72,22 @@ export function lessonQuestion(spec, hooks) {
   if (hooks.earlier)
     status.append(el("p", { class: "ln-quiet", text: hooks.earlier.right
       ? "You had this right before. Guess again if you like." : "You guessed at this before. Try again." }));
+
+  /** A slider, and beside it a field for any value: the slider's own first place, one between its steps. */
+  function slider({ low, high, step }) {
+    const moved = lessonSlider({ label: "Your guess", low, high, step, value: (low + high) / 2, told, unset: "move it",
+      onInput(value) { choose(value); typed.value = number(value); } });
+    const typed = el("input", { type: "text", inputmode: "decimal", class: "ln-number-field ln-guess",
+      autocomplete: "off", maxlength: 12, placeholder: "or type it", "aria-label": `Type a number${unit && `, ${unit}`}`,
+      onkeydown: (event) => { if (event.key === "Enter") check.click(); },
+      oninput() {
+        const value = quizNumber(typed.value);
+        guess = value;
+        check.disabled = value === null;
+        if (value !== null) moved.set(value);
+      } });
+    return el("div", { class: "ln-guessing" }, moved.element, typed);
+  }
 
   /** Compare the guess with the current readings; called again when they have changed. */
   function look() {

@@ -2,9 +2,11 @@
 import { el, setAttributes, svgEl, writeText } from "../base.js";
 import { chartWidth, lessonSlider } from "./chart.js";
 import { RULES, tossMany, tossOnce, withShare } from "./law.js";
+import { overlapPicture } from "./overlap.js";
 import { seededBy } from "./seeded.js";
 import { choiceGroup } from "../transport.js";
 
+const LYING = 300;     // coins that stay in sight
 const ENOUGH = 5000;   // tosses before a question is held against the histogram
 const ALL = ["rule", "p", "q"];
 const lawSet = (letter) => (law) => `set ${letter} to ${law.map((share) => share.toFixed(2)).join(", ")}`;
@@ -31,7 +33,7 @@ export function fitsLaw(counts, p) {
  */
 export function lessonRule(spec, { changed }) {
   const { words } = spec, laws = { p: spec.p.slice(), q: spec.q.slice() };
-  let rule = spec.rules[0], counts = words.map(() => 0), kept = 0, last = null;
+  let rule = spec.rules[0], counts = words.map(() => 0), kept = 0, last = null, lying = [];
   const random = seededBy(words);   // goes on after Clear, so that no two tosses repeat
   const times = () => counts.reduce((a, b) => a + b, 0);
 
@@ -50,7 +52,7 @@ export function lessonRule(spec, { changed }) {
     words.map((word, x) => el("li", { class: "ln-law-row" }, el("span", { class: "ln-word", text: word }), bar("p", x),
       bar("q", x)));
   const said = el("p", { class: "ln-toss", role: "status" }), verdict = el("p", { class: "ln-verdict" });
-  const picture = el("div", { class: "ln-picture" });
+  const areas = el("div"), picture = el("div", { class: "ln-picture" });
   const choice = choiceGroup("Rule", spec.rules.map((key) => [key, RULES[key].title]),
     (key) => { rule = key; clear(); });
   const button = (text, onclick, more) => el("button", { type: "button", class: "ln-button", text, onclick, ...more });
@@ -59,7 +61,7 @@ export function lessonRule(spec, { changed }) {
     spec.rules.length > 1 ? el("div", { class: "ln-rules" }, choice.element) : null,
     el("div", { class: "ln-buttons" }, button("Toss once", () => toss(1), { "data-main": "" }),
       button("100 times", () => toss(100)), button("10,000 times", () => toss(10000)), button("Clear", () => clear())),
-    said, picture, verdict);
+    said, areas, picture, verdict);
 
   // The bars of p and q can be dragged; the sliders do the same by keyboard.
   let held = null;
@@ -84,11 +86,13 @@ export function lessonRule(spec, { changed }) {
   function toss(often) {
     if (often === 1) {
       last = tossOnce(rule, laws.p, laws.q, random);
+      lying = [...lying, last].slice(-LYING);
       counts[last.token]++;
       kept += Number(last.kept);
     } else {
       last = null;
       const more = tossMany(rule, laws.p, laws.q, often, random);
+      lying = [...lying, ...more.last].slice(-LYING);
       counts = counts.map((count, x) => count + more.counts[x]);
       kept += more.kept;
     }
@@ -96,7 +100,7 @@ export function lessonRule(spec, { changed }) {
     changed();
   }
   function clear() {
-    counts = words.map(() => 0); kept = 0; last = null;
+    counts = words.map(() => 0); kept = 0; last = null; lying = [];
     draw();
     changed();
   }
@@ -117,6 +121,7 @@ export function lessonRule(spec, { changed }) {
       laws[letter].forEach((share, x) => sliders[letter][x].set(Number(share.toFixed(4)))));
     writeText(said, story());
     const many = times(), fits = fitsLaw(counts, laws.p);
+    areas.replaceChildren(overlapPicture(words, laws, lying, rule === "plain redraw", Boolean(last)));
     picture.replaceChildren(histogram(words, counts, laws, held && held.scale));
     writeText(verdict, many < 100 ? "Toss at least 100 times to compare the histogram with p." : fits
       ? "The histogram follows p: the small differences are chance."

@@ -2,6 +2,7 @@
 // mountShelf.
 /** @import { LessonHost } from "../view-types.d.ts" */
 import { el, followTheme, followWidth } from "../base.js";
+import { emblem } from "./emblem.js";
 import { plural } from "../words.js";
 
 /**
@@ -16,7 +17,7 @@ export function mountShelf(element, data, host) {
   const stop = [followTheme(root), followWidth(root)];
   const card = (lesson) => {
     const answered = Object.values(host.progress(lesson.name)), right = answered.filter((one) => one.right).length;
-    return el("li", { class: "ln-card" }, el("p",
+    return el("li", { class: "ln-card" }, emblem(lesson.name), el("p",
       { class: "ln-kicker", text: `${lesson.number} · ${lesson.minutes} minutes` }),
       el("h2", { class: "ln-sub" }, el("a",
         { href: host.href(`lesson:${lesson.name}`), "data-to": `lesson:${lesson.name}`, text: lesson.title })),
