@@ -27,11 +27,10 @@ export function mountWatch(element, options) {
   element.replaceChildren(root);
   const model = traceModel();
   const glossary = makeGlossary(root);
-  const panels = makePanels(model, glossary, { ids: options.ids, above: ABOVE, onSelect(found) {
+  const panels = makePanels(model, glossary, { ids: options.ids, above: ABOVE, whole: options.whole, onSelect(found) {
     if (options.onSelect) options.onSelect(found);
     options.changed();
   }, onSeek: (step) => player.seek(step), flights: root });
-  if (options.whole) panels.camera.fit(true);
   let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true, checked = null;
 
   const player = makePlayer(model, { show(step, stage, verdicts) {
