@@ -105,7 +105,8 @@ def example_note(tab: str, menu: dict[str, dict], own: str, prompt: str) -> gr.H
     menu: from ``app.menu``, the examples that are not listed included. own: the note where the controls hold no
     example's settings; the name is then "". prompt: the element id of the prompt's box.
     """
-    told = ("prompt", "pair", "lanes", "temperature", "models", "json_schema", "look_for", "listed")
+    told = ("prompt", "turns", "pair", "lanes", "temperature", "models", "json_schema")
+    told += ("look_for", "listed")
     return html(
         f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
         "/* events: 'edited' */",

@@ -89,6 +89,8 @@ export interface Settings {
 export interface Example extends Settings {
   look_for: string;
   listed: boolean;
+  /** What was said before the prompt; Compare's examples have none. */
+  turns?: Turn[];
 }
 
 /** The state of a run; see run-state.js. */

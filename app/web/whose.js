@@ -3,6 +3,8 @@
 // The value of the note on what to look for is the example's name, "" for the visitor's own; the list of examples and
 // the cards have the same value, as long as the example is listed.
 /** @import { Component, Tab } from "./types.d.ts" */
+import { setConversation } from "./agreement.js";
+import { converses, stopStrings } from "./conversation.js";
 import { bringExample, exampleOf, examplesOf, takeExamples } from "./examples.js";
 import { remember } from "./history.js";
 import { namedControls } from "./rooms.js";
@@ -23,6 +25,8 @@ export function exampleNote(room, c) {
     const example = examplesOf(room)[c.props.value];
     line.replaceChildren(...(example ? [el("strong", { text: "Look for: " }), example.look_for] : [c.props.own]));
     if (example) bringExample(room, c.props.value);
+    if (example && example.turns && converses(example.models))   // as the server has it now
+      setConversation({ chat: false, system: "", turns: example.turns, stop: stopStrings() });
     remember(room, c.props.value);
   };
   c.watch("value", show);
