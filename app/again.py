@@ -1,34 +1,28 @@
-"""A finished run, made again: with a visitor's changes, or as plain decoding, to measure against.
+"""A finished run, made again: as it was, with a visitor's changes, or as plain decoding, to measure against.
 
 The run line of a trace says how the run was made. The trace may be a stranger's, so the settings in it are checked like
 any other request from a visitor.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 from app import fence, live
 from app.controls import RANGES, request, text
 from app.link import models_of
-from app.made import Made, made
 from app.menu import offer, options_of, plain_pair
 from app.own import own
-from app.seats import Job, Seat
+from app.seats import Job
 from app.settings import LIMITS
 from engine.core.sampling import CUTS
 from engine.errors import UserError
 from engine.run import RunRequest
-from engine.trace import Trace, read_run_line, read_trace, to_line
+from engine.trace import read_run_line
 from presets.checked import plain_rule
 
-WHAT_IF, PLAIN = live.HANGING["watch"]
+(WHAT_IF,) = live.HANGING["watch"]
 CHANGES = ("pair", "temperature")
-BUSY = "Plain decoding was not measured beside it: others are running things here."
-
-Measured = tuple[str, str, tuple[Trace, Trace] | None]
-"""State (running | done | skipped), a message, and the traces of the run and of its plain run once both are there."""
 
 
 def again(run: Mapping, new_tokens: object, session: str = "", **changes: object) -> RunRequest:
@@ -90,73 +84,10 @@ def what_if_job(wish: Mapping[str, object], session: str = "") -> Job:
     return run
 
 
-def plain_job(wish: Mapping[str, object], session: str = "") -> Job:
-    """Plain decoding of a run's prompt, under a rule that makes the two texts comparable.
-
-    wish: the run line ("run") and how much the run wrote ("new_tokens").
-    """
-    first = read_run_line(text(wish.get("run"), "The first run"))
-    pair = {**plain_pair("none"), "verifier": plain_rule(first) or ""}
-    plainly = again(first, wish.get("new_tokens"), session, pair=json.dumps(pair))
-    return live.opened([plainly])[0]
+def plainly(run: Mapping, new_tokens: object, session: str = "") -> RunRequest:
+    """Plain decoding of this run's prompt, under a rule that makes the two texts comparable."""
+    pair = {**plain_pair("none"), "verifier": plain_rule(run) or ""}
+    return again(run, new_tokens, session, pair=json.dumps(pair))
 
 
-fence.MAKERS |= {WHAT_IF: what_if_job, PLAIN: plain_job}
-
-
-def measure_plain(session: str, asked: bool = False) -> Iterator[Measured]:
-    """Plain decoding of the visitor's finished run, measured after the run and apart from it.
-
-    Writes at most as many tokens as the run, for at most LIMITS.plain_milliseconds, and unless asked for only while
-    nobody else runs anything. Yields nothing where there is nothing to measure against. Two events may report the end
-    of one run; the second gets the first one's measurement.
-    """
-    seat, measured = live.seats.get(session, "watch"), live.seats.get(session, PLAIN)
-    if not worth_measuring(seat):
-        return
-    if measured:
-        if measured.state == "done":
-            yield _outcome(read_trace(seat.text), read_trace(measured.text))
-        return
-    if live.seats.running() and not asked:
-        yield "skipped", BUSY, None
-        return
-    first = read_trace(seat.text)
-    try:
-        wish = {"run": to_line(first.run), "new_tokens": first.summary["new_tokens"]}
-        make = partial(plain_job, session=session)
-        plain = live.seats.put(session, PLAIN, Seat(made(session, PLAIN, make, wish)))
-    except UserError as error:
-        yield "done", str(error), None
-        return
-    state = "running"
-    for _, state, _ in plain.advance():
-        if state == "running":
-            yield state, "Plain decoding of the same prompt is being measured.", None
-            if plain.job.milliseconds > LIMITS.plain_milliseconds:
-                plain.ask("stop")
-    if state == "done":
-        yield _outcome(first, read_trace(plain.text))
-
-
-def worth_measuring(seat: Seat | None) -> bool:
-    """Whether this is a run that was made here, is over, wrote something, and was not plain."""
-    if seat is None or seat.state != "done" or not isinstance(seat.job, Made):
-        return False
-    first = read_trace(seat.text)
-    return first.run["drafter"]["family"] != "none" and first.summary["new_tokens"] > 0
-
-
-def _outcome(first: Trace, plain: Trace) -> Measured:
-    written, spent = plain.summary["new_tokens"], plain.summary["milliseconds"]["total"]
-    if not written:
-        return (
-            "done",
-            "Plain decoding was not measured: it was stopped before its first token.",
-            None,
-        )
-    message = (
-        f"Plain decoding of the same prompt, measured just now on this machine: "
-        f"{written} token{'s' * (written != 1)} in {spent:,.0f} ms."
-    )
-    return "done", message, (first, plain)
+fence.MAKERS |= {WHAT_IF: what_if_job}

@@ -26,7 +26,7 @@ Update = tuple[str | None, str, str]
 LOADING = "Loading the models; only the first run waits for this."
 EXPIRED = "That run waited too long and was let go; press Run to begin again."
 PUT_OUT = "That run was paused with its page closed, and made room for somebody else; press Run to begin again."
-HANGING = {"watch": ("whatif", "plain")}
+HANGING = {"watch": ("whatif",)}
 """The seats that depend on the run of a tab and go with it. They are separate seats, so that the run stays as it is."""
 
 seats = Seats(here=VISITORS.here, came=VISITORS.came, address=VISITORS.address)

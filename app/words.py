@@ -22,10 +22,7 @@ WATCH_LEAD = [
             "token that is already certain."
         ),
     ],
-    (
-        " at once. That can be faster: reading all its weights for eight words costs little more "
-        "than for one."
-    ),
+    " at once. That can be faster: eight words cost it little more than one.",
 ]
 
 WATCH_HINT = "This run was made earlier. Press Run for a new one."

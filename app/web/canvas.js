@@ -12,7 +12,7 @@ const PATIENCE = 2500;   // ms: the trace that an address names comes from the s
 
 /** By tab: an element in, a view with feed and setState out. */
 const MOUNTS = {
-  watch: (element) => mountWatch(element, { changed: () => settle("watch"), raced: true }),
+  watch: (element) => mountWatch(element, { changed: () => settle("watch") }),
   compare: (element) => mountCompare(element, { about: (key) => (offer.drafters[key] || {}).summary }),
   whatif: (element) => mountBeside(element),
   learn: () => relay,

@@ -7,7 +7,7 @@ import { canvas } from "./canvas.js";
 import { cards } from "./cards.js";
 import { change } from "./change.js";
 import { agrees } from "./differences.js";
-import { figuresOf, graphml, plain, proofPart } from "./figures.js";
+import { figuresOf, graphml, proofPart } from "./figures.js";
 import { hearHistory, moved } from "./history.js";
 import { lanes } from "./lanes.js";
 import { learn } from "./learn.js";
@@ -30,7 +30,7 @@ globalThis.DraftscopePage = {
   // what a component builds when it is loaded
   allowed, canvas, cards, change, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote,
   ownModels,
-  pair, plain, proof: proofPart, raceTools, status, terms, tools, whatIf,
+  pair, proof: proofPart, raceTools, status, terms, tools, whatIf,
   // what an event of gradio tells
   controls, link, moved, over, whose,
   // what is known of a tab, by its name

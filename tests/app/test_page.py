@@ -43,7 +43,7 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     page.keyboard.press("Escape")
     visitor.pick("dyspec")
     assert visitor.run("Once upon a time") == "done"
-    page.wait_for_selector("#speed-figure .js-plotly-plot")
+    page.wait_for_selector("#watch-figures .js-plotly-plot")
     look("figures", "#watch-figures")
     visitor.run(" ")
     look("a mistake", "#watch-status")
