@@ -1,28 +1,19 @@
-"""A finished run, made again: as it was, with a visitor's changes, or as plain decoding, to measure against.
+"""A finished run, made again: as it was, or as plain decoding, to measure against.
 
-The run line of a trace says how the run was made. The trace may be a stranger's, so the settings in it are checked like
-any other request from a visitor.
+The run line of a trace says how the run was made. It is checked like any other request from a visitor.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from app import fence, live
-from app.controls import RANGES, request, text
+from app.controls import RANGES, request
 from app.link import models_of
 from app.menu import offer, options_of, plain_pair
 from app.own import own
-from app.seats import Job
-from app.settings import LIMITS
 from engine.core.sampling import CUTS
-from engine.errors import UserError
 from engine.run import RunRequest
-from engine.trace import read_run_line
 from presets.checked import plain_rule
-
-(WHAT_IF,) = live.HANGING["watch"]
-CHANGES = ("pair", "temperature")
 
 
 def again(run: Mapping, new_tokens: object, session: str = "", **changes: object) -> RunRequest:
@@ -55,39 +46,13 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
     )
 
 
-def _asked(run: Mapping) -> str:
-    """The visitor's text: the prompt, or the last turn of a conversation."""
-    turns = run["prompt"].get("messages")
-    return turns[-1]["content"] if turns else run["prompt"]["text"]
-
-
-def what_if_job(wish: Mapping[str, object], session: str = "") -> Job:
-    """A what-if run. wish: the first trace's run line, how much it wrote, and the values of CHANGES.
-
-    Raises UserError, also where the first trace was made with other models than this page has, because then the
-    visitor's change would not be the only difference.
-    """
-    line = text(wish.get("run"), "The first run")
-    if len(line) > LIMITS.trace_bytes:
-        raise UserError("The first run's description is too long.")
-    first = read_run_line(line)
-    (run,) = live.opened(
-        [again(first, wish.get("new_tokens"), session, **{c: wish.get(c) for c in CHANGES})]
-    )
-    ours = read_run_line(run.header())
-    same = all(ours["target"][k] == first["target"][k] for k in ("parameters", "vocab_size"))
-    if not same or ours["prompt"]["tokens"] != first["prompt"]["tokens"]:
-        run.cancel()
-        raise UserError(
-            "That trace was made with other models; “what if” needs those of this page."
-        )
-    return run
-
-
 def plainly(run: Mapping, new_tokens: object, session: str = "") -> RunRequest:
     """Plain decoding of this run's prompt, under a rule that makes the two texts comparable."""
     pair = {**plain_pair("none"), "verifier": plain_rule(run) or ""}
     return again(run, new_tokens, session, pair=json.dumps(pair))
 
 
-fence.MAKERS |= {WHAT_IF: what_if_job}
+def _asked(run: Mapping) -> str:
+    """The visitor's text: the prompt, or the last turn of a conversation."""
+    turns = run["prompt"].get("messages")
+    return turns[-1]["content"] if turns else run["prompt"]["text"]

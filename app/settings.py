@@ -110,8 +110,8 @@ class Limits:
 
     @property
     def visitor_megabytes(self) -> int:
-        """The most that one visitor may take: four runs with their traces (Watch, Compare, a what-if, and one that measures
-        the speed) and one memory."""
+        """The most that one visitor may take: four runs with their traces (Watch, Compare, a lesson's, and one that
+        measures the speed) and one memory."""
         return 4 * (self.kv_megabytes + self.trace_megabytes) + self.memory_megabytes
 
     def told(self) -> list[tuple[str, str]]:

@@ -76,10 +76,7 @@ WATCH_OWN = "Your own mix of prompt and drafter, no example’s."
 COMPARE_OWN = "Your own mix of prompt and lanes, no example’s."
 
 COMPARE_LEAD = [
-    (
-        "The same prompt and the same target, raced by different ways of drafting. Lanes take turns on "
-        "the machine, and each has its own clock of "
-    ),
+    "Several methods write on one prompt, on the same machine, and the large model checks them all. Each has its own clock of ",
     [
         "compute time",
         (

@@ -18,5 +18,6 @@ def finished_run(
     )
     job = made(session, "watch", lambda _: open_run(request), {})
     seat = live.seats.put(session, "watch", Seat(job))
+    seat.paged = True  # else it is let go after half a minute
     list(seat.advance())
     return seat

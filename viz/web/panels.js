@@ -209,7 +209,8 @@ export function makePanels(model, glossary, options) {
       if (size.width) drawing.grow(model);
       for (const part of [line, sources, tracks, exhibits]) part.grow(model);
     },
-    draw(index, nowStage, verdicts) {
+    /** upTo: the last step whose tokens the text has. */
+    draw(index, nowStage, verdicts, upTo = index) {
       const step = model.steps[index];
       if (!step) return;
       if (index !== shown) { chosen = null; hover({}); }
@@ -221,7 +222,7 @@ export function makePanels(model, glossary, options) {
       setAttributes(svg, { "data-stage": stage, "aria-label": `Draft tree of step ` +
         `${index + 1}${open() ? "" : `: ${stepSentence(step)}`}` });
       picture(step);
-      strip.draw(model, open() ? index : index + 1, index);
+      strip.draw(model, open() ? index : upTo + 1, index);
       line.draw(model, index); tracks.draw(index); exhibits.draw(step);
       mark();
       if (!options.brief) strip.scroll(strip.newest());

@@ -10,7 +10,7 @@ const times = (ratio) => `${ratio.toFixed(ratio < 1 ? 2 : 1)}×`;
  * range.
  * @type {(speed: { ratio: number, low: number, high: number }) => string}
  */
-export function verdict({ ratio, low, high }) {
+export function answer({ ratio, low, high }) {
   if (low < 0.95 && high > 1.05) return `Unclear, the machine is busy: ${times(ratio)}`;
   return ratio >= 1.05 ? `Yes: ${times(ratio)} as fast` : ratio > 0.95 ? "No: just as fast" : `No: ${times(ratio)} the speed`;
 }
@@ -56,7 +56,7 @@ export function speedLine(glossary) {
       const speed = checked && checked.speed, projected = speed && speed.gpu;
       setAttributes(element, { "data-known": Boolean(speed), hidden: !speed && !measuring });
       for (const part of gpu) setAttributes(part, { hidden: !projected });
-      writeText(said, speed ? verdict(speed) : "measuring…");
+      writeText(said, speed ? answer(speed) : "measuring…");
       writeText(range, speed ? ` (${speed.low.toFixed(1)} to ${speed.high.toFixed(1)}, prompt included)` : "");
       writeText(why, speed ? reason(speed) : "");
       if (!speed) return;
