@@ -7,11 +7,11 @@ import pytest
 
 from app import live, warm
 from app.seats import Seat
-from app.speed import Speeds
+from app.speed import LEAST, Speeds
 from app.traces import Opened
 from app.turns import Turns
 from presets import trace_files
-from presets.speed import FEWEST, MOST
+from presets.speed import MOST
 from tests.app.finishing import SESSION, finished_run
 
 NOTHING = {"measuring": False, "checked": None}
@@ -65,7 +65,7 @@ def test_what_was_measured_is_shared_by_those_who_ask_for_the_same(turns):
     assert speeds.ask(SESSION, seat)["measuring"], "nobody waits here"
     told = answer(speeds, SESSION, seat)["checked"]
     assert told["comparable"] and told["alike"] and told["tokens"] == 12
-    assert FEWEST <= told["speed"]["rounds"] <= MOST and told["speed"]["ratio"] > 0
+    assert LEAST <= told["speed"]["rounds"] <= MOST and told["speed"]["ratio"] > 0
     assert seat.text == before, "measuring leaves the run alone"
     steps = len(turns.crowded)
     again = finished_run(session="another")
@@ -91,7 +91,7 @@ def test_a_round_into_which_a_visitors_run_came_does_not_count(turns):
     turns.hook = lambda: (once(), turns.free(60))
     rounds = answer(speeds, SESSION, seat)["checked"]["speed"]["rounds"]
     assert not any(turns.crowded)
-    assert rounds >= FEWEST and turns.entered == 1
+    assert rounds >= LEAST and turns.entered == 1
 
 
 def test_nothing_is_measured_while_a_visitor_runs(turns):

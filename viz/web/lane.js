@@ -31,8 +31,8 @@ export function makeLane(name, glossary, onTime, about, watch) {
   const called = el("strong", { class: "ds-lane-name", text: visible(name) });
   // what holds the name: an explained word once the drafter is known
   let word = called;
-  const rule = el("span", { class: "ds-lane-rule" }), numbers = el("span", { class: "ds-lane-numbers" });
-  const more = el("div", { class: "ds-lane-more", hidden: true }, panels.tree, panels.inspector, panels.sources,
+  const exact = el("span", {}), rule = el("p", { class: "ds-lane-rule" }), numbers = el("span", { class: "ds-lane-numbers" });
+  const more = el("div", { class: "ds-lane-more", hidden: true }, rule, panels.tree, panels.inspector, panels.sources,
     panels.exhibits);
   const button = (text, onclick) => el("button", { type: "button", class: "ds-choice", text, onclick });
   const look = button("Details", () => {
@@ -42,8 +42,8 @@ export function makeLane(name, glossary, onTime, about, watch) {
   setAttributes(look, { "aria-expanded": "false" });
   const element = el("article", { class: "ds-card ds-lane", "data-lane": name, "aria-label": `Lane ${visible(name)}` },
     el("header", { class: "ds-lane-head" }, called, numbers,
-      el("div", { class: "ds-lane-foot" }, el("span", { class: "ds-choices" }, look, watch && button("Watch it", () => watch(name))),
-        rule)),
+      el("div", { class: "ds-lane-foot" },
+        el("span", { class: "ds-choices" }, look, watch && button("Watch it", () => watch(name))), exact)),
     el("div", { class: "ds-lane-words" }, panels.timeline, panels.tracks, panels.text), more);
   let told = null, taken = 0, drawn = -2, explained = -2;
 
@@ -83,9 +83,8 @@ export function makeLane(name, glossary, onTime, about, watch) {
         explain(told.drafter);
         const exactness = exactnessOf(told.verifier), badge = glossary.term(exactness, exactness);
         badge.classList.add("ds-badge");
-        const words = `${settings(told.drafter)}rule ${oneLine(told.verifier.title || told.verifier.key)}`;
-        rule.replaceChildren(badge, ` ${words}`);
-        setAttributes(rule, { title: words });
+        exact.replaceChildren(badge);
+        writeText(rule, `${settings(told.drafter)}rule ${oneLine(told.verifier.title || told.verifier.key)}`);
       }
       const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;
       writeText(numbers, step
