@@ -7,14 +7,14 @@ WATCH_LEAD = [
     "A ",
     [
         "small model",
-        "It is fast and often right. Also called the draft model; some methods guess without any model.",
+        "It is fast and often right. Some methods guess without any model: what they guess is the draft, too.",
     ],
-    " guesses the next words; a ",
+    " (the draft) guesses the next words; a ",
     [
         "large model",
-        "The model whose text this is, also called the target. It alone decides what is written.",
+        "The model whose text this is. It alone decides what is written.",
     ],
-    " checks all ",
+    " (the target) checks all ",
     [
         "guesses",
         (
@@ -76,7 +76,7 @@ WATCH_OWN = "Your own mix of prompt and drafter, no example’s."
 COMPARE_OWN = "Your own mix of prompt and lanes, no example’s."
 
 COMPARE_LEAD = [
-    "Several methods write on one prompt, on the same machine, and the large model checks them all. Each has its own clock of ",
+    "Several methods draft for one target, on one prompt and one machine. Each has its own clock of ",
     [
         "compute time",
         (

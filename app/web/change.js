@@ -16,7 +16,8 @@ export function change(element, prefix = "", picture = "#watch-view .ds-tree-car
       "aria-controls": place, title: "Methods, what they write, temperature, length, models",
       onclick: () => open(button.getAttribute("aria-expanded") !== "true") });
   const shut = el("button",
-    { type: "button", class: "pg-tool", text: "×", "aria-label": "Close", onclick() { open(false); button.focus(); } });
+    { type: "button", class: "pg-tool", text: "×", "aria-label": "Close",
+      onclick() { open(false); button.focus(); } });
   element.append(button);
   whenThere(`#${place}`, (panel) => {
     setAttributes(panel, { role: "region", "aria-label": "Change it" });

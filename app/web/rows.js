@@ -15,7 +15,8 @@ function row(c, room, linkId, exported, ...more) {
   const line = el("span", { class: "pg-said", role: "status" }), say = (words) => { line.textContent = words; };
   says[room] = say;
   const slide = slidePanel(c, room);
-  c.element.append(...more, ...fileTools(c, room, say, exported), toolButton(linkId, "Copy link", () => c.trigger("link")),
+  c.element.append(...more, ...fileTools(c, room, say, exported),
+    toolButton(linkId, "Copy link", () => c.trigger("link")),
     slide.button, line, slide.panel);
 }
 

@@ -32,7 +32,7 @@ def test_a_checked_run_has_its_tick_and_its_numbers(script):
     instead = f" instead of {tokens}" if tokens > passes else ""
     assert (
         main
-        == f"{tokens} tokens in {passes} passes of the large model{instead}, and the same text."
+        == f"{tokens} tokens in {passes} passes of the target{instead}, and the same text."
     )
     assert tick is True and more == "Checked against plain decoding."
 
@@ -93,7 +93,7 @@ def test_while_it_plays_only_what_was_shown_counts(script):
     _, main, more, tick = told(script, toy, SAME, playing=True, shown=1)
     tokens = sum(len(step["output"]["tokens"]) for step in steps[:2])
     assert (
-        main == f"After step 2: {tokens} tokens in 2 passes of the large model instead of {tokens}."
+        main == f"After step 2: {tokens} tokens in 2 passes of the target instead of {tokens}."
     ), "no result before its time"
     assert (more, tick) == ("", None)
 
@@ -101,13 +101,13 @@ def test_while_it_plays_only_what_was_shown_counts(script):
 def test_no_comparison_before_it_says_something(script):
     toy = Toy(style="none", rule="greedy", key="chain", steps=5)
     _, main, _, _ = told(script, toy, None, playing=True, shown=0)
-    assert main == "After step 1: 1 token in 1 pass of the large model."
+    assert main == "After step 1: 1 token in 1 pass of the target."
 
 
 def test_plain_decoding_is_the_measure(script):
     summary, main, _, tick = told(script, Toy(style="none", rule="greedy", key="none", steps=5))
     passes = summary["target_calls"]
-    assert main.startswith(f"5 tokens in {passes} passes of the large model: plain decoding")
+    assert main.startswith(f"5 tokens in {passes} passes of the target: plain decoding")
     assert tick is None
 
 

@@ -15,8 +15,8 @@ function settings(drafter) {
 }
 
 /**
- * onTime(ms): the reader chose a time. about(key): what a drafter does, in a sentence; "" where nobody knows. watch(name):
- * brings the lane to Watch; null where it cannot.
+ * onTime(ms): the reader chose a time. about(key): what a drafter does, in a sentence; "" where nobody knows.
+ * watch(name): brings the lane to Watch; null where it cannot.
  * @param {string} name
  * @param {Glossary} glossary
  * @param {(ms: number) => void} onTime
@@ -31,7 +31,8 @@ export function makeLane(name, glossary, onTime, about, watch) {
   const called = el("strong", { class: "ds-lane-name", text: visible(name) });
   // what holds the name: an explained word once the drafter is known
   let word = called;
-  const exact = el("span", {}), rule = el("p", { class: "ds-lane-rule" }), numbers = el("span", { class: "ds-lane-numbers" });
+  const exact = el("span", {}), rule = el("p", { class: "ds-lane-rule" });
+  const numbers = el("span", { class: "ds-lane-numbers" });
   const more = el("div", { class: "ds-lane-more", hidden: true }, rule, panels.tree, panels.inspector, panels.sources,
     panels.exhibits);
   const button = (text, onclick) => el("button", { type: "button", class: "ds-choice", text, onclick });

@@ -6,7 +6,7 @@ import { el, setAttributes, writeText } from "./base.js";
 import { isExact, isPlainRun } from "./trace.js";
 import { plural } from "./words.js";
 
-const passesOf = (count) => `${plural(count, "pass", "passes")} of the large model`;
+const passesOf = (count) => `${plural(count, "pass", "passes")} of the target`;
 
 /** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
 function meaning({ verifier, sampling }) {
@@ -42,7 +42,7 @@ export function proofOf(model, checked, { playing = false, shown = -1 } = {}) {
   if (!run || !steps.length) return { main: "", more: "", tick: null };
   if (playing || !summary) {
     const step = steps[shown];
-    if (!step) return { main: "The large model reads each draft in one pass.", more: "", tick: null };
+    if (!step) return { main: "The target reads each draft in one pass.", more: "", tick: null };
     const tokens = step.view.firstIndex + step.view.tokens;
     const instead = tokens > step.view.passes && !isPlainRun(run) ? ` instead of ${tokens}` : "";
     const main = `After step ${shown + 1}: ${plural(tokens, "token")} in ${passesOf(step.view.passes)}${instead}.`;

@@ -12,7 +12,8 @@ const times = (ratio) => `${ratio.toFixed(ratio < 1 ? 2 : 1)}×`;
  */
 export function answer({ ratio, low, high }) {
   if (low < 0.95 && high > 1.05) return `Unclear, the machine is busy: ${times(ratio)}`;
-  return ratio >= 1.05 ? `Yes: ${times(ratio)} as fast` : ratio > 0.95 ? "No: just as fast" : `No: ${times(ratio)} the speed`;
+  if (ratio >= 1.05) return `Yes: ${times(ratio)} as fast`;
+  return ratio > 0.95 ? "No: just as fast" : `No: ${times(ratio)} the speed`;
 }
 
 /** @type {(speed: Speed) => string} */

@@ -112,8 +112,8 @@ export function textStrip(box, hooks) {
       if (shown && (!focusable || !focusable.isConnected)) rove(0, false);
     },
     /**
-     * The scroll position that shows the newest token, or another one, in whole lines; null if it is visible already. Reads
-     * the layout.
+     * The scroll position that shows the newest token, or another one, in whole lines; null if it is visible already.
+     * Reads the layout.
      */
     newest(index = shown - 1) {
       if (!shown) return null;
