@@ -2,9 +2,10 @@
 
 import pytest
 
-from presets import trace_files
+from presets import presets
 from presets.checked import checked
 from presets.conditions import finished
+from presets.fetched import sources
 from presets.machines import machines
 from presets.speed import FEWEST, GPU, MOST, SHORTEST, Costs, settled, speed
 
@@ -36,8 +37,8 @@ def test_rounds_are_made_until_more_would_change_little():
     assert not settled(noisy[:FEWEST]) and settled(noisy[:MOST])
 
 
-@pytest.mark.parametrize("name", sorted(trace_files()))
-def test_every_example_that_drafts_has_its_speed(name):
+@pytest.mark.parametrize("name", [one.name for one in presets() if one.models not in sources()])
+def test_every_example_of_the_strip_that_drafts_has_its_speed(name):
     trace = finished(name)[""]
     drafts = trace.run["drafter"]["family"] != "none" and trace.summary["new_tokens"] >= SHORTEST
     told = checked()[name].get("speed")

@@ -30,10 +30,7 @@ def test_a_checked_run_has_its_tick_and_its_numbers(script):
     summary, main, more, tick = told(script, toy, SAME)
     tokens, passes = summary["new_tokens"], summary["target_calls"]
     instead = f" instead of {tokens}" if tokens > passes else ""
-    assert (
-        main
-        == f"{tokens} tokens in {passes} passes of the target{instead}, and the same text."
-    )
+    assert main == f"{tokens} tokens in {passes} passes of the target{instead}, and the same text."
     assert tick is True and more == "Checked against plain decoding."
 
 

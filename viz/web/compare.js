@@ -93,7 +93,7 @@ export function mountCompare(element, options) {
 
   /** Scroll the newest token of these lanes into view. Everything is written by now, so the layout is read once. */
   function scroll(drawn) {
-    const tops = drawn.map((one) => one.newest());
+    const tops = drawn.map((one) => one.panels.newest());
     drawn.forEach((one, i) => one.panels.strip.scroll(tops[i]));
   }
 

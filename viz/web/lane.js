@@ -59,8 +59,6 @@ export function makeLane(name, glossary, onTime, about, watch) {
   return {
     name, model, panels, element, wanted: null,
     get drawn() { return drawn; },
-    /** The step whose tokens are scrolled into view. */
-    newest: () => panels.strip.newest(explained < drawn ? model.steps[explained].view.firstIndex : undefined),
     /** The name that readers see. */
     call(title) { writeText(word, title); setAttributes(element, { "aria-label": `Lane ${title}` }); },
     clear() { model.clear(); panels.reset(); taken = 0; drawn = -2; },

@@ -121,7 +121,7 @@ export function textStrip(box, hooks) {
       if (below <= box.scrollTop && offsetTop >= box.scrollTop) return null;
       const line = parseFloat(getComputedStyle(box).lineHeight) || 1;
       if (below > 0) return Math.ceil(below / line) * line + UNDERLINE;
-      return Math.floor(offsetTop / line) * line;
+      return Math.max(0, Math.floor(offsetTop / line) - 1) * line;   // with the line before it
     },
     scroll(top) { if (top !== null) box.scrollTop = top; },
     /** Mark the first token in which this text differs from the others. */
