@@ -41,7 +41,7 @@ def race(watched, tmp_path):
 def test_four_lanes_are_drawn_and_seek_on_one_axis(race):
     page, texts = race()
     page.evaluate("view.feed(lanes)")
-    page.wait_for_selector("[data-lane='chain'] .tree g[data-node]")
+    page.wait_for_selector("[data-lane='chain'] .tree g[data-node]", state="attached")
     assert page.locator("[data-lane]").count() == 4
     for lane in texts:
         for panel in ("tree", "text", "timeline", "inspector"):

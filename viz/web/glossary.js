@@ -58,10 +58,10 @@ export const GLOSSARY = {
     "no line where nothing was drafted.",
   checked: "Plain decoding was run on the same prompt, with no draft at all, and the two texts were compared token " +
     "by token.",
-  faster: "This run and plain decoding, in turn on one machine: compute time for each token, the reading of the prompt " +
-    "included. The median of several rounds, the range of their middle half in brackets. The line in the bar is plain decoding.",
-  "on a GPU": "Not measured: a target of 8 billion weights, whose pass over several rows costs what the data sheet of " +
-    "the GPU says, with as many tokens a step as here, and drafting as dear against a pass as here.",
+  faster: "Compute time for each token, the prompt included: of plain decoding (the line in the bar) and of this, " +
+    "in turn; the median and middle half.",
+  "on a GPU": "Not measured: 8 billion weights by that GPU's data sheet, with the tokens a step and the relative " +
+    "price of drafting that are seen here.",
   none: "Plain decoding: nothing is drafted, the target writes one token a step.",
   chain: "A single line of guesses, one after the other.",
   tree: "Several guesses at once: each branch is one way in which the text may go on.",

@@ -23,9 +23,9 @@ const reason = ({ verify, rows, one, draft, machine }) =>
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */
 function bar() {
-  const fill = el("i", { class: "ds-speed-fill" }), range = el("i", { class: "ds-speed-range" });
+  const fill = el("span", { class: "ds-speed-fill" }), range = el("span", { class: "ds-speed-range" });
   const element = el("span", { class: "ds-speed-bar", "aria-hidden": "true" }, fill, range,
-    el("i", { class: "ds-speed-plain" }));
+    el("span", { class: "ds-speed-plain" }));
   const percent = (part) => `${(100 * part).toFixed(1)}%`;
   return {
     element,
