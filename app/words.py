@@ -9,7 +9,7 @@ WATCH_LEAD = [
         "small model",
         "It is fast and often right. Some methods guess without any model: what they guess is the draft, too.",
     ],
-    " (the draft) guesses the next words; a ",
+    " (the draft) guesses ahead; a ",
     [
         "large model",
         "The model whose text this is. It alone decides what is written.",
@@ -22,7 +22,7 @@ WATCH_LEAD = [
             "token that is already certain."
         ),
     ],
-    " at once. That can be faster: eight words cost it little more than one.",
+    " at once: eight words cost it little more than one.",
 ]
 
 WATCH_HINT = "This run was made earlier. Press Run for a new one."
