@@ -46,7 +46,8 @@ def costs(trace: Trace) -> Costs:
 
 def _ratios(rounds: Sequence[Round]) -> tuple[float, float, float]:
     """The quartiles of how many times as fast as plain decoding the run was."""
-    low, middle, high = quantiles((plain.token / run.token for plain, run in rounds), n=4)
+    ratios = [plain.token / run.token for plain, run in rounds]
+    low, middle, high = quantiles(ratios, n=4, method="inclusive")
     return low, middle, high
 
 
