@@ -43,23 +43,21 @@ class Compare:
         first = next(iter(self.races.values()))
         lead(words.COMPARE_LEAD)
         self.said, self.view = canvas(TAB, words.COMPARE_HINT)
-        with gr.Row(elem_classes="pg-room", elem_id="compare-room"):
-            with gr.Column(elem_classes="pg-panel", scale=0, min_width=280):
-                self.preset = gr.Dropdown(
-                    [
-                        *((race["title"], name) for name, race in self.races.items()),
-                        (words.OWN, ""),
-                    ],
-                    value=next(iter(self.races)),
-                    label="Example",
-                    elem_id="race-preset",
-                )
-                self.look_for = example_note(TAB, self.races, words.COMPARE_OWN, "race-prompt")
-                self.model = ModelControl(TAB, "race-models", first["models"])
-                self.models = self.model.choice
-                self.prompt = prompt_box("race-prompt", first["prompt"])
-                self._buttons()
-                self.said.render()
+        with gr.Row(elem_classes="pg-ask"):
+            self.preset = gr.Dropdown(
+                [*((race["title"], name) for name, race in self.races.items()), (words.OWN, "")],
+                value=next(iter(self.races)),
+                label="Example",
+                elem_id="race-preset",
+            )
+            self.prompt = prompt_box("race-prompt", first["prompt"], lines=1)
+            self._buttons()
+            self.said.render()
+        self.look_for = example_note(TAB, self.races, words.COMPARE_OWN, "race-prompt")
+        with gr.Row(elem_id="compare-room", elem_classes="pg-room"):
+            with gr.Column(
+                elem_id="race-change-panel", elem_classes="pg-change-panel", scale=0, min_width=280
+            ):
                 self.lanes = html(
                     "DraftscopePage.lanes({element: element.querySelector('.pg-mount'), props, "
                     "trigger, watch}); /* events: 'edited' */",
@@ -67,23 +65,30 @@ class Compare:
                     most=LIMITS.lanes,
                     elem_id="race-lanes",
                 )
+                self.model = ModelControl(TAB, "race-models", first["models"])
+                self.models = self.model.choice
                 self.numbers = sampling_controls(first, "race-")
-            with gr.Column(elem_classes="pg-stage"):
+            with gr.Column(elem_classes="pg-picture"):
                 self.view.render()
-                self.tools = html(
-                    "DraftscopePage.raceTools({element: element.querySelector('.pg-mount'), props, "
-                    "trigger, server}); /* events: 'seen' 'opened' 'link' 'moved' */",
-                    server_functions=[traces.export_race],
-                    limit=LIMITS.trace_bytes,
-                    elem_id="race-tools",
-                )
-                self.figures = figures.RacePanel("compare-figures")
+        with gr.Column(elem_classes="pg-after"):
+            self.tools = html(
+                "DraftscopePage.raceTools({element: element.querySelector('.pg-mount'), props, "
+                "trigger, server}); /* events: 'seen' 'opened' 'link' 'moved' */",
+                server_functions=[traces.export_race],
+                limit=LIMITS.trace_bytes,
+                elem_id="race-tools",
+            )
+            self.figures = figures.RacePanel("compare-figures")
 
     def _buttons(self) -> None:
         with gr.Row(elem_classes="pg-buttons"):
             self.run = gr.Button("Race", variant="primary", elem_id="race", min_width=60)
             self.pause = gr.Button("Pause", elem_id="race-pause", min_width=60)
             self.stop = gr.Button("Stop", elem_id="race-stop", min_width=60)
+            html(
+                "DraftscopePage.change(element, 'race-', '#compare-view .ds-race-card');",
+                elem_classes="pg-change",
+            )
 
     def wire(self, page: gr.Blocks, own: OwnSection) -> None:
         """own: the section of Watch that shows the visitor's own models."""

@@ -26,8 +26,6 @@ Update = tuple[str | None, str, str]
 LOADING = "Loading the models; only the first run waits for this."
 EXPIRED = "That run waited too long and was let go; press Run to begin again."
 PUT_OUT = "That run was paused with its page closed, and made room for somebody else; press Run to begin again."
-HANGING = {"watch": ("whatif", "plain")}
-"""The seats that depend on the run of a tab and go with it. They are separate seats, so that the run stays as it is."""
 
 seats = Seats(here=VISITORS.here, came=VISITORS.came, address=VISITORS.address)
 memories = Memories(here=VISITORS.here)
@@ -84,9 +82,8 @@ fence.MAKERS |= {"watch": lambda values: opened([request(values)])[0], "compare"
 
 
 def leave(session: str, tab: str) -> None:
-    """Let the visitor's run on this tab go, with the seats that depend on it."""
-    for name in (tab, *HANGING.get(tab, ())):
-        seats.leave(session, name)
+    """Let the visitor's run on this tab go."""
+    seats.leave(session, tab)
 
 
 def start(

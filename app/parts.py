@@ -197,6 +197,7 @@ def prompt_box(elem_id: str, value: str, lines: int = 3) -> gr.Textbox:
         max_lines=10,
         label="Prompt",
         elem_id=elem_id,
+        elem_classes="pg-prompt",
         placeholder="Once upon a time",
     )
 

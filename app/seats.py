@@ -48,9 +48,6 @@ class Seat:
         self.text = job.header()
         self.state = "paused"
         """paused | running | done | error | gone"""
-        self.figures = ""
-        """How far the page has come with this run's figures: "", "drawn", or "framed" (room is made for its
-        measurement)."""
         self.asked: str | None = None
         """pause | stop | drop: what the event that holds the seat must do after this step."""
         self.touched = time.monotonic()

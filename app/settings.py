@@ -84,7 +84,7 @@ class Limits:
     resident_models: int = 4
     """Models of visitors' own that are held in memory at once."""
     plain_milliseconds: int = 4000
-    """Engine time after which plain decoding, measured beside a run, is cut short."""
+    """Engine time after which a run that measures the speed in the background is cut short."""
 
     @property
     def new_tokens(self) -> int:
@@ -110,8 +110,8 @@ class Limits:
 
     @property
     def visitor_megabytes(self) -> int:
-        """The most that one visitor may take: four runs with their traces (Watch, Compare, a what-if, and the plain run
-        that is measured beside them) and one memory."""
+        """The most that one visitor may take: four runs with their traces (Watch, Compare, a lesson's, and one that
+        measures the speed) and one memory."""
         return 4 * (self.kv_megabytes + self.trace_megabytes) + self.memory_megabytes
 
     def told(self) -> list[tuple[str, str]]:

@@ -59,6 +59,8 @@ class Turns:
         self._steps: OrderedDict[Hashable, deque[tuple[Callable, Future]]] = OrderedDict()
         """By client, the steps that are wanted now, in the order in which the clients came."""
         self._use = RecentUse()
+        self.entered = 0
+        """How many runs have come so far."""
         self._changed = threading.Condition()
         self._engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
@@ -67,6 +69,7 @@ class Turns:
         where the line is full, or the client's share of it. client: whose run it is; "" is nobody's, and has no
         share."""
         with self._changed:
+            self.entered += 1
             turn = Turn(self, client)
             theirs = sum(one.client == client for one in self._line) if client else 0
             if self._may_run(turn):
@@ -104,6 +107,15 @@ class Turns:
                 if not self._opening[client]:
                     del self._opening[client]
                 self._changed.notify_all()
+
+    def free(self, within: float) -> bool:
+        """Whether no run takes turns or stands in line, now or within so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._active or self._line), within)
+
+    def aside(self, work: Callable[[], T]) -> T:
+        """The result of work that belongs to no run, done on the engine's thread. Raises the work's errors."""
+        return self._stepped("aside", work)
 
     def _stepped(self, whose: Hashable, work: Callable[[], T]) -> T:
         """The result of the work, done on the engine's thread when it is due."""

@@ -33,7 +33,6 @@ from app.parts import (
     tell_controls,
 )
 from app.settings import LIMITS
-from app.whatif import WhatIf
 from engine.trace import read_trace
 from presets.families import converses
 
@@ -65,8 +64,10 @@ class Watch:
             self.prompt = prompt_box("prompt", first["prompt"], lines=1)
             self._buttons()
             self.said.render()
-        with gr.Row(elem_id="watch-room"):
-            with gr.Column(elem_id="change-panel", scale=0, min_width=280):
+        with gr.Row(elem_id="watch-room", elem_classes="pg-room"):
+            with gr.Column(
+                elem_id="change-panel", elem_classes="pg-change-panel", scale=0, min_width=280
+            ):
                 self._panel(first)
             with gr.Column(elem_classes="pg-picture"):
                 self.view.render()
@@ -78,7 +79,6 @@ class Watch:
                 limit=LIMITS.trace_bytes,
                 elem_id="tools",
             )
-            self.what_if = WhatIf()
             self.figures = figures.RunPanel("watch-figures")
 
     def _buttons(self) -> None:
@@ -160,7 +160,6 @@ class Watch:
         )
         self.model.wire(self.own.fold)
         self.prompt.submit(None, js="() => { document.getElementById('run').click(); }")
-        self.what_if.wire()
         self.figures.wire()
 
     def _named(self, name: str) -> list[str]:

@@ -7,14 +7,14 @@ WATCH_LEAD = [
     "A ",
     [
         "small model",
-        "It is fast and often right. Also called the draft model; some methods guess without any model.",
+        "It is fast and often right. Some methods guess without any model: what they guess is the draft, too.",
     ],
-    " guesses the next words; a ",
+    " (the draft) guesses ahead; a ",
     [
         "large model",
-        "The model whose text this is, also called the target. It alone decides what is written.",
+        "The model whose text this is. It alone decides what is written.",
     ],
-    " checks all ",
+    " (the target) checks all ",
     [
         "guesses",
         (
@@ -22,10 +22,7 @@ WATCH_LEAD = [
             "token that is already certain."
         ),
     ],
-    (
-        " at once. That can be faster: reading all its weights for eight words costs little more "
-        "than for one."
-    ),
+    " at once: eight words cost it little more than one.",
 ]
 
 WATCH_HINT = "This run was made earlier. Press Run for a new one."
@@ -79,10 +76,7 @@ WATCH_OWN = "Your own mix of prompt and drafter, no example’s."
 COMPARE_OWN = "Your own mix of prompt and lanes, no example’s."
 
 COMPARE_LEAD = [
-    (
-        "The same prompt and the same target, raced by different ways of drafting. Lanes take turns on "
-        "the machine, and each has its own clock of "
-    ),
+    "Several methods draft for one target, on one prompt and one machine. Each has its own clock of ",
     [
         "compute time",
         (

@@ -1,7 +1,8 @@
 """`python -m presets`: run every preset and every race once; keep their traces for the page.
 `python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the figures of the
 method cards. `python -m presets price [KEY ...]`: the costs of lossy methods. `python -m presets real`: fetches the
-targets that are no part of the repository, unless they are there. `python -m presets check`: whether each
+targets that are no part of the repository, unless they are there. `python -m presets speed [NAME ...]`: how fast these
+examples are against plain decoding, here, and whether the texts are alike. `python -m presets check`: whether each
 "look for" and each claim of a lesson is true. `python -m presets prompts NAME [WORKLOAD]`: with which prompts of its
 workload, or of another one, an example shows what it promises."""
 
@@ -9,7 +10,7 @@ import sys
 
 from engine.cli import terminal
 from engine.errors import UserError, unknown
-from presets import Preset, RacePreset, presets, race_file, races, trace_file
+from presets import Preset, RacePreset, presets, race_file, races, trace_file, trace_files
 from presets.checked import record_checked
 from presets.conditions import untrue
 from presets.fetched import fetch, sources
@@ -32,6 +33,8 @@ def main(arguments: list[str]) -> int:
                 print(f"{prompt}: {'; '.join(broken) or 'fits'}", flush=True)
         elif arguments == ["real"]:
             fetch_all()
+        elif arguments[:1] == ["speed"]:
+            record_checked(arguments[1:] or list(trace_files()))
         elif arguments == ["check"]:
             return report()
         else:

@@ -21,7 +21,6 @@ STYLES = (
     "timeline.css",
     "exhibits.css",
     "compare.css",
-    "beside.css",
     "token.css",
 )
 LESSON_STYLES = ("learn/learn.css", "learn/instruments.css")

@@ -203,12 +203,6 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
     return drawn
 
 
-def speed_beside(trace: Trace, plain: Trace) -> go.Figure:
-    """A run's speed and that of plain decoding on the same prompt, measured on the same machine."""
-    drawn = speed({"none": plain, trace.run["drafter"]["key"]: trace})
-    return drawn.update_layout(title_text="Speed against plain decoding")
-
-
 def histograms(traces: Mapping[str, Trace]) -> go.Figure:
     """Accepted tokens per step, as shares of each run's steps: one row per run, on a common axis."""
     names = titles({name: trace.run for name, trace in traces.items()})

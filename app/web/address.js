@@ -65,3 +65,13 @@ export function addressOf(room, now) {
   const held = settled(room, now);
   return OF[room](exampleOf(room, held), held);
 }
+
+/**
+ * The address of a room with settings that come from another room, without the place that it shows.
+ * @type {(room: Tab, now: Settings) => URLSearchParams}
+ */
+export function addressWith(room, now) {
+  const query = OF[room]("", now);
+  for (const part of ["run", "step", "node"]) query.delete(part);
+  return query;
+}

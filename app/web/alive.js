@@ -7,7 +7,7 @@ import { happen, stateOf } from "./rooms.js";
 const EVERY = 2000, MOST = 4000;   // ms between two questions, and for one answer
 const GONE = "The server cannot be reached, so this run is lost. The page opens anew when the server is back.";
 /** @type {Tab[]} */
-const ROOMS = ["watch", "compare", "whatif"];
+const ROOMS = ["watch", "compare"];
 let failures = 0, gone = false;
 
 const underWay = (name) => ["running", "paused"].includes(stateOf(name));

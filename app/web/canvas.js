@@ -1,10 +1,10 @@
 // What draws the trace of each tab.
 /** @import { Component, Tab } from "./types.d.ts" */
 import { settle } from "./history.js";
+import { watchLane } from "./shared.js";
 import { relay } from "./lesson-run.js";
 import { offer } from "./offer.js";
 import { feed, room } from "./rooms.js";
-import { mountBeside } from "../../viz/web/beside.js";
 import { mountCompare } from "../../viz/web/compare.js";
 import { mountWatch } from "../../viz/web/watch.js";
 
@@ -12,9 +12,9 @@ const PATIENCE = 2500;   // ms: the trace that an address names comes from the s
 
 /** By tab: an element in, a view with feed and setState out. */
 const MOUNTS = {
-  watch: (element) => mountWatch(element, { changed: () => settle("watch"), raced: true }),
-  compare: (element) => mountCompare(element, { about: (key) => (offer.drafters[key] || {}).summary }),
-  whatif: (element) => mountBeside(element),
+  watch: (element) => mountWatch(element, { changed: () => settle("watch") }),
+  compare: (element) => mountCompare(element, { about: (key) => (offer.drafters[key] || {}).summary,
+    watch: watchLane }),
   learn: () => relay,
 };
 

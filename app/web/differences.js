@@ -82,7 +82,7 @@ export function differences(name, now, runs, asked, own = null) {
   const { run } = runs[0], told = [], pairs = JSON.parse(now.lanes || `[${now.pair}]`);
   const before = asked ? JSON.parse(asked.lanes || `[${asked.pair}]`) : [];
   told.push(...ofPrompt(name, now, run));
-  if (name !== "whatif") told.push(...ofOwn(name, now, run, own));
+  told.push(...ofOwn(name, now, run, own));
   if (now.models !== undefined && (now.models || "") !== (run.family || "")) told.push("the model");
   if (pairs.length !== runs.length) told.push("the lanes");
   else pairs.forEach((pair, i) => told.push(...ofPair(pair, runs[i].run, before[i], Number(now.temperature))));

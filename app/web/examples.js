@@ -18,7 +18,7 @@ export const examplesOf = (room) => examples[room];
  * The prompt of a room's example; undefined where there is none of this name.
  * @type {(room: Tab, name: string) => string | undefined}
  */
-export const examplePrompt = (room, name) => examples[room][name] && examples[room][name].prompt;
+export const examplePrompt = (room, name) => examples[room]?.[name]?.prompt;
 /**
  * The tab shows this example now.
  * @type {(room: Tab, name: string) => void}

@@ -1,10 +1,11 @@
-// Beside the figures: the run that they belong to, plain decoding measured for comparison, and the mean tree to save.
+// Beside the figures: the run that they belong to, its comparison with plain decoding, and the mean tree to save.
 /** @import { Component, Tab } from "./types.d.ts" */
-import { follow, traceOf, viewOf } from "./rooms.js";
+import { follow, ranHere, traceOf, viewOf } from "./rooms.js";
 import { fileName } from "./runs.js";
 import { saveText } from "./tools.js";
 import { el, writeText } from "../../viz/web/base.js";
 
+const AGAIN = 1000;   // ms after which the server is asked whether it has measured
 const OLD = " These are of the run before; those of this one are drawn when it is over.";
 
 /**
@@ -26,36 +27,21 @@ export function figuresOf(room, c) {
 }
 
 /**
- * The message about the measurement; its value is {state: next | running | done | skipped, message}.
- * @type {(c: Component) => void}
- */
-export function plain(c) {
-  const line = el("p", { class: "pg-measured", role: "status" });
-  const stop = el("button",
-    { type: "button", class: "pg-tool", id: "plain-stop", text: "Stop measuring", onclick: () => c.trigger("halt") });
-  const go = el("button",
-    { type: "button", class: "pg-tool", id: "plain-measure", text: "Measure it now",
-      onclick: () => c.trigger("asked") });
-  c.element.append(line, stop, go);
-  const show = () => {
-    const { state, message } = JSON.parse(c.props.value);
-    line.textContent = message;
-    stop.hidden = state !== "running";
-    go.hidden = state !== "skipped";
-  };
-  c.watch("value", show);
-  show();
-}
-
-/**
- * The result of comparing with plain decoding: {of: the compared text, checked}. It proves only that text.
+ * What comparing with plain decoding told: {of: the compared text, checked, measuring: whether more is to come}. It
+ * proves only that text; while more is to come, the server is asked again.
  * @type {(c: Component) => void}
  */
 export function proofPart(c) {
+  let timer = 0;
   const apply = () => {
-    const view = viewOf("watch"), { of, checked } = JSON.parse(c.props.value);
-    if (view && view.prove) view.prove(view.model.summary && view.model.summary.text === of ? checked : null);
+    const view = viewOf("watch"), { of, checked, measuring } = JSON.parse(c.props.value);
+    if (!view || !view.prove) return;
+    const same = Boolean(view.model.summary) && view.model.summary.text === of, more = same && measuring;
+    const elsewhere = ranHere("watch") && checked && checked.speed && checked.speed.machine;
+    view.prove(!same ? null : elsewhere ? { ...checked, speed: null } : checked, more || Boolean(same && elsewhere));
+    if (more && !timer) timer = setTimeout(ask, AGAIN);
   };
+  const ask = () => { timer = 0; c.trigger("asked"); apply(); };
   c.watch("value", apply);
   follow("watch", apply);
 }

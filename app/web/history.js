@@ -20,6 +20,8 @@ const timers = {};  // by room
 // ms until controls have taken over what was sent, and until a server is known to be silent
 const TAKEN = 500, LOST = 30_000;
 let timer = 0;
+const RUNS = { watch: "run", compare: "race" };
+let due = null;     // the room whose settings are run once they are there
 const first = asked();
 const goalOf = (query) => (roomOf(query) === "watch"
   ? { run: query.get("run") === "1", step: Number(query.get("step")), node: query.get("node") } : {});
@@ -104,7 +106,14 @@ function move() {
 }
 function comeToRest(room, after) {
   clearTimeout(timer);
-  timer = setTimeout(() => { moving = null; awaited[room] = 0; settle(room); }, after);
+  timer = setTimeout(() => {
+    moving = null;
+    awaited[room] = 0;
+    settle(room);
+    const run = RUNS[room];
+    if (due === room && !unready(run)) document.getElementById(run).click();
+    due = null;
+  }, after);
 }
 /**
  * The server has sent the state of an address. Only after the last of them may the address bar follow the controls.
@@ -115,9 +124,21 @@ export function moved(room) {
   if (moving === room && !awaited[room]) comeToRest(room, TAKEN);
 }
 
+/**
+ * Open a room with the settings of this address, and run them.
+ * @type {(room: Tab, query: URLSearchParams) => void}
+ */
+export function go(room, query) {
+  const theme = asked().get("__theme");
+  if (theme) query.set("__theme", theme);
+  history.pushState(null, "", `${location.pathname}?${query}`);
+  due = room;
+  move();
+}
+
 /** Hear the browser's back and forward, and the choice of a tab. */
 export function hearHistory() {
-  addEventListener("popstate", move);
+  addEventListener("popstate", () => { due = null; move(); });
   document.addEventListener("click", (event) => {
     const chosen = targetOf(event)?.closest("#rooms [role=tab]");
     if (!chosen || moving) return;

@@ -7,6 +7,7 @@ import { pairControls } from "./pair.js";
 import { el, setAttributes } from "../../viz/web/base.js";
 
 const LEAST = 2;
+const plain = (drafter) => ({ drafter, options: {}, verifier: "", rule_options: {} });
 
 /** One lane's controls. state: its pair. hooks: changed(), removed(). */
 function laneControl(state, hooks) {
@@ -46,8 +47,7 @@ export function lanes(c) {
   const list = el("ol", { class: "pg-racers" });
   const more = el("button", { type: "button", class: "pg-tool", id: "add-lane", text: "Add a lane", onclick: add });
   const count = el("span", { class: "pg-help" });
-  let written = null, racers = [], family = "";
-  onModels("compare", (now) => { family = now; });
+  let written = null, sent = null, racers = [], family = "";
 
   function tell() {
     written = JSON.stringify(racers.map((lane) => lane.state));
@@ -56,7 +56,7 @@ export function lanes(c) {
   }
 
   function open(state) {
-    const lane = laneControl(state, { changed: tell, removed: () => drop(lane) });
+    const lane = laneControl(state, { changed() { sent = null; tell(); }, removed: () => drop(lane) });
     racers.push(lane);
     list.append(lane.element);
     return lane;
@@ -72,7 +72,8 @@ export function lanes(c) {
   function add() {
     const racing = new Set(racers.map((lane) => lane.state.drafter)), all = Object.entries(offer.drafters);
     const [key] = all.find(([one]) => !racing.has(one) && !missingPart(one, family)) || all[0];
-    const lane = open({ drafter: key, options: {}, verifier: "", rule_options: {} });
+    const lane = open(plain(key));
+    sent = null;
     number(); tell();
     lane.field.focus();
   }
@@ -80,6 +81,7 @@ export function lanes(c) {
   function drop(lane) {
     const at = racers.indexOf(lane);
     racers.splice(at, 1);
+    sent = null;
     lane.forget();
     lane.element.remove();
     number(); tell();
@@ -94,6 +96,24 @@ export function lanes(c) {
     list.replaceChildren();
     JSON.parse(written).forEach(open);
     number();
+    sent = written;
+    fit();
+  }
+
+  /** Of lanes that nobody has changed, those that lack a part here give way to others that can run. */
+  function fit() {
+    if (!sent) return;
+    const can = ({ drafter }) => !missingPart(drafter, family), able = JSON.parse(sent).filter(can);
+    const others = Object.keys(offer.drafters).map(plain).filter(can);
+    for (const other of others)
+      if (able.length < LEAST && !able.some(({ drafter }) => drafter === other.drafter)) able.push(other);
+    const keys = (pairs) => pairs.map(({ drafter }) => drafter).join();
+    if (able.length < LEAST || keys(able) === keys(racers.map((lane) => lane.state))) return;
+    for (const lane of racers) lane.forget();
+    racers = [];
+    list.replaceChildren();
+    able.forEach(open);
+    number(); tell();
   }
 
   setAttributes(c.element, { role: "group", "aria-label": "Lanes" });
@@ -101,4 +121,5 @@ export function lanes(c) {
     el("div", { class: "pg-racers-foot" }, more, count));
   c.watch("value", build);
   build();
+  onModels("compare", (now) => { family = now; fit(); });
 }

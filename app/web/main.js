@@ -7,7 +7,7 @@ import { canvas } from "./canvas.js";
 import { cards } from "./cards.js";
 import { change } from "./change.js";
 import { agrees } from "./differences.js";
-import { figuresOf, graphml, plain, proofPart } from "./figures.js";
+import { figuresOf, graphml, proofPart } from "./figures.js";
 import { hearHistory, moved } from "./history.js";
 import { lanes } from "./lanes.js";
 import { learn } from "./learn.js";
@@ -21,7 +21,6 @@ import { exampleShown, happen, messageOf, ranHere, stateOf, traceOf, viewOf } fr
 import { link, raceTools, tools } from "./rows.js";
 import { hearButtons, over, status } from "./run.js";
 import { terms } from "./terms.js";
-import { whatIf } from "./whatif.js";
 import { exampleNote, whose } from "./whose.js";
 import { tellingStep } from "../../viz/web/player.js";
 
@@ -30,7 +29,7 @@ globalThis.DraftscopePage = {
   // what a component builds when it is loaded
   allowed, canvas, cards, change, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote,
   ownModels,
-  pair, plain, proof: proofPart, raceTools, status, terms, tools, whatIf,
+  pair, proof: proofPart, raceTools, status, terms, tools,
   // what an event of gradio tells
   controls, link, moved, over, whose,
   // what is known of a tab, by its name

@@ -4,23 +4,26 @@ import { addressOf } from "./address.js";
 import { onMove, put } from "./history.js";
 import { keptBefore } from "./own-models.js";
 import { namedControls, traceOf } from "./rooms.js";
+import { raceThis } from "./shared.js";
 import { slidePanel } from "./slide.js";
 import { fileTools, toolButton } from "./tools.js";
 import { el, whenShown } from "../../viz/web/base.js";
 
 const says = {};   // by room: what tells of its link
 
-function row(c, room, linkId, exported) {
+function row(c, room, linkId, exported, ...more) {
   const line = el("span", { class: "pg-said", role: "status" }), say = (words) => { line.textContent = words; };
   says[room] = say;
   const slide = slidePanel(c, room);
-  c.element.append(...fileTools(c, room, say, exported), toolButton(linkId, "Copy link", () => c.trigger("link")),
+  c.element.append(...more, ...fileTools(c, room, say, exported),
+    toolButton(linkId, "Copy link", () => c.trigger("link")),
     slide.button, line, slide.panel);
 }
 
 /** @type {(c: Component) => void} */
 export function tools(c) {
-  row(c, "watch", "copy-link", (text) => c.server.export_page(text));
+  row(c, "watch", "copy-link", (text) => c.server.export_page(text),
+    toolButton("race-this", "Race this against …", raceThis));
   onMove("watch", (query) => c.trigger("moved", { query }));
   if (keptBefore()) c.trigger("returned", { token: keptBefore() });
 }

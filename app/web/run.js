@@ -14,7 +14,6 @@ const GRACE = 300;   // ms in which the last report of an answered request arriv
 const IDS = {
   watch: { run: "run", pause: "pause", step: "step", stop: "stop" },
   compare: { run: "race", pause: "race-pause", stop: "race-stop" },
-  whatif: { run: "whatif-run", stop: "whatif-stop" },
   learn: {},
 };
 

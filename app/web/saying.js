@@ -20,7 +20,6 @@ const run = (after) => ({
 });
 const SENTENCES = {
   watch: run(" ▶ plays it slowly."),
-  whatif: run(""),
   learn: run(""),
   compare: {
     running: () => "Racing.",

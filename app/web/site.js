@@ -138,7 +138,7 @@ function seekTime(view, { at }) {
 /** @type {Record<string, () => Element>} */
 const BUILD = {
   watch: () => runs("watch", site.examples,
-    (element, changed) => mountWatch(element, { changed, raced: true }), seekStep,
+    (element, changed) => mountWatch(element, { changed }), seekStep,
     ({ step, chosen }) => (step >= 0 ? { step: step + 1, node: chosen } : {})),
   compare: () => runs("compare", site.races,
     (element) => mountCompare(element, { about: (key) => (site.offer.drafters[key] || {}).summary }), seekTime,

@@ -3,7 +3,7 @@
 import type { Run, Summary, Turn } from "../../viz/web/types.d.ts";
 import type { State, View } from "../../viz/web/view-types.d.ts";
 
-export type Tab = "watch" | "compare" | "whatif" | "learn";
+export type Tab = "watch" | "compare" | "learn";
 
 /** What gr.HTML hands to a component of the page. */
 export interface Component {

@@ -87,14 +87,15 @@ def setting(models: Models, **more: object) -> dict:
         "target": models.target.name,
         "parameters": models.target.parameters,
         "threads": torch.get_num_threads(),
-        "processor": _processor(),
+        "processor": processor(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         **more,
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of this machine's processor."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             names = [line.split(":", 1)[1].strip() for line in file if "model name" in line]

@@ -1,16 +1,14 @@
 """The costs of passes and drafted tokens, from the steps of finished runs; and other machines' peaks."""
 
-import tomllib
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 from statistics import median
 
 from engine.trace import Trace
 from presets.conditions import finished
 from presets.figures import FIGURES
+from presets.machines import machines
 
-MACHINES = Path(__file__).parent / "machines.toml"
 FEWEST = 5
 """The fewest steps with the same number of rows; the median of fewer says little."""
 
@@ -27,7 +25,7 @@ def passes(races: tuple[str, ...]) -> dict:
     return {
         "measured": sorted([rows, median(took)] for rows, took in _by_rows(traces).items()),
         "bytes": target["parameters"] * (4 if target["dtype"] == "float32" else 2),
-        "machines": tomllib.loads(MACHINES.read_text("utf-8"))["machine"],
+        "machines": machines(),
     }
 
 

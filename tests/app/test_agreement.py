@@ -223,6 +223,7 @@ def test_edits_in_compare_are_marked_too(visit):
         covered(page, words, room="compare")
         visitor.set_number(name, usual, "race-")
         clear(page, "compare")
+    visitor.change("race-")
     page.get_by_label("Rule and options of lane 2").click()
     length = page.locator(".pg-racer:nth-child(2) [data-option=length]")
     before = length.input_value()

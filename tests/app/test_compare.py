@@ -79,10 +79,7 @@ def test_the_lanes_finish_and_agree(visit):
     visitor.open_compare()
     page = visitor.page
     page.fill("#race-prompt textarea", "Once upon a time there was a little dog")
-    page.click("#race-more button")
-    field = page.locator("#race-max_new_tokens input[type=number]")
-    field.fill("24")
-    field.press("Tab")
+    visitor.set_number("max_new_tokens", 24, "race-")
     race(visitor, 5)
     assert lanes(page) == LANES
     summaries = [entry for entry in entries(page) if entry["kind"] == "summary"]
@@ -138,7 +135,7 @@ def long_race(visit):
     lanes_of = "&".join(f"lane{number}=none" for number in range(1, 6))
     long = urlencode({"prompt": ENDLESS})
     page = visit(f"/?tab=compare&{lanes_of}&{long}&n=256").page
-    page.wait_for_selector(".pg-racer >> nth=4")
+    page.wait_for_selector(".pg-racer >> nth=4", state="attached")
     page.wait_for_selector("#compare-status .pg-say", state="attached")
     return page
 
@@ -185,6 +182,7 @@ def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
     racers = page.locator(".pg-racer")
     # the tab named in the address is open, with the settings of the address that make sense
     page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
+    visitor.change("race-")
     assert page.locator("#race-lanes button[aria-label='Remove lane 1']").is_disabled()
     while page.is_enabled("#add-lane"):
         page.click("#add-lane")
@@ -200,7 +198,7 @@ def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
     page.click("#race-link")
     page.wait_for_function("location.search.includes('lane2.length=2')")
     page.goto(page.url)
-    page.wait_for_selector(".pg-racer >> nth=1")
+    page.wait_for_selector(".pg-racer >> nth=1", state="attached")
     page.wait_for_selector("[data-lane]")
     race(visitor, 2)
     assert lanes(page) == ["chain", "chain-2"]
@@ -214,7 +212,8 @@ def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
 def test_each_lane_may_have_a_rule_of_its_own(visit):
     visitor = visit("/?tab=compare&lane1=chain&lane2=dyspec&rule2=sampler_match&t=0.8&n=12")
     page = visitor.page
-    page.wait_for_selector(".pg-racer >> nth=1")
+    page.wait_for_selector(".pg-racer >> nth=1", state="attached")
+    visitor.change("race-")
     first, second = page.locator(".pg-racer").all()
     named = f"{rule_menu()['sampler_match']['title']} · lossless"
     assert named in second.locator(".pg-racer-more > summary").inner_text()
@@ -236,6 +235,75 @@ def test_each_lane_may_have_a_rule_of_its_own(visit):
     page.click("#race")
     page.wait_for_selector("#compare-status [role=alert]:not(:empty)")
     assert "temperature 0 only" in page.inner_text("#compare-status [role=alert]")
+
+
+ON_SCREEN = """() => {
+  const box = (what) => { const { top, bottom, left, right } = document.querySelector(what).getBoundingClientRect(); return { top, bottom, left, right }; };
+  return { race: box('#race'), change: box('#race-change'), lanes: box('.ds-lanes'), table: box('.ds-outcome'), first: box('[data-lane]'),
+    wide: document.documentElement.scrollWidth, tabs: [...document.querySelectorAll('#rooms [role=tab]')].filter((tab) => tab.checkVisibility()).length,
+    panel: document.querySelector('#race-change-panel').checkVisibility() };
+}"""
+
+
+def test_it_stands_on_one_screen(visit):
+    visitor = visit("/?tab=compare", viewport={"width": 1366, "height": 768})
+    page = visitor.page
+    page.wait_for_selector(".ds-outcome tbody tr")
+    seen = page.evaluate(ON_SCREEN)
+    assert seen["race"]["bottom"] <= 150 and seen["change"]["bottom"] <= 150 and not seen["panel"]
+    assert seen["table"]["bottom"] <= 768 and seen["lanes"]["bottom"] <= 772
+    assert seen["table"]["left"] > seen["lanes"]["right"], "the table stands beside the lanes"
+    assert seen["wide"] <= 1366
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function("document.querySelector('.ds-compare').hasAttribute('data-phone')")
+    seen = page.evaluate(ON_SCREEN)
+    assert seen["race"]["bottom"] <= 400 and seen["tabs"] == 4 and seen["wide"] <= 390
+    assert seen["table"]["top"] > seen["lanes"]["top"]
+
+
+def test_a_finished_race_explains_each_lanes_most_telling_step_under_the_whole_text(visit):
+    visitor = visit("/?tab=compare")
+    page = visitor.page
+    wait_race(page, len(LANES))
+    chain = page.locator("[data-lane=chain]")
+    assert not chain.locator(".tree").is_visible(), "on demand"
+    chain.get_by_role("button", name="Details").click()
+    chain.locator(".tree g[data-node][data-status=rejected]").first.wait_for()
+    telling = page.evaluate(
+        "DraftscopePage.tellingStep(DraftscopePage.view('compare').lanes.get('chain').steps)"
+    )
+    assert chain.locator(f".timeline [data-step='{telling}'][data-now]").count() == 1
+    written = chain.locator(".text [data-index]").count()
+    assert written == [e for e in entries(page) if e["lane"] == "chain"][-1]["new_tokens"]
+    last = chain.locator(".text [data-now]").last
+    assert int(last.get_attribute("data-from-step")) == telling
+
+
+@pytest.mark.journey
+def test_a_run_is_raced_and_a_lane_is_watched_with_the_same_settings(visit):
+    visitor = visit("/?preset=edit-lookup")
+    page = visitor.page
+    page.wait_for_function("DraftscopePage.agrees('watch')")
+    page.click("#race-this")
+    page.wait_for_function(
+        "DraftscopePage.stateOf('compare') === 'done' && DraftscopePage.ranHere('compare')"
+    )
+    runs = [entry for entry in entries(page) if entry["kind"] == "run"]
+    assert [run["drafter"]["key"] for run in runs] == ["none", "prompt_lookup", "chain"]
+    asked = page.input_value("#prompt textarea")
+    assert {run["prompt"]["text"] for run in runs} == {asked}
+    assert {entry["new_tokens"] for entry in entries(page) if entry["kind"] == "summary"} == {
+        json.loads(visitor.trace().splitlines()[-1])["new_tokens"]
+    }
+    page.locator("[data-lane=chain]").get_by_role("button", name="Watch it").click()
+    page.wait_for_function(
+        "DraftscopePage.stateOf('watch') === 'done' && DraftscopePage.ranHere('watch')"
+    )
+    first = json.loads(visitor.trace().splitlines()[0])
+    assert first["drafter"]["key"] == "chain" and first["prompt"]["text"] == asked
+    assert first["drafter"]["options"] == runs[2]["drafter"]["options"]
+    page.go_back()
+    page.wait_for_selector("#race", state="visible")
 
 
 def test_a_refused_race_leaves_the_finished_one_as_it_was(visit):

@@ -30,7 +30,8 @@ def shown(page) -> None:
 
 
 def test_the_example_is_a_finished_race_of_pictures(visit):
-    page = visit(f"/?tab=compare&preset={PICTURE.name}", **STILL).page
+    visitor = visit(f"/?tab=compare&preset={PICTURE.name}", **STILL)
+    page = visitor.page
     page.wait_for_function("DraftscopePage.trace('compare')")
     shown(page)
     assert page.locator("#race-models input:checked").get_attribute("value") == PICTURE.models
@@ -40,14 +41,17 @@ def test_the_example_is_a_finished_race_of_pictures(visit):
         assert written.count() == trace.summary["new_tokens"]
         assert page.locator(f"[data-lane='{lane.name}'] .ds-picture [data-index]").count() > 50
     assert page.locator("[data-lane='sjd-2'] .ds-badge").first.inner_text() == "lossy"
+    visitor.change("race-")
     page.locator("#race-models").get_by_label("Small, instant", exact=True).check()
     page.locator(".pg-cover[data-for=compare]").get_by_text("the model").wait_for()
     page.wait_for_function("document.querySelector('#race-preset input').value === 'Your own'")
 
 
 def test_a_race_of_pictures_is_run_and_travels_in_the_link(visit):
-    page = visit(OWN, **STILL).page
-    page.locator(".pg-racer >> nth=1").wait_for()
+    visitor = visit(OWN, **STILL)
+    page = visitor.page
+    page.locator(".pg-racer >> nth=1").wait_for(state="attached")
+    visitor.change("race-")
     page.locator("#race-models").get_by_label("Pictures", exact=True).wait_for()
     page.click("#race")
     page.wait_for_function("DraftscopePage.stateOf('compare') === 'done'")
@@ -61,7 +65,8 @@ def test_a_race_of_pictures_is_run_and_travels_in_the_link(visit):
 def test_a_lane_that_cannot_write_pictures_is_grey_and_says_why(visit):
     visitor = visit(OWN, **STILL)
     page = visitor.page
-    page.locator(".pg-racer >> nth=1").wait_for()
+    page.locator(".pg-racer >> nth=1").wait_for(state="attached")
+    visitor.change("race-")
     page.wait_for_function("document.querySelector('#race-models [value=image]').checked")
     second = page.locator(".pg-racer:nth-child(2) .drafter")
     second.get_by_role("combobox").click()
@@ -74,6 +79,7 @@ def test_a_lane_that_cannot_write_pictures_is_grey_and_says_why(visit):
     added = page.locator(".pg-racer:nth-child(3) [role=combobox]").input_value()
     key = added.rpartition("(")[2].rstrip(")")
     assert "image" not in drafter_menu()[key]["elsewhere"], "a lane that can run is added"
+    visitor.change("race-")
     page.locator("#race-models").get_by_label("Small, instant", exact=True).check()
     second.get_by_role("combobox").click()
     page.wait_for_function(

@@ -46,7 +46,6 @@ def test_the_arrow_keys_walk_through_the_cards(visit):
     assert box["x"] >= 0 and box["x"] + box["width"] <= 390, "scrolled into sight"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.wait_for_selector("#watch-figures .js-plotly-plot")
-    assert not page.locator("#speed-figure").is_visible(), "it was made on another machine"
 
 
 @pytest.mark.journey

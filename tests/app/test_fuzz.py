@@ -9,7 +9,7 @@ import random
 import httpx
 import pytest
 
-from app import again, controls, link, traces
+from app import controls, link, traces
 from app.menu import offer, preset_menu, race_menu
 from app.own import Choice
 from app.own_models import shown
@@ -148,9 +148,6 @@ CALLS = {
     ),
     "pair": lambda odd: controls.pair(odd.value()),
     "lanes": lambda odd: controls.lanes(odd.value()),
-    "what if": lambda odd: again.what_if_job(
-        {"run": odd.value(), "new_tokens": odd.value(), "pair": odd.value()}
-    ),
     "file": lambda odd: traces.check(odd.value()),
     "race file": lambda odd: traces.check_race(odd.value()),
 }

@@ -20,10 +20,8 @@ PIECES = {
     "cards": HAND % "{value: w, cards: [{name: w, title: w, family: w, look_for: w}]}",
     "exampleNote": "'watch', "
     + HAND % "{value: w, own: 'x', prompt: 'p', examples: {[w]: {prompt: w, look_for: w}}}",
-    "plain": HAND % "{value: JSON.stringify({state: 'done', message: w})}",
     "pair": HAND % f"{{value: JSON.stringify({PAIR})}}",
     "lanes": HAND % f"{{value: JSON.stringify([{PAIR}, {{drafter: w}}]), most: 5}}",
-    "whatIf": HAND % "{}",
     "methods": HAND % f"{{methods: [{CARD}], families: {{[w]: w}}}}",
     "terms": "here, [w, [w, w]]",
     "foot": "here, w",

@@ -43,7 +43,7 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     page.keyboard.press("Escape")
     visitor.pick("dyspec")
     assert visitor.run("Once upon a time") == "done"
-    page.wait_for_selector("#speed-figure .js-plotly-plot")
+    page.wait_for_selector("#watch-figures .js-plotly-plot")
     look("figures", "#watch-figures")
     visitor.run(" ")
     look("a mistake", "#watch-status")
@@ -54,9 +54,12 @@ def test_nothing_on_compare_stands_in_the_way_of_anybody(plainly):
     page = visitor.page
     visitor.open_compare()
     page.wait_for_selector("#compare-figures .js-plotly-plot")
+    look("as it opens")
+    visitor.change("race-")
     page.click("#race-more button")
     page.get_by_label("Rule and options of lane 2").click()
-    look("as it opens")
+    page.locator("[data-lane]").nth(1).get_by_role("button", name="Details").click()
+    look("the panel and a lane open")
     page.get_by_role("button", name="Start of the race").click()
     page.locator("#compare-view .ds-large").click()
     look("at its start, in large type")
@@ -73,6 +76,7 @@ def test_a_phone_need_not_scroll_sideways(visit):
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
     assert visitor.page.evaluate(wide) <= 390
     visitor.open_compare()
+    visitor.change("race-")
     visitor.page.click("#race-more button")
     field = visitor.page.locator("#race-max_new_tokens input[type=number]")
     field.fill("8")

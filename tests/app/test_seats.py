@@ -154,14 +154,14 @@ def test_paused_and_finished_runs_outlive_a_broken_connection():
     seats.put("a", "watch", Seat(jobs[0]))
     running = seats.put("a", "compare", Seat(jobs[1])).advance()
     next(running)
-    over = seats.put("a", "whatif", Seat(jobs[2]))
+    over = seats.put("a", "learn", Seat(jobs[2]))
     text = list(over.advance())[-1][0]
     other = seats.put("b", "watch", Seat(jobs[3])).advance()
     next(other)
     seats.cut_off("a")
     assert next(running, None) is None and jobs[1].cancelled, "nobody receives it any more"
     assert not jobs[0].cancelled and seats.get("a", "watch").state == "paused"
-    assert seats.get("a", "whatif").text == text
+    assert seats.get("a", "learn").text == text
     assert list(other)[-1][1] == "done", "another visitor's"
 
 

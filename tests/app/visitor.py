@@ -95,9 +95,9 @@ class Visitor:
         for name in names:
             self.page.click(f"#{name}")
 
-    def change(self) -> None:
-        """Open the panel "Change it"."""
-        button = self.page.locator("#change")
+    def change(self, room: str = "") -> None:
+        """Open the panel "Change it". room: "race-" for Compare."""
+        button = self.page.locator(f"#{room}change")
         if button.get_attribute("aria-expanded") != "true":
             button.click()
 
@@ -114,15 +114,13 @@ class Visitor:
 
     def pick(self, key: str, picker: str = "#drafter") -> None:
         """Pick a drafter by its key. picker: selects the element that holds the field."""
-        if picker == "#drafter":
-            self.change()
+        self.change("race-" if picker.startswith(".pg-racer") else "")
         self.page.locator(picker).get_by_role("combobox").click()
         self.page.locator(picker).locator(f"[role=option][data-key='{key}']").click()
 
     def set_number(self, name: str, value: float, room: str = "") -> None:
         """Set a number under "Temperature and length", or under "Advanced". room: "race-" for Compare."""
-        if not room:
-            self.change()
+        self.change(room)
         field = self.page.locator(f"#{room}{name} input[type=number]")
         if not field.is_visible():
             plain = name in ("temperature", "max_new_tokens")

@@ -101,7 +101,6 @@ def test_comparing_finds_the_first_difference():
         "comparable": True,
         "alike": True,
         "index": None,
-        "ratio": 1.0,
         "tokens": first.summary["new_tokens"],
     }
     lines = [json.loads(line) for line in text.splitlines()]

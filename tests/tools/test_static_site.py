@@ -55,6 +55,8 @@ def test_every_run_and_every_lesson_is_in_it(site):
 
 def test_its_four_tabs_work_from_a_disk(opened):
     page = opened()
+    until(page, "document.querySelector('.ds-speed[data-known]') !== null")
+    assert "Recorded on" in page.inner_text(".ds-speed-why")
     second = presets()[1].name
     page.click(f"[data-card='{second}']")
     until(page, f"new URLSearchParams(location.search).get('preset') === '{second}'")

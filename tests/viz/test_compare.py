@@ -41,7 +41,7 @@ def race(watched, tmp_path):
 def test_four_lanes_are_drawn_and_seek_on_one_axis(race):
     page, texts = race()
     page.evaluate("view.feed(lanes)")
-    page.wait_for_selector("[data-lane='chain'] .tree g[data-node]")
+    page.wait_for_selector("[data-lane='chain'] .tree g[data-node]", state="attached")
     assert page.locator("[data-lane]").count() == 4
     for lane in texts:
         for panel in ("tree", "text", "timeline", "inspector"):
@@ -113,7 +113,7 @@ def test_two_lanes_of_one_drafter_are_told_apart_and_measured_against_plain(race
     names = page.locator("[data-lane] .ds-lane-name").all_inner_texts()
     assert names == ["toy (chain)", "toy (chain-2)", "none"], "alike in all else, by their lanes"
     heads = page.locator("[data-lane] .ds-lane-rule").all_inner_texts()
-    assert heads[0].startswith("lossless depth 4; rule greedy")
+    assert heads[0].startswith("depth 4; rule greedy")
     rows = page.locator(".ds-outcome tbody tr")
     assert rows.locator("th").all_inner_texts() == names
     ratios = [row.locator("td").nth(1).inner_text() for row in rows.all()]
@@ -156,7 +156,7 @@ def test_the_newest_token_is_in_sight_whatever_the_width(race):
     page.set_viewport_size({"width": 700, "height": 900})
     page.evaluate("text => view.feed({one: text, two: text})", Toy(steps=90).ndjson())
     seen = """[...document.querySelectorAll('.text')].every((box) => {
-      const token = [...box.querySelectorAll('[data-index]')].at(-1).getBoundingClientRect();
+      const token = [...box.querySelectorAll('[data-now]')].at(-1).getBoundingClientRect();
       const frame = box.getBoundingClientRect();
       return token.top >= frame.top && token.bottom <= frame.bottom + 1;
     })"""

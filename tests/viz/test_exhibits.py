@@ -214,6 +214,7 @@ def test_compare_shows_them_in_a_fold(replay_race):
     one = ndjson(merged(overlapped(exhibited(Toy(steps=6)))))
     page = replay_race(joined({"one": one, "plain": Toy(style="none", steps=6).ndjson()}))
     lane = page.locator("[data-lane=one]")
+    lane.get_by_role("button", name="Details").click()
     assert lane.locator(".ds-exhibit").count() == 0, "closed, nothing is drawn"
     lane.locator("summary").click()
     until(page, "document.querySelectorAll('[data-lane=one] .ds-exhibit').length > 0")

@@ -9,7 +9,7 @@ import pytest
 from engine.trace import read_trace
 from tests.viz.builder import Toy
 from tests.viz.hostile import HOSTILE
-from viz.figures import acceptance_by_depth, p_against_q, race_figures, run_figures, speed_beside
+from viz.figures import acceptance_by_depth, p_against_q, race_figures, run_figures
 from viz.look import COLOURS, FAMILIES, written
 from viz.mean_tree import graphml, mean_tree, mean_tree_figure, slot_name, write_graphml
 
@@ -61,14 +61,6 @@ def test_where_the_favourite_decides_p_is_not_drawn_against_q():
     greedy = p_against_q(points, greedy=True)
     assert [data.name for data in greedy.data] == ["accepted"]
     assert "temperature 0" in greedy.layout.annotations[0].text
-
-
-def test_speed_beside_plain_decoding():
-    one, plain = trace(style="tree"), trace(style="none")
-    bars = speed_beside(one, plain).data[0]
-    rates = [t.summary["tokens_per_second"] for t in (plain, one)]
-    assert list(bars.x) == rates
-    assert list(bars.text) == ["1.00×", f"{rates[1] / rates[0]:.2f}×"]
 
 
 def test_a_lane_stopped_before_its_first_token_has_no_speed():

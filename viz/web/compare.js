@@ -5,6 +5,7 @@ import { makeGlossary } from "./glossary.js";
 import { makeLane } from "./lane.js";
 import { edgeKey, legend } from "./legend.js";
 import { laneTitles, makeOutcome } from "./outcome.js";
+import { tellingStep } from "./player.js";
 import { RACE_PACES, raceClock, stepsBy } from "./race.js";
 import { lineReader } from "./trace.js";
 import { followKeys, icon, iconButton, largeButton } from "./transport.js";
@@ -28,11 +29,12 @@ function laneSplitter() {
 
 /**
  * @param {Element} element
- * @param {{ autoplay?: boolean, keys?: boolean, outcome?: boolean, about?: (key: string) => string }} [options]
+ * @param {{ autoplay?: boolean, keys?: boolean, outcome?: boolean, about?: (key: string) => string,
+ *   watch?: ((lane: string) => void) | null }} [options]
  */
 export function mountCompare(element, options) {
-  // about(key): what a drafter does, in a sentence
-  options = { keys: true, autoplay: true, outcome: true, about: () => "", ...options };
+  // about(key): what a drafter does, in a sentence; watch(lane): brings a lane to Watch
+  options = { keys: true, autoplay: true, outcome: true, about: () => "", watch: null, ...options };
   const root = el("section", { class: "ds ds-compare", "aria-label": "Drafters side by side" });
   element.replaceChildren(root);
   const glossary = makeGlossary(root), splitter = laneSplitter(), lanes = new Map();
@@ -60,7 +62,7 @@ export function mountCompare(element, options) {
       iconButton("first", "Start of the race", () => take(0)), play,
       iconButton("last", "End of the race", () => take(end())), pace, where, word, large.element), knob,
     outcome.verdict),
-    cover, held, legend(glossary, edgeKey(glossary)), outcome.element);
+    cover, el("div", { class: "ds-race-room" }, held, outcome.element), legend(glossary, edgeKey(glossary)));
   const unfollow = followTheme(root), unwatch = followWidth(root);
 
   const ask = coalesce(() => draw());
@@ -76,7 +78,8 @@ export function mountCompare(element, options) {
       one.panels.line.scale(axis, tallest);
       // live: every new step of a lane for one frame; replay: the steps that are finished at the time of the clock
       const target = live ? Math.min(last, Math.max(one.drawn, -1) + 1) : stepsBy(one.model, clock.ms) - 1;
-      if (one.show(target)) redrawn.push(one);
+      const over = !live && !clock.playing && clock.ms >= length && target === last && last >= 0;
+      if (one.show(target, over ? tellingStep(one.model.steps) : target)) redrawn.push(one);
       one.panels.line.clock(live ? one.model.milliseconds : Math.min(clock.ms, Math.max(one.model.milliseconds, 0)));
       if (live && target < last) behind = true;
       else settle(one);
@@ -90,7 +93,7 @@ export function mountCompare(element, options) {
 
   /** Scroll the newest token of these lanes into view. Everything is written by now, so the layout is read once. */
   function scroll(drawn) {
-    const tops = drawn.map((one) => one.panels.strip.newest());
+    const tops = drawn.map((one) => one.panels.newest());
     drawn.forEach((one, i) => one.panels.strip.scroll(tops[i]));
   }
 
@@ -135,7 +138,7 @@ export function mountCompare(element, options) {
     names.forEach(open);
   }
   function open(name) {
-    const one = makeLane(name, glossary, take, options.about);
+    const one = makeLane(name, glossary, take, options.about, options.watch);
     one.wanted = asked === "idle" ? null : asked;
     one.panels.tree.setAttribute("data-state", asked);
     lanes.set(name, one);

@@ -58,6 +58,10 @@ export const GLOSSARY = {
     "no line where nothing was drafted.",
   checked: "Plain decoding was run on the same prompt, with no draft at all, and the two texts were compared token " +
     "by token.",
+  faster: "Compute time for each token, the prompt included: of plain decoding (the line in the bar) and of this, " +
+    "in turn; the median and middle half.",
+  "on a GPU": "Not measured: 8 billion weights by that GPU's data sheet, with the tokens a step and the relative " +
+    "price of drafting that are seen here.",
   none: "Plain decoding: nothing is drafted, the target writes one token a step.",
   chain: "A single line of guesses, one after the other.",
   tree: "Several guesses at once: each branch is one way in which the text may go on.",

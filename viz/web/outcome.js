@@ -2,6 +2,7 @@
 /** @import { Drafter } from "./types.d.ts" */
 /** @import { Glossary, Model } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
+import { answer } from "./speed.js";
 import { isExact, isPlainRun } from "./trace.js";
 import { duration, oneLine, plural, quote, visible } from "./words.js";
 
@@ -147,7 +148,12 @@ function winnerOf(lanes, titles) {
   const speed = ([, { summary }]) => summary.tokens_per_second;
   const best = over.reduce((a, b) => (speed(b) > speed(a) ? b : a));
   const plain = over.find(([, model]) => isPlain(model)), [name, { summary }] = best;
-  if (plain === best) return `Fastest: ${titles.get(name)}. No drafter was worth its work here.`;
+  if (plain === best) {
+    const second = over.filter((one) => one !== plain).reduce((a, b) => (speed(b) > speed(a) ? b : a));
+    const ratio = speed(second) / speed(plain);
+    return `Is it faster? ${answer({ ratio, low: ratio, high: ratio })}, by the best of the drafters, ` +
+      `${titles.get(second[0])}. None was worth its work here.`;
+  }
   const passes =
     `${plural(summary.new_tokens, "token")} in ${plural(summary.target_calls, "pass", "passes")} of the target`;
   if (!plain) return `Fastest: ${titles.get(name)}: ${passes}.`;

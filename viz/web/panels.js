@@ -23,7 +23,7 @@ const panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { cl
 /**
  * options: ids, onSelect, onSeek(step), above: px of the canvas that stay free for words, brief: a small canvas, a
  * short inspector and folded exhibits; whole: the whole tree is shown, however small. With brief, the caller scrolls
- * the text (strip.newest, strip.scroll), so that several runs are drawn before the layout is read.
+ * the text (newest, strip.scroll), so that several runs are drawn before the layout is read.
  * Returns the elements and {reset, grow, draw(index, stage, verdicts), rest(still), select(node), setMode(mode),
  * camera, destroy}. mode: "tree" | "icicle".
  * @param {Model} model
@@ -58,6 +58,7 @@ export function makePanels(model, glossary, options) {
   let mode = "tree", field = "p", shown = -1, stage = null, chosen = null, rootPiece = "";
   let size = { width: 0, height: 0 };
   let selectedElement = null, hoveredElement = null, spoken = null, told = 0, waits = (_node) => false, land = () => {};
+  let aim = /** @type {number | undefined} */ (undefined);
 
   const strip = output(text, {
     onPick(index) {
@@ -184,13 +185,16 @@ export function makePanels(model, glossary, options) {
     repaint();
   });
   watcher.observe(svg);
-  const reader = new ResizeObserver(() => strip.scroll(strip.newest()));
+  /** The scroll position at which the last token of the text, or of the step that is explained, is in view. */
+  const newest = () => strip.newest(aim);
+  const reader = new ResizeObserver(() => strip.scroll(newest()));
   reader.observe(text);
 
   return {
     tree, text, timeline, inspector, svg, camera, select, line, strip, sources: sources.element, tracks: tracks.element,
     exhibits: exhibits.element,
     rest: (still) => exhibits.rest(still),
+    newest,
     get shown() { return shown; },
     get chosen() { return chosen; },
     get mode() { return mode; },
@@ -209,22 +213,24 @@ export function makePanels(model, glossary, options) {
       if (size.width) drawing.grow(model);
       for (const part of [line, sources, tracks, exhibits]) part.grow(model);
     },
-    draw(index, nowStage, verdicts) {
+    /** upTo: the last step whose tokens the text has. */
+    draw(index, nowStage, verdicts, upTo = index) {
       const step = model.steps[index];
       if (!step) return;
       if (index !== shown) { chosen = null; hover({}); }
       if (index !== shown || nowStage !== "commit") land();
       const landing = nowStage === "commit" && (index !== shown || stage !== "commit");
       shown = index; stage = nowStage; told = verdicts;
+      aim = upTo > index ? step.view.firstIndex + step.view.tokens - 1 : undefined;
       waits = waiting(step, stage, verdicts);
       rootPiece = model.rootPiece(index);
       setAttributes(svg, { "data-stage": stage, "aria-label": `Draft tree of step ` +
         `${index + 1}${open() ? "" : `: ${stepSentence(step)}`}` });
       picture(step);
-      strip.draw(model, open() ? index : index + 1, index);
+      strip.draw(model, open() ? index : upTo + 1, index);
       line.draw(model, index); tracks.draw(index); exhibits.draw(step);
       mark();
-      if (!options.brief) strip.scroll(strip.newest());
+      if (!options.brief) strip.scroll(newest());
       if (landing && options.flights && !pictureOf(model.run)) {   // words slide, patches appear
         const base = step.view.firstIndex;
         land = fly(options.flights,

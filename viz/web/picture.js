@@ -184,7 +184,7 @@ function pictureStrip(box, hooks) {
       stand(done ? step.view.firstIndex : 0, done ? step.view.firstIndex + step.view.tokens : 0);
       if (shown && (!focusable || !focusable.isConnected)) rove(0, false);
     },
-    newest: () => null,
+    newest: (_index) => null,
     scroll() {},
     differ(index) { for (const [i, cell] of cells.entries()) setAttributes(cell, { "data-differs": i === index }); },
     hover(index, count) {
@@ -211,7 +211,7 @@ export function output(box, hooks) {
         setAttributes(place, { "data-picture": now === picture });
       text.reset(run); picture.reset(run);
     },
-    draw: (...given) => now.draw(...given), newest: () => now.newest(), scroll: (top) => now.scroll(top),
+    draw: (...given) => now.draw(...given), newest: (index) => now.newest(index), scroll: (top) => now.scroll(top),
     differ: (index) => now.differ(index),
     hover: (...given) => now.hover(...given), element: (index) => now.element(index),
   };

@@ -6,9 +6,7 @@ import { el, setAttributes, writeText } from "./base.js";
 import { isExact, isPlainRun } from "./trace.js";
 import { plural } from "./words.js";
 
-const passesOf = (count) => `${plural(count, "pass", "passes")} of the large model`;
-
-const TIMED = 8;   // tokens; over fewer, a busy moment of the machine would be taken for the speed
+const passesOf = (count) => `${plural(count, "pass", "passes")} of the target`;
 
 /** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
 function meaning({ verifier, sampling }) {
@@ -18,28 +16,6 @@ function meaning({ verifier, sampling }) {
   if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
   if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
   return "Lossless: the draft changes the speed; the distribution of texts stays the same.";
-}
-
-/**
- * The speed as a part of the sentence; "" if it is not known. ratio: milliseconds per token of plain decoding, divided
- * by those of the run; recorded: both ran on the machine that made the trace.
- * @type {(checked: Checked) => string}
- */
-function speed({ ratio, recorded }) {
-  if (!(ratio > 0)) return "";
-  const where = recorded ? " where it was recorded" : "";
-  if (ratio >= 1.05) return `, ${ratio.toFixed(1)} times as fast as plain decoding${where}`;
-  return ratio > 0.95 ? `, just as fast as plain decoding${where}`
-    : `, but at ${ratio.toFixed(2)} times the speed of plain decoding${where}`;
-}
-
-/**
- * What the speed means, in a sentence of its own; where it is not known, that fewer passes do not tell it.
- * @type {(checked: Checked, saved: boolean, raced: boolean) => string}
- */
-function worth({ ratio }, saved, raced) {
-  if (ratio > 0) return ratio > 0.95 ? "" : "Drafting cost more than it saved.";
-  return saved ? `Fewer passes are not yet more speed${raced ? ": Compare races it against plain decoding" : ""}.` : "";
 }
 
 /**
@@ -57,17 +33,16 @@ function compared(run, whole, { alike, tokens, index, comparable }) {
 
 /**
  * {main, more, tick: true | false | null}. tick: whether the text was compared with that of plain decoding and is the
- * same. playing: other steps are still to be shown, so the sentence covers only the first `shown` + 1 steps. raced:
- * whether the reader can go to Compare.
+ * same. playing: other steps are still to be shown, so the sentence covers only the first `shown` + 1 steps.
  * @type {(model: Model, checked: Checked | null, options?: ProofOptions) => { main: string, more: string,
  *   tick: boolean | null }}
  */
-export function proofOf(model, checked, { playing = false, shown = -1, raced = false } = {}) {
+export function proofOf(model, checked, { playing = false, shown = -1 } = {}) {
   const { run, summary, steps } = model;
   if (!run || !steps.length) return { main: "", more: "", tick: null };
   if (playing || !summary) {
     const step = steps[shown];
-    if (!step) return { main: "The large model reads each draft in one pass.", more: "", tick: null };
+    if (!step) return { main: "The target reads each draft in one pass.", more: "", tick: null };
     const tokens = step.view.firstIndex + step.view.tokens;
     const instead = tokens > step.view.passes && !isPlainRun(run) ? ` instead of ${tokens}` : "";
     const main = `After step ${shown + 1}: ${plural(tokens, "token")} in ${passesOf(step.view.passes)}${instead}.`;
@@ -80,12 +55,9 @@ export function proofOf(model, checked, { playing = false, shown = -1, raced = f
   const whole = Boolean(checked) && checked.tokens >= tokens;   // a long plain run is cut short
   const text = same === true ? `, and the same text${whole ? "" : " as far as it was checked"}` : same === false
     ? ", but another text" : "";
-  const timed = tokens >= TIMED && checked || {};
-  const said = [checked ? compared(run, whole, checked) : meaning(run),
-    worth(timed, summary.target_calls < tokens, raced)];
   const instead = tokens > summary.target_calls ? ` instead of ${tokens}` : "";
-  return { main: `${plural(tokens, "token")} in ${passes}${instead}${text}${speed(timed)}.`,
-    more: said.filter(Boolean).join(" "), tick: same };
+  return { main: `${plural(tokens, "token")} in ${passes}${instead}${text}.`,
+    more: checked ? compared(run, whole, checked) : meaning(run), tick: same };
 }
 
 /**

@@ -112,14 +112,16 @@ export function textStrip(box, hooks) {
       if (shown && (!focusable || !focusable.isConnected)) rove(0, false);
     },
     /**
-     * The scroll position that shows the newest token, in whole lines; null if it is visible already. Reads the layout.
+     * The scroll position that shows the newest token, or another one, in whole lines; null if it is visible already.
+     * Reads the layout.
      */
-    newest() {
+    newest(index = shown - 1) {
       if (!shown) return null;
-      const { offsetTop, offsetHeight } = spans[shown - 1], below = offsetTop + offsetHeight - box.clientHeight;
+      const { offsetTop, offsetHeight } = spans[index], below = offsetTop + offsetHeight - box.clientHeight;
       if (below <= box.scrollTop && offsetTop >= box.scrollTop) return null;
       const line = parseFloat(getComputedStyle(box).lineHeight) || 1;
-      return below > 0 ? Math.ceil(below / line) * line + UNDERLINE : 0;
+      if (below > 0) return Math.ceil(below / line) * line + UNDERLINE;
+      return Math.max(0, Math.floor(offsetTop / line) - 1) * line;   // with the line before it
     },
     scroll(top) { if (top !== null) box.scrollTop = top; },
     /** Mark the first token in which this text differs from the others. */

@@ -22,7 +22,7 @@ export interface View {
   goto?(step: number): void;
   select?(node: NodeRef): void;
   cover?(element: Element | null, running: boolean): void;
-  prove?(checked: Checked | null): void;
+  prove?(checked: Checked | null, measuring?: boolean): void;
   feedFirst?(text: string, options?: { elsewhere?: boolean }): void;
 }
 
@@ -32,10 +32,25 @@ export interface Checked {
   comparable?: boolean;
   tokens?: number;
   index?: number | null;
-  /** Milliseconds per token of plain decoding, divided by those of the run. */
-  ratio?: number | null;
-  /** Whether both ran on the machine that made the trace. */
-  recorded?: boolean;
+  /** null while it is measured, and where it was not. */
+  speed?: Speed | null;
+}
+
+/** How fast a run is against plain decoding: milliseconds per token of plain decoding, divided by those of the run. */
+export interface Speed {
+  /** The median of several rounds, and the range of their middle half. */
+  ratio: number;
+  low: number;
+  high: number;
+  rounds: number;
+  /** Milliseconds of a step's draft and of its pass over so many rows, and of a pass over one row. */
+  draft: number;
+  verify: number;
+  rows: number;
+  one: number;
+  gpu: { machine: string; ratio: number } | null;
+  /** The processor of the machine on which an example was recorded. */
+  machine?: string;
 }
 
 /** What an exhibit's renderer makes of it. */
@@ -91,8 +106,6 @@ export interface WatchOptions {
   changed?: () => void;
   /** The step at which a trace that does not play begins. */
   first?: number | null;
-  /** Whether the reader can go to Compare. */
-  raced?: boolean;
   /** Whether the whole tree is shown from the first step on, however small. */
   whole?: boolean;
 }
@@ -105,7 +118,6 @@ export interface PlayerHooks {
 export interface ProofOptions {
   playing?: boolean;
   shown?: number;
-  raced?: boolean;
 }
 
 export interface SliderSpec {

@@ -8,6 +8,7 @@ import { edgeKey, legend } from "./legend.js";
 import { makePanels } from "./panels.js";
 import { makePlayer } from "./player.js";
 import { proofLine } from "./proof.js";
+import { speedLine } from "./speed.js";
 import { stepSentence } from "./step-words.js";
 import { stageKey } from "./stages.js";
 import { traceModel } from "./trace.js";
@@ -21,8 +22,8 @@ const ABOVE = 44;                                  // px of the canvas in which 
  * @param {WatchOptions} [options]
  */
 export function mountWatch(element, options) {
-  options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, raced: false,
-    whole: false, ...options };
+  options = { ids: true, keys: true, autoplay: true, onSelect: null, changed: () => {}, first: null, whole: false,
+    ...options };
   const root = el("section", { class: "ds", "aria-label": "Speculative decoding, step by step" });
   element.replaceChildren(root);
   const model = traceModel();
@@ -31,7 +32,8 @@ export function mountWatch(element, options) {
     if (options.onSelect) options.onSelect(found);
     options.changed();
   }, onSeek: (step) => player.seek(step), flights: root });
-  let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true, checked = null;
+  let state = "idle", wanted = null, since = 0, waiting = 0, ran = false, asked = "idle", fresh = true, checked = null,
+    measuring = false;
 
   const player = makePlayer(model, { show(step, stage, verdicts) {
     panels.draw(step, stage, verdicts);
@@ -39,6 +41,7 @@ export function mountWatch(element, options) {
     around();
   }, changed: () => around() });
   const transport = makeTransport(player, model), facts = runFacts(glossary), proof = proofLine(glossary);
+  const speed = speedLine(glossary);
   const key = stageKey(glossary), announcer = makeAnnouncer();
   const phase = el("span", { class: "ds-phase", hidden: true }), told = el("span", {});
   const words = el("p", { class: "ds-caption" }, phase, told), note = el("p", { class: "ds-message", role: "status" });
@@ -60,7 +63,7 @@ export function mountWatch(element, options) {
     iconButton("plus", "Larger", () => panels.camera.zoomBy(1.25)),
     iconButton("fit", "Whole tree", () => panels.camera.fit(true)));
 
-  root.append(el("div", { class: "ds-head" }, proof.element), announcer.element, note,
+  root.append(el("div", { class: "ds-head" }, proof.element, speed.why, speed.element), announcer.element, note,
     el("div", { class: "ds-room" },
       el("div", { class: "ds-card ds-tree-card" },
         el("div", { class: "ds-tree-box" }, panels.tree, word,
@@ -103,7 +106,8 @@ export function mountWatch(element, options) {
   function around() {
     transport.draw();
     facts.draw(model, player.playing || !model.summary ? player.finished : model.steps.length - 1);
-    proof.draw(model, checked, { playing: player.playing, shown: player.finished, raced: options.raced });
+    proof.draw(model, checked, { playing: player.playing, shown: player.finished });
+    speed.draw(checked, measuring);
     key.draw(model.steps[player.step]);
     panels.rest(!player.playing);
     writeText(word, zoom.hidden ? "" : player.word || (model.steps.length ? HINT : ""));
@@ -129,6 +133,7 @@ export function mountWatch(element, options) {
       if (reset || fresh) {
         fresh = false;
         checked = null;
+        measuring = false;
         player.reset();
         panels.reset();
         caption(-1);
@@ -160,10 +165,10 @@ export function mountWatch(element, options) {
     pause: () => player.pause(),
     goto: (step) => player.seek(step),
     /**
-     * Take the comparison with plain decoding on the same prompt, {alike, tokens, index, comparable, ratio, recorded};
-     * null: plain decoding was not run.
+     * Take the comparison with plain decoding on the same prompt; null: plain decoding was not run. more: it is being
+     * measured.
      */
-    prove(found) { checked = found; around(); },
+    prove(found, more = false) { checked = found; measuring = more; around(); },
     /**
      * Lay this element over the tree and dim the picture, because it shows something else; null removes it. running:
      * no dimming.

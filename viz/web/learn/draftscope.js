@@ -2,7 +2,6 @@
 import { mountLesson } from "./lesson.js";
 import { mountQuiz } from "./quiz.js";
 import { mountShelf } from "./shelf.js";
-import { mountBeside } from "../beside.js";
 import { mountCompare } from "../compare.js";
 import { tellingStep } from "../player.js";
 import { picturesIn } from "../slides/pictures.js";
@@ -10,6 +9,6 @@ import { pngOf, slideOf, slideTools } from "../slides/slide.js";
 import { mountWatch } from "../watch.js";
 
 globalThis.Draftscope = {
-  mountBeside, mountCompare, mountLesson, mountQuiz, mountShelf, mountWatch, picturesIn, pngOf, slideOf, slideTools,
+  mountCompare, mountLesson, mountQuiz, mountShelf, mountWatch, picturesIn, pngOf, slideOf, slideTools,
   tellingStep,
 };

@@ -1,0 +1,71 @@
+// Is it faster? The run's speed against plain decoding as a bar, measured; the same on a GPU, projected; and why.
+/** @import { Checked, Glossary, Speed } from "./view-types.d.ts" */
+import { el, setAttributes, writeText } from "./base.js";
+import { duration, plural, shorten } from "./words.js";
+
+const times = (ratio) => `${ratio.toFixed(ratio < 1 ? 2 : 1)}×`;
+
+/**
+ * The answer in words; the same as in Compare. ratio: plain decoding's time, divided by that of the run; low, high: its
+ * range.
+ * @type {(speed: { ratio: number, low: number, high: number }) => string}
+ */
+export function answer({ ratio, low, high }) {
+  if (low < 0.95 && high > 1.05) return `Unclear, the machine is busy: ${times(ratio)}`;
+  if (ratio >= 1.05) return `Yes: ${times(ratio)} as fast`;
+  return ratio > 0.95 ? "No: just as fast" : `No: ${times(ratio)} the speed`;
+}
+
+/** @type {(speed: Speed) => string} */
+const reason = ({ verify, rows, one, draft, machine }) =>
+  `Why: checking ${plural(Math.round(rows), "row")} takes ${duration(verify)}, one row ${duration(one)}; drafting ` +
+  `${duration(draft)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
+
+/** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */
+function bar() {
+  const fill = el("span", { class: "ds-speed-fill" }), range = el("span", { class: "ds-speed-range" });
+  const element = el("span", { class: "ds-speed-bar", "aria-hidden": "true" }, fill, range,
+    el("span", { class: "ds-speed-plain" }));
+  const percent = (part) => `${(100 * part).toFixed(1)}%`;
+  return {
+    element,
+    /** most: the end of the scale. */
+    draw(most, ratio, low = ratio, high = ratio) {
+      element.style.setProperty("--plain", percent(1 / most));
+      fill.style.width = percent(ratio / most);
+      range.style.left = percent(low / most);
+      range.style.width = percent((high - low) / most);
+      setAttributes(element, { "data-loses": ratio <= 0.95 });
+    },
+  };
+}
+
+/**
+ * draw(checked, measuring): what is known, and whether more is to come.
+ * @type {(glossary: Glossary) => { element: HTMLElement, why: HTMLElement,
+ *   draw(checked: Checked | null, measuring: boolean): void }}
+ */
+export function speedLine(glossary) {
+  const here = bar(), there = bar(), said = el("strong", {}), range = el("span", { class: "ds-speed-said" });
+  const projection = el("span", { class: "ds-speed-said" }), why = el("p", { class: "ds-speed-why" });
+  const gpu = [glossary.term("on a GPU", "On a GPU"), there.element, projection];
+  const element = el("div", { class: "ds-speed", role: "status" }, glossary.term("faster", "Is it faster?"),
+    here.element, el("span", {}, said, range), ...gpu);
+  return {
+    element, why,
+    draw(checked, measuring) {
+      const speed = checked && checked.speed, projected = speed && speed.gpu;
+      setAttributes(element, { "data-known": Boolean(speed), hidden: !speed && !measuring });
+      for (const part of gpu) setAttributes(part, { hidden: !projected });
+      writeText(said, speed ? answer(speed) : "measuring…");
+      writeText(range, speed ? ` (${speed.low.toFixed(1)} to ${speed.high.toFixed(1)}, prompt included)` : "");
+      writeText(why, speed ? reason(speed) : "");
+      if (!speed) return;
+      const most = Math.max(2, 1.1 * speed.ratio, 1.1 * (projected ? projected.ratio : 0));
+      here.draw(most, speed.ratio, Math.max(0, speed.low), Math.min(most, speed.high));
+      if (!projected) return;
+      there.draw(most, projected.ratio);
+      writeText(projection, `${times(projected.ratio)}, projected for ${projected.machine}`);
+    },
+  };
+}
