@@ -95,7 +95,9 @@ def test_compare_races_on_the_pair(visitor, pair):
         "() => document.querySelector('#compare-status [role=alert]').textContent"
         " || (DraftscopePage.trace('compare') !== window.shown && DraftscopePage.stateOf('compare') === 'done')"
     )
-    if refusal := alarm.inner_text():  # the race that is set needs drafters for which this pair has no parts
+    if (
+        refusal := alarm.inner_text()
+    ):  # the race that is set needs drafters for which this pair has no parts
         assert refusal.count(".") == 1
         return
     first = json.loads(page.evaluate("DraftscopePage.trace('compare')").splitlines()[0])
