@@ -16,7 +16,7 @@ from engine.core.arm import Arm
 from engine.core.load import Acceptance
 
 ROW = 0.04  # guessed cost of a row of a pass beyond the first, in passes over one row
-REGRET = 0.02
+REGRET = 0.015
 """The time that drafts may have lost, as a share of the time of plain decoding."""
 CREDIT = 200
 """Tokens asked for up to which the share is that of the whole text, and not only of what is written."""
@@ -24,15 +24,15 @@ LEAST = 1.0  # passes over one row that drafts may lose in any text
 EXPLORED = 0.03  # share of the time that pairs may cost that are not expected to be the best
 WORTH = 1.02  # times the speed of plain decoding from which on a draft is expected to pay
 HOPE = (
-    0.15  # share of a time that may be missing, and of the refusals, where little was seen lately
+    0.2  # share of a time that may be missing, and of the refusals, where little was seen lately
 )
-AGEING = 0.985  # weight of what was seen, per step
+AGEING = 0.99  # weight of what was seen, per step
 REFRESHED = 8  # steps after which the offers of an idle drafter are made again
 HORIZON = 24  # steps over which a drafter that catches up with the text is expected to draft
 USUAL = 8  # unread tokens up to which a time counts as that of a usual step
 FORGETTING = 0.95  # weight of earlier steps in what a drafter wrote beside its promises, per step
 KNOWN = 2  # steps after which a time counts as known
-BELIEF = 6.0  # tokens that count for the promises, at all times
+BELIEF = 3.0  # tokens that count for the promises, at all times
 
 
 @dataclass
@@ -93,6 +93,12 @@ class Source:
         self._yielded = self._promised = BELIEF
         self._lately = 0.0
 
+    @property
+    def chance(self) -> float:
+        """With which a drafted token is kept, if those before it are."""
+        seen = self.acceptance
+        return (seen.kept + BELIEF * seen.guess) / (seen.judged + BELIEF)
+
     def offer(self, plain: float, chances: Sequence[float] | None = None) -> None:
         """Make the offers anew. plain: milliseconds of a step without a draft. chances: with which each token is reached and
         kept, where the drafter knows that itself."""
@@ -102,7 +108,7 @@ class Source:
         self.offers = []
         for size in self.arm.sizes:
             if chances is None:
-                chance = self.acceptance.chance
+                chance = self.chance
                 promise = geometric(chance, size)
                 best = geometric(chance + (1 - chance) * doubt, size)
             else:
@@ -144,11 +150,12 @@ class Source:
 
     def age(self, steps: int) -> None:
         """So many steps have passed without this drafter."""
-        self._lately *= AGEING**steps
-        for _ in range(steps):
-            self.acceptance.see(0, 0)
-            self._yielded += (1 - AGEING) * (BELIEF - self._yielded)
-            self._promised += (1 - AGEING) * (BELIEF - self._promised)
+        weight = AGEING**steps
+        self._lately *= weight
+        self.acceptance.kept *= weight
+        self.acceptance.judged *= weight
+        self._yielded = BELIEF + weight * (self._yielded - BELIEF)
+        self._promised = BELIEF + weight * (self._promised - BELIEF)
 
 
 def geometric(chance: float, size: int) -> float:
