@@ -8,7 +8,7 @@ are no models and no clocks here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 
@@ -16,16 +16,16 @@ from engine.core.arm import Arm
 from engine.core.load import Acceptance
 
 ROW = 0.04  # guessed cost of a row of a pass beyond the first, in passes over one row
-REGRET = 0.015
+REGRET = 0.018
 """The time that drafts may have lost, as a share of the time of plain decoding."""
-CREDIT = 200
-"""Tokens asked for up to which the share is that of the whole text, and not only of what is written."""
+AHEAD, CREDIT = 0.4, 200
+"""The share of that which may be lost before anything is written, and the most tokens asked for that count for it."""
 LEAST = 1.0  # passes over one row that drafts may lose in any text
 EXPLORED = 0.03  # share of the time that pairs may cost that are not expected to be the best
 WORTH = 1.02  # times the speed of plain decoding from which on a draft is expected to pay
-HOPE = (
-    0.2  # share of a time that may be missing, and of the refusals, where little was seen lately
-)
+HOPE = 0.2
+"""The share of a time that may be missing, and of the refusals, where little was seen lately."""
+FIRST = 2  # smallest sizes of a drafter of which one is tried first
 AGEING = 0.99  # weight of what was seen, per step
 REFRESHED = 8  # steps after which the offers of an idle drafter are made again
 HORIZON = 24  # steps over which a drafter that catches up with the text is expected to draft
@@ -120,6 +120,11 @@ class Source:
             if chances is not None and size >= len(chances):
                 break
 
+    @property
+    def open_sizes(self) -> int | None:
+        """How many of its sizes may be chosen; None: all."""
+        return None if self._seen or self.foresees else FIRST
+
     def cost(self, size: int, plain: float) -> float:
         """Milliseconds of a step: as seen, else as guessed, beside another size that was seen."""
         known = self.costs.get(size)
@@ -187,7 +192,8 @@ class Bandit:
     @property
     def allowed(self) -> float:
         """The most time that drafts may have lost by now."""
-        tokens = max(self.written, min(self.asked, CREDIT)) + ROW * self.prompt
+        coming = min(self.asked, CREDIT) + ROW * self.prompt
+        tokens = AHEAD * coming + (1 - AHEAD) * self.written
         return self.pass_time * max(LEAST, REGRET * tokens)
 
     @property
@@ -204,17 +210,26 @@ class Bandit:
         if not self.ready:
             return None
         plain = self.pass_time
+        if self.lost > self.allowed:
+            return None
         for source in able:
             if not source.offers and not source.foresees:
                 source.offer(plain)
         speed, best = WORTH / plain, None
+        # what is lost is saved for the drafter with the most hope, though it may not be afforded yet
+        saved = False
         hoped, hope = 1 / (plain * (1 - HOPE / sqrt(1 + self._plain_lately))), None
-        for offer in self._affordable(room, able):
-            if offer.speed > speed:
-                speed, best = offer.speed, offer
-            if offer.hoped > hoped:
-                hoped, hope = offer.hoped, offer
-        if hope is best:
+        spare = self.allowed - self.lost + plain
+        for source in able:
+            for number, offer in enumerate(source.offers[: source.open_sizes]):
+                if number and offer.size > room:
+                    break
+                affordable = offer.cost + offer.catch_up <= spare
+                if affordable and offer.speed > speed:
+                    speed, best = offer.speed, offer
+                if offer.hoped > hoped:
+                    hoped, hope, saved = offer.hoped, offer, not affordable
+        if saved or hope is best:
             return best
         cost, tokens = (plain, 1.0) if hope is None else (hope.cost + hope.catch_up, hope.tokens)
         price = max(0.0, cost - tokens / speed)
@@ -222,13 +237,6 @@ class Bandit:
             return best
         self._explored += price
         return hope
-
-    def _affordable(self, room: int, able: Sequence[Source]) -> Iterator[Offer]:
-        spare = self.allowed - self.lost + self.pass_time
-        for source in able:
-            for number, offer in enumerate(source.offers):
-                if offer.cost + offer.catch_up <= spare and (number == 0 or offer.size <= room):
-                    yield offer
 
     def passed(
         self, milliseconds: float, tokens: int, offer: Offer | None, looked: float = 0.0

@@ -19,7 +19,7 @@ from engine.core.load import UNKNOWN
 from engine.core.options import switch, whole
 from engine.core.tree import DraftTree
 from engine.methods import own_drafters
-from engine.methods.auto.bandit import Bandit, Cost, Offer
+from engine.methods.auto.bandit import Bandit, Cost, Offer, Source
 from engine.methods.auto.player import Player
 from engine.parts.gain_table import gain_table
 
@@ -142,17 +142,20 @@ class AutoDrafter(Drafter):
 
     def _shown(self, chosen: Offer | None) -> list[Exhibit | Later]:
         bandit = self._bandit
-        offers = [list(source.offers) for source in bandit.sources]
-        names = [source.name for source in bandit.sources]
-        moment = Moment(names, offers, chosen, bandit.pass_time, bandit.lost, bandit.allowed)
-        return [Later(moment.speeds), Later(moment.budget)] if bandit.ready else []
+        if not bandit.ready:
+            return []
+        offers = [source.offers for source in bandit.sources]  # new lists replace these
+        moment = Moment(
+            bandit.sources, offers, chosen, bandit.pass_time, bandit.lost, bandit.allowed
+        )
+        return [Later(moment.speeds), Later(moment.budget)]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Moment:
     """The numbers by which a choice was made. offers: by drafter."""
 
-    names: list[str]
+    sources: list[Source]
     offers: list[list[Offer]]
     chosen: Offer | None
     plain: float
@@ -171,7 +174,11 @@ class Moment:
             told = f"{self.chosen.source.name} with {self.chosen.size} tokens"
             note = f"Chosen: {told}; {self.chosen.tokens:.1f} tokens are expected. A step without a draft is 1."
         return Matrix(
-            "Expected speed by drafter and tokens drafted", self.names, sizes, rows, note=note
+            "Expected speed by drafter and tokens drafted",
+            [source.name for source in self.sources],
+            sizes,
+            rows,
+            note=note,
         )
 
     def budget(self) -> Gauge:

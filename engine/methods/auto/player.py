@@ -16,6 +16,9 @@ from engine.core.tree import DraftTree
 from engine.methods.auto.bandit import Cost, Source
 from engine.methods.shared.suffix_copies import Branches, SuffixCopies, drafted
 
+PROMISING = 0.5  # tokens that copies must be expected to keep
+MOST_REST = 3  # steps without a look for copies, after looks that found nothing
+CAUTION = 0.95  # share of a measured chance: gains are means over texts of many kinds
 LONGEST_IDLE = 1024  # tokens after which a drafter that is not chosen is given up, with the features kept for it
 
 
@@ -34,12 +37,13 @@ class Player:
         which this one adds to."""
         arm = cls.arm
         sizes = tuple(size for size in arm.sizes if size <= most) or (most,)
-        chance = chance_of(gains) if gains else arm.chance
+        chance = CAUTION * chance_of(gains) if gains else arm.chance
         self._arm, self._costs = replace(arm, sizes=sizes, chance=chance), costs
         self._size_option = cls.size_option
         options = {self._size_option: sizes[-1]}
         self.drafter = cls.build(resolve(cls.key, cls.options, options), models)
         self.layers = tuple(self.drafter.feature_layers)
+        self.copies = isinstance(self.drafter, SuffixCopies)
         self.begun = False
 
     def wait(self, start: Start, read: Sequence[int]) -> None:
@@ -49,13 +53,10 @@ class Player:
         self._waiting = [start.features] if self.layers and start.features is not None else []
         self._idle, self.begun = 0, False
         self._branches: Branches | None = None
+        self._blind, self._rest = 0, 0
         self.source.behind = len(start.prompt)
         if self.copies:
             self._begin()
-
-    @property
-    def copies(self) -> bool:
-        return isinstance(self.drafter, SuffixCopies)
 
     def _begin(self) -> None:
         self.drafter.begin(replace(self._start, features=self._features()))
@@ -76,13 +77,17 @@ class Player:
 
     def look(self, context: Sequence[int], max_depth: int, plain: float) -> None:
         """Look for copies, and offer those that were seen. plain: milliseconds of a step without a draft."""
-        best = self.drafter.best(context, max_depth)
-        if best is None:
-            self.source.offers = []
+        self.source.offers = []
+        if self._rest:
+            self._rest -= 1
+            return
+        self._branches = self.drafter.best(context, max_depth)
+        if self._branches is not None and self._branches.score >= PROMISING:
+            self._blind = 0
+            self.source.offer(plain, self._branches.chances)
         else:
-            self.source.behind = 0
-            self.source.offer(plain, best.chances)
-        self._branches = best
+            self._blind = min(self._blind + 1, MOST_REST)
+            self._rest = self._blind
 
     def draft(self, context: Sequence[int], max_depth: int, size: int) -> DraftTree:
         """A draft of so many tokens."""
@@ -97,11 +102,12 @@ class Player:
 
     def passed(self, kept: Kept, chosen: bool) -> None:
         """Take note of a step."""
-        if chosen or self.copies:
-            features = None
-            if kept.features is not None and self.layers:
-                features = of_layers(kept.features, self._read, self.layers)
-            self.drafter.observe(replace(kept, features=features))
+        if self.copies:
+            self.drafter.observe(kept)
+        elif chosen:
+            if kept.features is not None:
+                kept = replace(kept, features=of_layers(kept.features, self._read, self.layers))
+            self.drafter.observe(kept)
             self._idle, self.source.behind = 0, len(kept.tokens)
         else:
             self._idle += len(kept.tokens)
