@@ -81,7 +81,7 @@ class CompiledPasses:
         self._table = self._embed.weight.detach().numpy() if plain else None
         self.example, self.windows = seen(module)
         self.layers = len(self.example) // 2
-        numbers = sum(weight.numel() for weight in module.parameters())
+        numbers = _numbers(module)
         self._change = change_in_rows(self.layers, numbers)
         self.sizes, self.large = fixed_sizes(numbers), is_large(numbers)
         self._buffers = Buffers()
@@ -345,6 +345,14 @@ class CompiledPasses:
             found[-1] += [layer.values[:, :, :rows] for layer in columns.layers]
         if not all(one is None or close(one, other) for one, other in zip(*found, strict=True)):
             raise ArithmeticError("the compiled graph gives other numbers")
+
+
+def _numbers(module: nn.Module) -> int:
+    """How many weights a graph holds. It begins with vectors, so the table of embeddings counts only if it is the head."""
+    weights = sum(weight.numel() for weight in module.parameters())
+    table, head = module.get_input_embeddings(), module.get_output_embeddings()
+    tied = head is not None and head.weight is table.weight
+    return weights if tied else weights - table.weight.numel()
 
 
 def opened(shape: int, graph: Pass, rows: int, last: int) -> Way:
