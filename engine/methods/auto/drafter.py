@@ -19,7 +19,7 @@ from engine.core.load import UNKNOWN
 from engine.core.options import switch, whole
 from engine.core.tree import DraftTree
 from engine.methods import own_drafters
-from engine.methods.auto.bandit import Bandit, Cost, Offer, Source
+from engine.methods.auto.bandit import CREDIT, Bandit, Cost, Offer, Source
 from engine.methods.auto.player import Player
 from engine.parts.gain_table import gain_table
 
@@ -83,7 +83,7 @@ class AutoDrafter(Drafter):
         plain.sights = min(plain.sights, 2)
         for player in self._players:
             player.wait(start, self.feature_layers)
-        asked = self._coming.length - self._coming.prompt
+        asked = self._coming.length - self._coming.prompt if self._coming.length else CREDIT
         sources = [player.source for player in self._players]
         measured = plain if self.settings["measured"] else None
         self._bandit = Bandit(sources, measured, asked, len(start.prompt))
