@@ -31,6 +31,7 @@ REFRESHED = 8  # steps after which the offers of an idle drafter are made again
 HORIZON = 24  # steps over which a drafter that catches up with the text is expected to draft
 USUAL = 8  # unread tokens up to which a time counts as that of a usual step
 FORGETTING = 0.95  # weight of earlier steps in what a drafter wrote beside its promises, per step
+HICCUP = 2.0  # times what was expected that a step with a draft counts for at most
 KNOWN = 2  # steps after which a time counts as known
 BELIEF = 3.0  # tokens that count for the promises, at all times
 
@@ -257,7 +258,9 @@ class Bandit:
                 source.age(REFRESHED)
                 source.offers = []
         if offer is not None:
-            self.lost += milliseconds - tokens * self.pass_time
+            # more than that is a hiccup of the machine, such as the very first call of a graph
+            counted = min(milliseconds, HICCUP * (offer.cost + offer.catch_up))
+            self.lost += counted - tokens * self.pass_time
             return
         self._plain_lately += 1
         if self.plain is not None:
