@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor
 
+from engine.core.arm import Arm
 from engine.core.chance import DraftChance
 from engine.core.load import Expected, Load
 from engine.core.memory import Memory
@@ -137,6 +138,9 @@ class Drafter(ABC):
     yours: ClassVar[bool] = False
     """Whether it comes from a folder outside this repository (``engine.finding.outside``)."""
 
+    arm: ClassVar[Arm | None] = None
+    """The guesses by which a drafter that chooses at each step may choose it; only of the class that declares it."""
+
     sources: ClassVar[tuple[type[Drafter], ...]] = ()
     """The drafters whose drafts it joins, each of which can also be measured alone."""
 
@@ -168,6 +172,11 @@ class Drafter(ABC):
     def build(cls, settings: Mapping[str, Value], models: Models) -> Drafter:
         """An instance for one run, given its resolved options and the run's models."""
         return cls(settings)
+
+    @classmethod
+    def may_use(cls) -> Mapping[str, str]:
+        """The parts that the drafter takes where they are at hand: role -> kind."""
+        return {}
 
     @classmethod
     def own_rule(cls, sampling: Sampling) -> str:

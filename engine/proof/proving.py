@@ -175,7 +175,10 @@ class _Bench:
             made = tiny_parts(
                 target, [self.cls], lambda module: language_model(module, None, "tiny", lean=False)
             )
-            apart = self.cls.uses_target or not set(self.cls.needs.values()) <= {"draft"}
+            apart = self.cls.uses_target or not {
+                *self.cls.needs.values(),
+                *self.cls.may_use().values(),
+            } <= {"draft"}
             self._models[vocabulary, end] = made if apart else remembering(made)
         return self._models[vocabulary, end]
 

@@ -48,7 +48,9 @@ SEED = 2
 
 def tiny_parts(target: LanguageModel, drafters: Iterable[type[Drafter]], opener: Opener) -> Models:
     """The target, and a random part for each role that one of the drafters needs."""
-    needs = {role: kind for cls in drafters for role, kind in cls.needs.items()}
+    needs = {
+        role: kind for cls in drafters for role, kind in {**cls.may_use(), **cls.needs}.items()
+    }
     parts = {}
     for role, kind in needs.items():
         torch.manual_seed(SEED)

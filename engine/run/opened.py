@@ -40,7 +40,7 @@ class Opened:
         tell: is told of slow tasks. Raises UserError, one sentence, for models, a prompt or options that do not fit.
         """
         request = plan.request
-        models = load_models(request.models, plan.drafter.needs, request.dtype, request.device)
+        models = load_models(request.models, plan.needs, request.dtype, request.device)
         plan = plan.sampled_by(models.target)
         prompt = read_prompt(models.target, request.prompt, request.messages)
         options = settle_size(plan.drafter, plan.options, models, plan.sampling, tell)
@@ -76,7 +76,7 @@ class Opened:
 
     def _drafter_shown(self) -> dict:
         drafter, folders = self.plan.drafter, self.models.folders
-        parts = {role: name_of(folders[role]).rpartition("/")[2] for role in drafter.needs}
+        parts = {role: name_of(folders[role]).rpartition("/")[2] for role in self.plan.needs}
         return {
             "key": drafter.key,
             "title": drafter.title,

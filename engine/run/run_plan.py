@@ -28,7 +28,7 @@ class RunRequest:
 
     prompt: str
     models: ModelPaths
-    drafter: str = "chain"
+    drafter: str = "auto"
     options: dict = field(default_factory=dict)
     verifier: str | None = None
     """The rule; None: the drafter's own."""
@@ -102,6 +102,13 @@ class Plan:
         place_of(request.dtype, request.device)
         check_parts(request.models, drafter.needs)
         return cls(request, drafter, options, sampling, rule, rule_options)
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """The parts to open: those that the drafter needs, and those that it may use and that are at hand; role -> kind."""
+        usable = self.drafter.may_use().items()
+        parts = self.request.models.parts
+        return {**self.drafter.needs, **{role: kind for role, kind in usable if role in parts}}
 
     def sampled_by(self, target: LanguageModel) -> Plan:
         """The plan with the sampling of the target's generation config, where that was asked for."""

@@ -11,11 +11,8 @@ so if DRAFTSCOPE_MEASURE is 0.
 """
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from statistics import geometric_mean, median
 
 import torch
@@ -28,6 +25,7 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.threads import ENGINE_LOCK, torch_threads
 from engine.loops import run_loop
+from engine.parts.gain_table import GainTable, gain_table
 from engine.parts.loading import Models
 from engine.progress import Tell, silent
 from engine.rules import verifier
@@ -49,7 +47,6 @@ TIE = 0.02
 """Share of the speed by which a larger size must be better. Smaller differences are within the noise of costs, and a
 larger draft has a cost that is not measured here: its passes begin a text with weights that the caches do not hold."""
 FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
-GAINS = "gains.json"
 
 _too_busy: set[str] = set()
 """Keys whose measurement was given up. The process keeps the usual size for them, as it would keep a cost."""
@@ -93,43 +90,6 @@ def best(gains: Mapping[int, float], costs: Mapping[int, float]) -> int:
     speeds = {size: gains[size] / costs[size] for size in gains.keys() & costs.keys()}
     enough = (1 - TIE) * max(speeds.values())
     return min(size for size, speed in speeds.items() if speed >= enough)
-
-
-@dataclass(frozen=True)
-class GainTable:
-    """gains: tokens of a step, by drafter and size. prompts: one of each kind that the gains are means
-    over; costs are measured on them, because a draft that is sure of itself is longer and costs more.
-    """
-
-    gains: Mapping[str, Mapping[int, float]]
-    prompts: Sequence[str]
-
-    @classmethod
-    def of(cls, content: dict) -> "GainTable":
-        """Read from the content of the file; drafters without a size are left out. Raises KeyError,
-        TypeError, AttributeError or ValueError."""
-        gains = {
-            key: {int(size): float(gain) for size, gain in curve.items()}
-            for key, curve in content["gains"].items()
-            if curve
-        }
-        numbers = [number for curve in gains.values() for pair in curve.items() for number in pair]
-        if not all(0 < number < math.inf for number in numbers):
-            raise ValueError("a size or a gain is no positive number")
-        return cls(gains, [str(prompt) for prompt in content["prompts"] if str(prompt).strip()])
-
-
-def gain_table(models: Models) -> GainTable:
-    """Gains and prompts from the files beside the target and the parts; empty if there are no files."""
-    gains, prompts = {}, []
-    for folder in models.folders.values():
-        try:
-            file_table = GainTable.of(json.loads((Path(folder) / GAINS).read_text("utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
-        gains |= file_table.gains
-        prompts = file_table.prompts
-    return GainTable(gains, prompts)
 
 
 def measure(

@@ -13,9 +13,10 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafters
+from engine.parts.gain_table import GAINS
 from engine.parts.loading import ModelPaths, load_models
 from engine.rules import verifier
-from engine.sizes.draft_size import GAINS, SIZES
+from engine.sizes.draft_size import SIZES
 
 
 def gains(cls, models, prompts: Mapping[str, Sequence[str]], new_tokens: int) -> dict[int, float]:

@@ -13,14 +13,13 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafter
+from engine.parts.gain_table import GAINS, GainTable, gain_table
 from engine.parts.loading import load_models
 from engine.rules import verifier
 from engine.sizes import calibration, draft_size
 from engine.sizes.calibration import Measurement, Patience, observed, recall, remember
 from engine.sizes.draft_size import (
-    GainTable,
     best,
-    gain_table,
     key_of,
     measure,
     settle_size,
@@ -154,7 +153,7 @@ def test_graphs_are_made_before_the_patience_begins(memory, models, monkeypatch)
     *before, last = events
     assert last == "patience" and {nodes for nodes, _ in before} == {4}
     tokens = models.target.tokenizer
-    prompts = draft_size.gain_table(models).prompts
+    prompts = gain_table(models).prompts
     assert {length for _, length in before} == {len(tokens(one)["input_ids"]) for one in prompts}
 
 
@@ -266,7 +265,7 @@ def test_unknown_models_get_the_usual_size(memory, models, tmp_path):
     "content", ["", "[1]", '{"gains": 3}', '{"gains": {"chain": {"many": 1}}, "prompts": []}']
 )
 def test_gains_that_cannot_be_read_are_none(models, tmp_path, content):
-    (tmp_path / draft_size.GAINS).write_text(content)
+    (tmp_path / GAINS).write_text(content)
     assert gain_table(replace(models, folders={"draft": str(tmp_path)})) == GainTable({}, [])
 
 
@@ -298,7 +297,7 @@ def test_costs_are_of_the_sizes_that_have_gains(models):
     ],
 )
 def test_gains_that_say_nothing_leave_the_usual_size(memory, models, tmp_path, content):
-    (tmp_path / draft_size.GAINS).write_text(content)
+    (tmp_path / GAINS).write_text(content)
     cls, given = drafter("chain"), replace(models, folders={"draft": str(tmp_path)})
     assert settle_size(cls, declared("chain"), given, Sampling())["length"] == cls.usual_size
 

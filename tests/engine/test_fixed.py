@@ -96,6 +96,18 @@ def test_models_with_many_parameters_have_one_graph(made, monkeypatch):
     assert made == [None]
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_table_of_embeddings_counts_only_as_a_head(made, monkeypatch, tied):
+    """A draft model with the target's table is as small as its layers and its own head."""
+    module = tiny_hf_model("llama")
+    if tied:
+        module.lm_head.weight = module.get_input_embeddings().weight
+    weights = sum(weight.numel() for weight in module.parameters())
+    monkeypatch.setattr(fixed, "MOST_PARAMETERS", weights - 1)
+    language_model(module, None, "t").session(64).feed([3], [-1])
+    assert made == ([None] if tied else [None, 1])
+
+
 def test_a_host_with_little_memory_has_one_graph_a_model(made, monkeypatch):
     """It gives the numbers of the module."""
     monkeypatch.setattr("engine.fast.cpu.budget.graph_memory", lambda: Budget(0))

@@ -39,8 +39,14 @@ MISTAKES = {
     "a schema that is none": ({"json_schema": "[1]"}, "JSON schema"),
     "no such dtype": ({"dtype": "float3"}, "float3"),
     "no such device": ({"device": "abacus"}, "abacus"),
-    "a part that is missing": ({"models": ModelPaths("no/such/folder")}, "--draft DIR"),
-    "more nodes than are allowed": ({"options": {"length": 16}, "most_nodes": 4}, "at most 4"),
+    "a part that is missing": (
+        {"drafter": "chain", "models": ModelPaths("no/such/folder")},
+        "--draft DIR",
+    ),
+    "more nodes than are allowed": (
+        {"drafter": "chain", "options": {"length": 16}, "most_nodes": 4},
+        "at most 4",
+    ),
 }
 
 
@@ -56,9 +62,9 @@ def test_a_plan_refuses_in_one_sentence_what_can_be_known_without_models(mistake
 
 def test_a_plan_opens_nothing():
     plan = Plan.of(RunRequest("Once", NOWHERE, options={"length": "3"}, temperature=0.5, seed=4))
-    assert plan.drafter is drafter("chain") and plan.options["length"] == 3
+    assert plan.drafter is drafter("auto") and plan.options["length"] == 3
     assert plan.sampling == Sampling(0.5, seed=4)
-    assert plan.rule is rule_class(drafter("chain").default_verifier)
+    assert plan.rule is rule_class(drafter("auto").default_verifier)
     with pytest.raises(UserError, match="folder"):
         Opened.of(plan)
 

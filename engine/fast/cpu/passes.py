@@ -78,7 +78,7 @@ class CompiledPasses:
         self._table = self._embed.weight.detach().numpy() if plain else None
         self.example, self.windows = seen(module)
         self.layers = len(self.example) // 2
-        numbers = sum(weight.numel() for weight in module.parameters())
+        numbers = _numbers(module)
         self._change = change_in_rows(self.layers, numbers)
         self.sizes, self.large = fixed_sizes(numbers), is_large(numbers)
         self._buffers = Buffers()
@@ -298,6 +298,14 @@ class CompiledPasses:
                 if one is not None and not close(one, other[0]):
                     raise NotConvertible("the compiled graph gives other numbers")
         return made
+
+
+def _numbers(module: nn.Module) -> int:
+    """How many weights a graph holds. It begins with vectors, so the table of embeddings counts only if it is the head."""
+    weights = sum(weight.numel() for weight in module.parameters())
+    table, head = module.get_input_embeddings(), module.get_output_embeddings()
+    tied = head is not None and head.weight is table.weight
+    return weights if tied else weights - table.weight.numel()
 
 
 def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Tensor], Tensor]:

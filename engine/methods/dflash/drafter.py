@@ -5,6 +5,7 @@ block of masks in a single pass. The positions are independent given the text, s
 position is the true law of its token, whatever was drafted before it.
 """
 
+from engine.core.arm import Arm
 from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.block_drafter import DiffusionDrafter
@@ -14,6 +15,7 @@ class DFlashDrafter(DiffusionDrafter):
     key = "dflash"
     title = "Block diffusion, DFlash"
     summary = "A diffusion drafter fills a whole block in one step, as one chain."
+    arm = Arm((2, 4, 7), 0.55, start=0.2, catch_up=0.003)
     draw_kinds = ("iid",)
     options = (
         whole("length", 0, 0, 31).meaning(

@@ -52,6 +52,11 @@ class Branches:
         """The expected number of right tokens."""
         return sum(self.chances)
 
+    def first(self, count: int) -> "Branches":
+        """The likeliest ``count`` nodes."""
+        lists = (self.tokens, self.parents, self.chances, self.counts)
+        return Branches(self.source, self.match, *(each[:count] for each in lists))
+
 
 class SuffixCopies(RememberingDrafter):
     key = "suffix"

@@ -1,5 +1,6 @@
 """Copies of what followed the longest match, in this text and earlier ones (``engine.methods.shared.suffix_copies``)."""
 
+from engine.core.arm import Arm
 from engine.methods.shared.suffix_copies import SuffixCopies
 
 
@@ -9,3 +10,4 @@ class SuffixDrafter(SuffixCopies):
     summary = (
         "Copies the most frequent continuations of the text's end, from this and earlier texts."
     )
+    arm = Arm((1, 2, 4, 8, 16), 0.6)

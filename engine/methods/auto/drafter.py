@@ -1,0 +1,195 @@
+"""At every step the drafter that pays, of all that the target has, or none (``engine.methods.auto.bandit``).
+
+The drafters share the target's pass. One that was idle reads the text when it is chosen again, and that is part of its
+price. All draft the likeliest tokens, in drawn texts too, so every draft is one-hot; together with sampler-match, the
+rule of drawn texts, the text is that of plain decoding with the same seed, whatever is chosen. So measured times may decide.
+What copies are expected to keep is known from the text before anything is drafted, and decides as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from weakref import WeakKeyDictionary
+
+from engine.core.drafter import Drafter, Kept
+from engine.core.exhibits import Exhibit, Gauge, Later, Matrix
+from engine.core.load import UNKNOWN
+from engine.core.options import switch, whole
+from engine.core.tree import DraftTree
+from engine.methods import own_drafters
+from engine.methods.auto.bandit import CREDIT, Bandit, Cost, Offer, Source
+from engine.methods.auto.player import Player
+from engine.parts.gain_table import gain_table
+
+_COSTS: WeakKeyDictionary[object, dict[tuple, dict[int, Cost]]] = WeakKeyDictionary()
+"""By target: what steps cost, by drafter and size. They hold times, and nothing of the texts."""
+
+
+def armed() -> dict[str, type[Drafter]]:
+    """The drafters that may be chosen at a step, by key."""
+    return {key: cls for key, cls in own_drafters().items() if vars(cls).get("arm") is not None}
+
+
+class AutoDrafter(Drafter):
+    key = "auto"
+    title = "Whatever pays"
+    family = "chain"
+    summary = (
+        "Picks at every step the drafter and the size that pay here, or none, by measured times."
+    )
+    draw_kinds = ("one_hot",)
+    default_verifier = "sampler_match"
+    learns = True
+    reads_chains = True
+    options = (
+        whole("length", 16, 1, 32).meaning("Most tokens drafted in a step."),
+        switch("measured", True, "Measured").meaning(
+            "Choose by times measured while the text is written; off: by guesses, so that choices can be repeated."
+        ),
+    )
+    trial = {"length": 4, "measured": False}
+
+    def __init__(self, settings, players: Sequence[Player], costs: dict) -> None:
+        super().__init__(settings)
+        self._players, self._costs, self._coming = players, costs, UNKNOWN
+        layers = {layer for player in players for layer in player.layers}
+        self.feature_layers = tuple(sorted(layers))
+
+    @classmethod
+    def may_use(cls):
+        return {role: kind for arm in armed().values() for role, kind in arm.needs.items()}
+
+    @classmethod
+    def build(cls, settings, models):
+        gains, players = gain_table(models).gains, []
+        costs = _COSTS.setdefault(models.target, {}) if settings["measured"] else {}
+        for key, arm in armed().items():
+            if arm.needs.keys() <= models.parts.keys():
+                folders = (models.folders.get(role) for role in sorted(arm.needs))
+                known = costs.setdefault((key, *folders), {})
+                players.append(Player(arm, models, settings["length"], gains.get(key, {}), known))
+        return cls(settings, players, costs)
+
+    def expect(self, coming):
+        self._coming = coming
+        for player in self._players:
+            player.drafter.expect(coming)
+
+    def begin(self, start):
+        super().begin(start)
+        plain = self._costs.setdefault((), {}).setdefault(0, Cost())
+        plain.sights = min(plain.sights, 2)
+        for player in self._players:
+            player.wait(start, self.feature_layers)
+        asked = self._coming.length - self._coming.prompt if self._coming.length else CREDIT
+        sources = [player.source for player in self._players]
+        measured = plain if self.settings["measured"] else None
+        self._bandit = Bandit(sources, measured, asked, len(start.prompt))
+        self._offer: Offer | None = None
+        self._looked = 0.0
+
+    def propose(self, context, max_depth):
+        able = [player for player in self._players if player.room(context) > 0]
+        self._look(able, context, max_depth)
+        self._offer = self._bandit.choose(max_depth, [player.source for player in able])
+        shown = self._shown(self._offer)
+        if self._offer is None:
+            tree = DraftTree()
+        else:
+            (player,) = (each for each in able if each.source is self._offer.source)
+            tree = player.draft(context, min(max_depth, player.room(context)), self._offer.size)
+        tree.exhibits[:0] = shown
+        return tree
+
+    def _look(self, able: list[Player], context: Sequence[int], max_depth: int) -> None:
+        """Look for copies, which tell what they are expected to keep."""
+        began, self._looked = perf_counter(), 0.0
+        afford = self._bandit.ready and self._bandit.affords(0.0)
+        for player in able:
+            if player.copies and not afford:
+                player.source.offers = []
+            elif player.copies:
+                player.look(context, max_depth, self._bandit.pass_time)
+                self._looked = (perf_counter() - began) * 1000
+
+    def observe(self, kept: Kept):
+        offer, self._offer = self._offer, None
+        bandit, tokens = self._bandit, len(kept.tokens)
+        times = sum(kept.milliseconds.values()) - self._looked
+        if offer is not None:
+            if bandit.plain is None:
+                times = offer.cost + offer.catch_up
+            offer.source.see(
+                offer, len(kept.path), min(len(kept.path) + 1, kept.tree.deepest), tokens
+            )
+        bandit.passed(times, tokens, offer, 0.0 if bandit.plain is None else self._looked)
+        for player in self._players:
+            player.passed(kept, offer is not None and player.source is offer.source)
+
+    def passes(self):
+        passes: dict[str, int] = {}
+        for player in self._players:
+            if player.begun:
+                passes |= player.drafter.passes()
+        return passes
+
+    def close(self):
+        for player in self._players:
+            if player.begun:
+                player.drafter.close()
+
+    def _shown(self, chosen: Offer | None) -> list[Exhibit | Later]:
+        bandit = self._bandit
+        if not bandit.ready:
+            return []
+        offers = [source.offers for source in bandit.sources]  # new lists replace these
+        moment = Moment(
+            bandit.sources, offers, chosen, bandit.pass_time, bandit.lost, bandit.allowed
+        )
+        return [Later(moment.speeds), Later(moment.budget)]
+
+
+@dataclass(slots=True)
+class Moment:
+    """The numbers by which a choice was made. offers: by drafter."""
+
+    sources: list[Source]
+    offers: list[list[Offer]]
+    chosen: Offer | None
+    plain: float
+    lost: float
+    allowed: float
+
+    def speeds(self) -> Matrix:
+        sizes = sorted({offer.size for some in self.offers for offer in some})
+        rows = []
+        for some in self.offers:
+            speeds = {offer.size: round(offer.speed * self.plain, 2) for offer in some}
+            rows.append([speeds.get(size) for size in sizes])
+        if self.chosen is None:
+            note = "Chosen: no draft. A step without one is 1."
+        else:
+            told = f"{self.chosen.source.name} with {self.chosen.size} tokens"
+            note = f"Chosen: {told}; {self.chosen.tokens:.1f} tokens are expected. A step without a draft is 1."
+        return Matrix(
+            "Expected speed by drafter and tokens drafted",
+            [source.name for source in self.sources],
+            sizes,
+            rows,
+            note=note,
+        )
+
+    def budget(self) -> Gauge:
+        share = self.lost / self.plain
+        return Gauge(
+            "Time that drafts have lost",
+            max(0.0, share),
+            maximum=max(1.0, 2 * self.allowed / self.plain),
+            mark=self.allowed / self.plain,
+            unit="passes",
+            note="Beside plain decoding of the same tokens. Beyond the mark nothing is drafted."
+            if share >= 0
+            else f"None: drafts have saved the time of {-share:.1f} passes.",
+        )
