@@ -1,4 +1,4 @@
-// A drafter with its options, and a rule with its own: the controls that Watch, each lane of Compare and What if share.
+// A drafter with its options, and a rule with its own: the controls that Watch and each lane of Compare share.
 // The value is JSON: {"drafter": key, "options": {name: value}, "verifier": key or "" for the automatic one,
 // "rule_options": {…}}.
 /** @import { Component, Pair, PickerSettings } from "./types.d.ts" */
