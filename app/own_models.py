@@ -35,12 +35,16 @@ class OwnSection:
         titles = ["Conversation"] * talks + ["Own models"] * bool(own.allowed)
         title = " and ".join(titles).capitalize()
         with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)) as self.fold:
+            # a value that comes while the section is folded takes the place of all properties, so there are no others
+            offer = {
+                "bring": bool(own.allowed),
+                "allowed": [one for one in own.allowed.patterns if one not in ("*", "/")],
+            }
             self.view = html(
                 "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
-                "trigger, watch}); /* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
+                f"trigger, watch}}, {json.dumps(offer)}); "
+                "/* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
                 value=shown(Choice()),
-                bring=bool(own.allowed),
-                allowed=[one for one in own.allowed.patterns if one not in ("*", "/")],
                 elem_id="own-models",
             )
 

@@ -22,8 +22,11 @@ export function keptBefore() {
   try { return sessionStorage.getItem(KEPT) || ""; } catch { return ""; }
 }
 
-/** @type {(c: Component) => void} */
-export function ownModels(c) {
+/**
+ * offer: whether models may be brought, and which; none named: all.
+ * @type {(c: Component, offer: {bring: boolean, allowed: string[]}) => void}
+ */
+export function ownModels(c, offer) {
   const input = (id, placeholder) => el("input",
     { id, type: "text", placeholder, autocomplete: "off", spellcheck: "false", maxlength: 300 });
   const field = (label, control) => el("div", { class: "pg-own-field" }, el("label", { for: control.id, text: label }),
@@ -39,7 +42,7 @@ export function ownModels(c) {
   const problem = el("p", { class: "pg-alarm", role: "alert" });
   const facts = el("p", { class: "pg-help", id: "own-facts" });
   const allowed = el("p",
-    { class: "pg-help", text: c.props.allowed.length ? `The host allows: ${c.props.allowed.join(", ")}.`
+    { class: "pg-help", text: offer.allowed.length ? `The host allows: ${offer.allowed.join(", ")}.`
       : "Only safetensors are opened, and no code of a model runs." });
   const chat = el("input", { type: "checkbox", id: "own-chat", onchange: tell });
   const chatLine = el("label", { class: "pg-own-chat", for: "own-chat" }, chat,
@@ -65,7 +68,7 @@ export function ownModels(c) {
   const bring = el("div", { class: "pg-own-bring" }, el("strong", { text: "Own models" }), allowed,
     field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress);
   c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, sampling);
-  bring.hidden = !c.props.bring;
+  bring.hidden = !offer.bring;
 
   const strings = () => stop.value.split("\n").filter(Boolean);
   function tell() { c.trigger("adjust", { chat: chat.checked, system: system.value, stop: strings() }); }

@@ -10,6 +10,7 @@ from app.menu import drafter_menu, offer, plain_pair, preset_menu
 from app.settings import LIMITS
 from engine.errors import UserError
 from engine.run import RunRequest
+from presets.fetched import missing_target
 
 CHAIN = plain_pair("chain")
 GOOD = {"prompt": "Once", "pair": json.dumps(CHAIN)}
@@ -103,7 +104,11 @@ def test_an_address_may_name_an_example():
 
 def test_every_example_can_be_asked_for():
     for preset in preset_menu().values():
-        assert request(preset).prompt == preset["prompt"]
+        if missing_target(preset["models"]):
+            with pytest.raises(UserError, match="is not on this machine yet"):
+                request(preset)
+        else:
+            assert request(preset).prompt == preset["prompt"]
 
 
 def test_no_visitor_can_name_a_directory():

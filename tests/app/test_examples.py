@@ -103,10 +103,10 @@ def test_a_finished_run_is_put_away_with_a_word_and_can_be_brought_back(visit):
     assert page.is_hidden("#back")
     assert visitor.run() == "done"
     mine = visitor.trace()
-    page.locator("#preset [type=radio]").nth(1).check(force=True)
+    visitor.choose_example(presets()[1].title)
     shows(visitor, presets()[1])
     page.wait_for_function("document.querySelector('#watch-status').innerText.includes('put away')")
-    page.locator("#preset [type=radio]").nth(2).check(force=True)
+    visitor.choose_example(presets()[2].title)
     shows(visitor, presets()[2])
     page.click("#back")
     page.wait_for_function("mine => DraftscopePage.trace('watch') == mine", arg=mine)

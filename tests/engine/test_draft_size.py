@@ -153,7 +153,7 @@ def test_graphs_are_made_before_the_patience_begins(memory, models, monkeypatch)
     *before, last = events
     assert last == "patience" and {nodes for nodes, _ in before} == {4}
     tokens = models.target.tokenizer
-    prompts = gain_table(models).prompts
+    prompts = draft_size.gain_table(models).prompts
     assert {length for _, length in before} == {len(tokens(one)["input_ids"]) for one in prompts}
 
 
