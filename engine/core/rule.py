@@ -43,8 +43,7 @@ class Judgement:
 class Verdict:
     """The outcome for one tree.
 
-    accepted: the kept path, node indices from depth 1 downwards.
-    status: one entry per node.
+    accepted: the kept path, node indices from depth 1 downwards. status: one entry per node.
     final_token: the target's own token after the path; ``recovered`` after a refusal, ``bonus`` when everything on the
         path was accepted. With None, for rules that leave the next token to the draft, the final token is not used.
     walk: the places that were visited, root (-1) first; empty where nothing was judged.
