@@ -79,9 +79,7 @@ def _words(scheme: Scheme) -> str:
     return f"{len(scheme.fixed)} fixed, {drawn}" if scheme.fixed else drawn
 
 
-def kept_of_the_chain(
-    step: Step, sampling: Sampling, rule: Verifier | None
-) -> Iterable[Exhibit]:
+def kept_of_the_chain(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
     """How many tokens of a drafted chain are kept on average, token by token, as a block, and at most."""
     tree, start = step.tree, step.tree.forced
     draws = [tree.draws[parent] for parent in tree.parents[start:]]
@@ -100,7 +98,9 @@ def kept_of_the_chain(
         "average than the block does. Where tokens were picked, not drawn, all three are the same."
     )
     rows = list(zip(names, chain_keeps(ratios), strict=True))
-    yield Table("Expected accepted tokens of this chain", ("", "tokens"), rows, meter=True, note=note)
+    yield Table(
+        "Expected accepted tokens of this chain", ("", "tokens"), rows, meter=True, note=note
+    )
 
 
 def price_of_the_step(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
