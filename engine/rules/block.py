@@ -22,9 +22,7 @@ class Block(LeafToRoot):
 
     key = "block"
     title = "Block verification"
-    summary = (
-        "weighs a drafted chain as a whole, from its end: a later token can save an earlier one"
-    )
+    summary = "weighs a drafted chain from its end: a later token can save an earlier one"
     shapes = frozenset({"chain"})
     sentences = {
         **SENTENCES,

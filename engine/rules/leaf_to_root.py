@@ -20,13 +20,22 @@ from engine.rules.sentences import REJECTION
 SHOWN = 16
 """Tests in the exhibit."""
 
-_TESTED = "The branch up to {token} was weighed as a whole. Here q gave {token} {q} and p {p}; with the weight of the branch above "
 _LEFT = "what the refused branches leave of p"
 
+
+def weighed(odds: str) -> dict[str, str]:
+    """The sentences for a leaf. odds: its p and q, in words."""
+    start = f"The branch up to {{token}} was weighed as a whole. Here {odds}; with the weight of the branch above that makes "
+    fell = "a chance of {accept}; the coin fell at {coin}"
+    return {
+        "branch.kept": f"{start}{fell}: accepted.",
+        "branch.sure": f"{start}it sure to be kept: accepted.",
+        "branch.refused": f"{start}{fell}: rejected.",
+    }
+
+
 SENTENCES = {
-    "branch.kept": _TESTED + "that makes a chance of {accept}; the coin fell at {coin}: accepted.",
-    "branch.sure": _TESTED + "that makes it sure to be kept: accepted.",
-    "branch.refused": _TESTED + "that makes a chance of {accept}; the coin fell at {coin}: rejected.",
+    **weighed("q gave {token} {q} and p {p}"),
     "shortened.kept": "No longer branch through {token} was kept, so the one that ends with it was weighed: a chance of "
     "{accept}; the coin fell at {coin}: accepted.",
     "shortened.sure": "No longer branch through {token} was kept, but the one that ends with it was sure to be: accepted.",
@@ -38,7 +47,7 @@ SENTENCES = {
     },
     "recovered": f"After {{token}} had been refused here, a new token was drawn from {_LEFT}: {{final}}.",
     "bonus": REJECTION["bonus"],
-}  # fmt: skip
+}
 
 
 class LeafToRoot(Verifier, ABC):
@@ -66,6 +75,7 @@ class LeafToRoot(Verifier, ABC):
     def judge(self, case: Case) -> Verdict:
         self._case = case
         self.judgements: list[Judgement] = []
+        self.passed: list[Judgement] = []
         self._residuals: dict[int, Tensor] = {}
         self._rows: list[Sequence] = []
         path = self._below(ROOT, self._trial(ROOT, 1.0)) or []
@@ -75,9 +85,8 @@ class LeafToRoot(Verifier, ABC):
             law, final = case.p[place + 1], "bonus"
         token = case.chance.draw(law, case.position + len(path))
         walk = [ROOT, *path]
-        verdict = verdict_of(
-            case.tree, walk, self.judgements, token, final, residuals=self._residuals
-        )
+        judgements = [*self.judgements, *self.passed]
+        verdict = verdict_of(case.tree, walk, judgements, token, final, residuals=self._residuals)
         if self._rows:
             columns = ("token", "depth", "weight", "chance", "coin", "")
             rows = self._rows[:SHOWN]

@@ -3,7 +3,6 @@
 Weng et al., Traversal Verification for Speculative Tree Decoding (2025).
 """
 
-from collections import Counter
 from collections.abc import Iterable
 
 from engine.core.rule import Case, Judgement, Verdict
@@ -20,9 +19,7 @@ class Traversal(LeafToRoot):
 
     key = "traversal"
     title = "Traversal verification"
-    summary = (
-        "weighs whole branches, leaves first, so that a leaf can save all the tokens before it"
-    )
+    summary = "weighs whole branches, leaves first: a leaf can save all the tokens before it"
     shapes = frozenset({"chain", "levels"})
     sentences = {
         **SENTENCES,
@@ -38,12 +35,8 @@ class Traversal(LeafToRoot):
 
     def judge(self, case: Case) -> Verdict:
         for draws in case.tree.draws.values():
-            if (
-                max(
-                    Counter(drawn.law for drawn in draws if drawn.kind == "iid").values(), default=0
-                )
-                > 1
-            ):
+            laws = [drawn.law for drawn in draws if drawn.kind == "iid"]
+            if len({*laws}) < len(laws):
                 raise UserError(
                     "The verifier traversal cannot judge independent draws of siblings; spectr and greedy_multipath can."
                 )
