@@ -23,7 +23,8 @@ from engine.rules.leaf_to_root import BranchTrial
 from engine.rules.transport import bound
 from engine.rules.traversal import Traversal
 from engine.run.run_plan import rule_for
-from tests.engine.family import trace_of
+from engine.trace import read_trace
+from presets.methods import own_trace
 from tests.verifiers import growers
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.test_constraints import Grammar
@@ -520,29 +521,27 @@ def test_what_a_rule_cannot_judge_is_one_sentence():
             judged(key, wrong, target_rows(world, wrong), 0)
 
 
-def test_a_trace_says_why_and_has_the_meter():
-    trace = trace_of(
-        "Once upon a time", drafter="chain", verifier="block", temperature=1.0, max_new_tokens=40
-    )
-    sentences, rules = trace.run["verifier"]["sentences"], set()
-    assert trace.run["verifier"]["lossless"]
+@pytest.mark.parametrize("key", ["block", "traversal", "greedy_multipath"])
+def test_the_example_of_a_rule_says_why(key):
+    """Every judgement has a sentence, every draft the table, and a chain the meter."""
+    trace = read_trace(own_trace(key))
+    verdicts, rules = trace.run["verifier"], set()
+    assert verdicts["lossless"] and verdicts["key"] == key
     for step in trace.steps:
-        titles = [exhibit["title"] for exhibit in step["drafter"].get("exhibits", ())]
-        assert not step["judgements"] or {
-            "From the leaves to the root",
-            "Expected accepted tokens of this chain",
-        } <= {*titles}
+        titles = {exhibit["title"] for exhibit in step["drafter"].get("exhibits", ())}
+        assert not step["judgements"] or "From the leaves to the root" in titles
+        chain = key == "block" and step["judgements"]
+        assert ("Expected accepted tokens of this chain" in titles) == bool(chain)
         for entry in step["judgements"]:
-            kept = entry["coin"] < entry["accept"]
-            names = (["sure"] if entry["accept"] >= 1 else []) + ["kept"] if kept else ["refused"]
-            assert any(f"{entry['rule']}.{name}" in sentences for name in names)
+            sure, coin = entry["accept"] >= 1, entry["coin"]
+            kept = sure if coin is None else coin < entry["accept"]
+            names = [*(["sure"] if kept and sure else []), "kept" if kept else "refused"]
+            assert any(f"{entry['rule']}.{name}" in verdicts["sentences"] for name in names)
             rules.add(entry["rule"])
-    assert {"branch", "shortened", "within"} <= rules
+    assert rules >= {"branch", "shortened"}
 
 
-@pytest.mark.parametrize(
-    "key, rule", [("chain", "block"), ("multi_chain", "greedy_multipath"), ("rsd_c", "traversal")]
-)
+@pytest.mark.parametrize("key, rule", [("chain", "block"), ("multi_chain", "greedy_multipath")])
 def test_a_constrained_text_keeps_its_law(key, rule):
     """Behind forced tokens, with p and q masked alike."""
     models = memo(4)
