@@ -72,7 +72,11 @@ def drafter_menu() -> dict[str, dict]:
                 for option in cls.options
             ]
             + _draft_option(cls.needs),
-            "rules": {name: _in_words(_exactness(rule, cls)) for name, rule in verifiers().items()},
+            "rules": {
+                name: _in_words(_exactness(rule, cls))
+                for name, rule in verifiers().items()
+                if all(rule.judges(cls.shape, cls.kinds(sampling)) for sampling in (COLD, WARM))
+            },
             "automatic": {"cold": cls.own_rule(COLD), "warm": cls.own_rule(WARM)},
         }
         for key, cls in drafters().items()

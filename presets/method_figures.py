@@ -164,6 +164,11 @@ def tossed(trace: Trace) -> int:
     return coins(trace, kept_by_chance=True) + coins(trace, kept_by_chance=False)
 
 
+def judged_as(trace: Trace, *rules: str) -> int:
+    """Judgements by one of these rules."""
+    return sum(entry["rule"] in rules for step in trace.steps for entry in step["judgements"])
+
+
 def kept_retrieved(trace: Trace) -> int:
     """Kept tokens that were looked up, and that the draft model had not drafted itself."""
     looked_up = ("this text", "datastore")
@@ -201,6 +206,9 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "off_path": off_path,
     "overlaps": overlaps,
     "tossed": tossed,
+    "saved": lambda trace: judged_as(trace, "saved"),
+    "carried": lambda trace: judged_as(trace, "carried"),
+    "passed": lambda trace: judged_as(trace, "passed"),
     "kept_retrieved": kept_retrieved,
     "pruned": pruned,
 }

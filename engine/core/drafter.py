@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
 """``none`` is plain decoding, and nothing else."""
 Loop = Literal["speculative", "switching", "overlapped"]
+Shape = Literal["chain", "paths", "levels", "any"]
+"""The form of a sampled tree, for rules that judge whole branches. ``chain``: never two siblings, and every token is drawn
+for its own step. ``paths``: independent chains of one length, merged where they begin alike. ``levels``: the number of draws
+under a node depends on its depth alone. ``any``: nothing is promised."""
 
 
 def tree_size(most: int, name: str = "budget") -> Option:
@@ -101,6 +105,8 @@ class Drafter(ABC):
     draw_kinds: ClassVar[tuple[str, ...]]
     """The kinds of draw that it makes in sampled decoding. At temperature 0 the likeliest tokens take the place of draws
     from a law, ``one_hot``."""
+
+    shape: ClassVar[Shape] = "any"
 
     default_verifier: ClassVar[str] = "rejection"
     """The default rule of sampled decoding."""

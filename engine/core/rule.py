@@ -26,9 +26,9 @@ Final = Literal["bonus", "recovered"] | None
 class Judgement:
     """One test of one node.
 
-    p, q: as this judgement used them (residuals, one-hot and division factors applied); None
-        where the rule has none. accept: the probability of keeping the node. coin: the node is
-        kept exactly when coin < accept; None where no coin is tossed.
+    p, q: as this judgement used them (residuals, one-hot and division factors applied); None where the rule has none.
+    accept: the probability of keeping the node, given the judgements before. coin: the node is kept exactly when coin <
+        accept; None where no coin is tossed.
     """
 
     node: int
@@ -43,14 +43,12 @@ class Judgement:
 class Verdict:
     """The outcome for one tree.
 
-    accepted: the kept path, node indices from depth 1 downwards.
-    status: one entry per node.
-    final_token: the target's own token after the path; ``recovered`` after a refusal,
-        ``bonus`` when everything on the path was accepted. With None, for rules that leave the
-        next token to the draft, the final token is not used.
+    accepted: the kept path, node indices from depth 1 downwards. status: one entry per node.
+    final_token: the target's own token after the path; ``recovered`` after a refusal, ``bonus`` when everything on the
+        path was accepted. With None, for rules that leave the next token to the draft, the final token is not used.
     walk: the places that were visited, root (-1) first; empty where nothing was judged.
-    residuals: by place of the walk, the distribution [V] from which the next token had to come
-        once children had been refused there.
+    residuals: by place of the walk, the distribution [V] from which the next token had to come once children had been
+        refused there.
     exhibits: data that the rule wants to show.
     """
 
@@ -107,8 +105,10 @@ class Verifier(ABC):
     options: ClassVar[tuple[Option, ...]] = ()
 
     exact_kinds: ClassVar[frozenset[str]] = frozenset()
-    """Kinds of proposal with which the output keeps the target's distribution; none for a lossy
-    rule."""
+    """Kinds of proposal with which the output keeps the target's distribution; none for a lossy rule."""
+
+    shapes: ClassVar[frozenset[str] | None] = None
+    """The shapes of drafts (``engine.core.drafter.Shape``) that the rule can judge; None: every tree."""
 
     only_greedy: ClassVar[bool] = False
     """Whether the rule is meaningful at temperature 0 only."""
@@ -117,13 +117,11 @@ class Verifier(ABC):
     """Whether the rule needs ``Case.p``. If not, p is computed only where the steps are recorded."""
 
     same_text: ClassVar[bool] = False
-    """Whether, under this rule, every drafter writes the text of plain decoding with the same
-    seed."""
+    """Whether, under this rule, every drafter writes the text of plain decoding with the same seed."""
 
     sentences: ClassVar[Mapping[str, str]] = {}
-    """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept",
-    "iid.refused"), and where the final token came from ("recovered", "bonus"). Placeholders: {token}
-    {p} {q} {accept} {coin} {final}."""
+    """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept", "iid.refused"), and
+    where the final token came from ("recovered", "bonus"). Placeholders: {token} {p} {q} {accept} {coin} {final}."""
 
     trial: ClassVar[dict[str, Value]] = {}
     """Options for tests: a setting in which a tiny model shows the rule at work."""
@@ -137,11 +135,16 @@ class Verifier(ABC):
     def lossless_with(cls, kinds: Iterable[str]) -> bool:
         return bool(cls.exact_kinds) and set(kinds) <= cls.exact_kinds
 
+    @classmethod
+    def judges(cls, shape: str, kinds: Iterable[str]) -> bool:
+        """Whether the rule can judge drafts of this shape, drawn in these ways."""
+        return cls.shapes is None or shape in cls.shapes
+
     @abstractmethod
     def judge(self, case: Case) -> Verdict:
         """Walk the tree from the root and decide which nodes are kept."""
 
     def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
-        """The chance, before any draft is drawn, that the rule keeps one of the drafts sampled by
-        this scheme under a node whose p is [V]; None where it is not known. Used by the meters."""
+        """The chance, before any draft is drawn, that the rule keeps one of the drafts sampled by this scheme under a node
+        whose p is [V]; None where it is not known. Used by the meters."""
         return None

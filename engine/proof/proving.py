@@ -131,7 +131,11 @@ def _proof(
     proof = Proof(cls.key, tuple(sorted(drawn | greedy)))
     bench = _Bench(cls)
     bench.check_repeats()
-    claims = [rule for rule in rules if rule.lossless_with(greedy) or rule.lossless_with(drawn)]
+    claims = [
+        rule
+        for rule in rules
+        if any(rule.lossless_with(k) and rule.judges(cls.shape, k) for k in (greedy, drawn))
+    ]
     # a share of the time for each rule that is enumerated
     enumerated = [claim for claim in claims if not (claim.only_greedy or claim.same_text)]
     shares = {claim: (until - time.monotonic()) / max(1, len(enumerated)) for claim in enumerated}
@@ -139,7 +143,7 @@ def _proof(
         tell(f"{cls.key} with {rule.key} …")
         if rule.only_greedy:
             shown = bench.greedy_texts(rule)
-        elif not rule.lossless_with(drawn):
+        elif not (rule.lossless_with(drawn) and rule.judges(cls.shape, drawn)):
             continue
         elif rule.same_text:
             shown = bench.sampled_texts(rule)

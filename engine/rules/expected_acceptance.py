@@ -1,7 +1,10 @@
-"""The chance that rejection sampling keeps one of the drafts under a node, before any is drawn.
+"""The chance that rejection sampling keeps one of the drafts under a node, before any is drawn; and how much of a chain is
+kept by different rules.
 
 Used by the meters only; no rule decides by it.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from torch import Tensor
@@ -141,3 +144,21 @@ class Lines:
     def _above(self, c: Numbers) -> tuple[Numbers, Numbers]:
         places = self._ratio.searchsorted(c, side="right")
         return self._p[places], self._q[places]
+
+
+def chain_keeps(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """How many tokens of a drawn chain are kept by rejection sampling, by block verification, and at most by any exact rule
+    if each depth could be served by itself. ratios: p / q of the tokens.
+
+    Each token counts with its chance to be kept, given the tokens up to it. On average over all draws of the chain these are
+    the expected numbers. A chain keeps i tokens at most as often as a coupling of p's and q's first i tokens makes them equal.
+    """
+    alone = block = whole = 1.0
+    kept = [0.0, 0.0, 0.0]
+    for ratio in ratios:
+        alone *= min(1.0, ratio)
+        block = min(1.0, block * ratio)
+        whole *= ratio
+        for place, chance in enumerate((alone, block, min(1.0, whole))):
+            kept[place] += chance
+    return tuple(kept)

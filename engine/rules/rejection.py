@@ -105,6 +105,10 @@ class SiblingTrial:
         else:
             residual = (self.p - self.q(drawn.law)).clamp_(min=0)
         self.p = normalised(residual, otherwise=self.p)
+        self.leave_out(token, rule, drawn)
+
+    def leave_out(self, token: int, rule: str, drawn: Draw) -> None:
+        """Take the token out of its law where it cannot come again."""
         if rule == "without_replacement":
             left = self.q(drawn.law).clone()
             left[token] = 0

@@ -120,10 +120,12 @@ class Plan:
 
 def rule_for(key: str | None, drafter: type[Drafter], sampling: Sampling) -> type[Verifier]:
     """The rule of this key, or the drafter's own. Raises UserError for an unknown key, and for a rule of greedy decoding
-    where tokens are drawn."""
+    where tokens are drawn or one that cannot judge the drafter's trees."""
     rule = rule_class(drafter.own_rule(sampling) if key is None else key)
     if rule.only_greedy and not sampling.greedy:
         raise UserError(f"The verifier {rule.key} works at temperature 0 only.")
+    if not rule.judges(drafter.shape, drafter.kinds(sampling)):
+        raise UserError(f"The verifier {rule.key} cannot judge the drafts of {drafter.key}.")
     return rule
 
 

@@ -16,7 +16,7 @@ from engine.core.schemes import EXCLUSIVE, IID, Scheme, scheme_of
 from engine.core.step import Step
 from engine.core.tree import ROOT
 from engine.rules import Verifier
-from engine.rules.expected_acceptance import rejection_keeps
+from engine.rules.expected_acceptance import chain_keeps, rejection_keeps
 from engine.rules.transport import transport_bound
 from engine.trace.price import shortfalls
 
@@ -79,6 +79,30 @@ def _words(scheme: Scheme) -> str:
     return f"{len(scheme.fixed)} fixed, {drawn}" if scheme.fixed else drawn
 
 
+def kept_of_the_chain(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
+    """How many tokens of a drafted chain are kept on average, token by token, as a block, and at most."""
+    tree, start = step.tree, step.tree.forced
+    draws = [tree.draws[parent] for parent in tree.parents[start:]]
+    if sampling.greedy or step.p is None or not draws or any(len(each) > 1 for each in draws):
+        return
+    ratios = []
+    for (drawn,) in draws:
+        token = tree.tokens[drawn.node]
+        q = 1.0 if drawn.kind == "one_hot" else float(tree.laws[drawn.law][token])
+        ratios.append(float(step.p[tree.parents[drawn.node] + 1, token]) / (q or 1.0))
+    if any(map(math.isnan, ratios)):
+        return  # a row that the target did not compute
+    names = ("token by token (rejection)", "as a block", "bound of each depth by itself")
+    note = (
+        "Each token counts with its chance to be kept, given the tokens up to it. No exact rule keeps more of a chain on "
+        "average than the block does. Where tokens were picked, not drawn, all three are the same."
+    )
+    rows = list(zip(names, chain_keeps(ratios), strict=True))
+    yield Table(
+        "Expected accepted tokens of this chain", ("", "tokens"), rows, meter=True, note=note
+    )
+
+
 def price_of_the_step(step: Step, sampling: Sampling, rule: Verifier | None) -> Iterable[Exhibit]:
     """How much less likely the kept tokens are, under the target, than its favourites in their places; lossy rules
     only."""
@@ -96,7 +120,7 @@ def price_of_the_step(step: Step, sampling: Sampling, rule: Verifier | None) -> 
         )
 
 
-METERS: tuple[Meter, ...] = (acceptance_at_the_root, price_of_the_step)
+METERS: tuple[Meter, ...] = (acceptance_at_the_root, kept_of_the_chain, price_of_the_step)
 
 
 def measured(step: Step, sampling: Sampling, rule: Verifier | None) -> list[Exhibit]:

@@ -19,7 +19,7 @@ class BigLittleDrafter(DraftModelDrafter):
 
     key = "bild"
     title = "Big Little Decoder"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = (
         "A small model writes until it is unsure, and the large one corrects only what it finds "
         "unlikely: lossy."

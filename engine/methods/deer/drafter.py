@@ -18,7 +18,7 @@ from engine.methods.deer.part import ReadText, tensor_of
 class DeerDrafter(Drafter):
     key = "deer"
     title = "Diffusion language model, DEER"
-    family = "diffusion"
+    family, shape = "diffusion", "chain"
     summary = "A diffusion language model of its own reads the text and fills a long block at once."
     draw_kinds = ("iid",)
     needs = {"deer": "diffusion_lm"}

@@ -33,6 +33,7 @@ ELEMENTS = 2**24
 
 class DynamicExitDrafter(OwnLayersDrafter):
     key = "del"
+    shape = "chain"
     title = "Dynamic exit layer, DEL"
     summary = "The target drafts with its first layers; how many of them is chosen at every step."
     options = (

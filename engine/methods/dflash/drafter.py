@@ -13,6 +13,7 @@ from engine.methods.shared.block_drafter import DiffusionDrafter
 
 class DFlashDrafter(DiffusionDrafter):
     key = "dflash"
+    shape = "chain"
     title = "Block diffusion, DFlash"
     summary = "A diffusion drafter fills a whole block in one step, as one chain."
     arm = Arm((2, 4, 7), 0.55, start=0.2, catch_up=0.003)

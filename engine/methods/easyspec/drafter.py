@@ -58,7 +58,7 @@ class FuzzyReader(DraftReader):
 class EasySpecDrafter(DraftModelDrafter):
     key = "easyspec"
     title = "EasySpec"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = "A draft model runs groups of its layers on the same input; its memory is set right once a step."
     options = (
         whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),

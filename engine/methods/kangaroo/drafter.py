@@ -23,6 +23,7 @@ class KangarooDrafter(OwnLayersDrafter):
     but the last ones, which wait for the next draft."""
 
     key = "kangaroo"
+    shape = "chain"
     title = "First layers and an adapter, Kangaroo"
     summary = "The target's first layers and a small adapter draft; only the layers above verify."
     needs = {"kangaroo": "adapter"}

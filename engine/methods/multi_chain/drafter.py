@@ -21,6 +21,7 @@ class MultiChainDrafter(LevelDrafter):
     """
 
     key = "multi_chain"
+    shape = "paths"
     title = "Several chains"
     summary = "A draft model writes several chains, each on its own; equal beginnings are merged."
     default_verifier = "spectr"

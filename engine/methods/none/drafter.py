@@ -7,7 +7,7 @@ from engine.core.tree import DraftTree
 class NoDrafter(Drafter):
     key = "none"
     title = "Plain decoding"
-    family = "none"
+    family, shape = "none", "chain"
     summary = "Plain decoding: the target writes one token in each pass."
     draw_kinds = ()
 

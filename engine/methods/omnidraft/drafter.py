@@ -54,7 +54,7 @@ class Learned(Store):
 class OmniDraftDrafter(LearningDraft, Drafter):
     key = "omnidraft"
     title = "OmniDraft"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = "A draft model with another vocabulary; your texts teach it which runs of its tokens are the target's."
     draw_kinds = ("iid", "one_hot")
     options = (

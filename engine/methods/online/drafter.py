@@ -17,7 +17,7 @@ from engine.methods.shared.private_draft import PrivateDraft
 class OnlineDrafter(LearningDraft, DraftModelDrafter):
     key = "online"
     title = "Online speculative decoding"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = "Your own copy of the draft model learns from its refused tokens while it drafts."
     options = (whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."), *LEARNING, STOP)
     trial = {"length": 2, "milliseconds": 0.0, "every": 2, "rate": 0.05}

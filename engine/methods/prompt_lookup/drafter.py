@@ -14,7 +14,7 @@ from engine.methods.shared.ngram_index import NgramIndex
 class PromptLookupDrafter(Drafter):
     key = "prompt_lookup"
     title = "Prompt lookup"
-    family = "retrieval"
+    family, shape = "retrieval", "chain"
     summary = "Copies what followed the longest matching run of tokens earlier in the text."
     draw_kinds = ("one_hot",)
     options = (

@@ -25,7 +25,7 @@ WORDS = 10  # tokens of each
 class RapidDrafter(Drafter):
     key = "rapid"
     title = "Retrieved context, RAPID"
-    family = "retrieval"
+    family, shape = "retrieval", "chain"
     summary = "A draft model reads only the pieces of a long prompt that matter for its end."
     draw_kinds = DraftChain.draw_kinds
     needs = DraftChain.needs

@@ -31,7 +31,7 @@ PROMPTS = {
 
 class ReflectiveDrafter(DraftModelDrafter):
     key = "reflective"
-    family = "chain"
+    family, shape = "chain", "chain"
     title = "Reflective verification"
     summary = (
         "The target reads the draft once more behind a reflective prompt, in the same pass: lossy."

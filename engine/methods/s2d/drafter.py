@@ -95,7 +95,7 @@ class NestedReader(DraftReader):
 class SortedDrafter(DraftModelDrafter):
     key = "s2d"
     title = "Sorted speculative decoding"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = (
         "A nested draft model; each token comes from the first of its exits that is sure enough."
     )

@@ -10,7 +10,7 @@ from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 
 class DraftChain(DraftModelDrafter):
     key = "chain"
-    family = "chain"
+    family, shape = "chain", "chain"
     options = (
         Option(
             "length",

@@ -71,6 +71,8 @@ class LevelDrafter(DraftModelDrafter):
 class ShapedDrafter(LevelDrafter):
     """A tree in which every node of a level has the same number of children."""
 
+    shape = "levels"
+
     @property
     def levels(self) -> int:
         return len(self.branching)

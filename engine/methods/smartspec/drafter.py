@@ -41,7 +41,7 @@ LOADS = (1, 4, 16)  # texts, of the curve that shows where drafting stops paying
 class SmartSpecDrafter(DraftModelDrafter):
     key = "smartspec"
     title = "SmartSpec"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = "Chooses at every step how many tokens to draft, or none, by their cost and by how many are kept."
     options = (
         whole("length", 8, 1, 32).meaning("Most tokens drafted in a step."),

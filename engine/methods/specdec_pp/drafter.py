@@ -18,7 +18,7 @@ from engine.methods.specdec_pp.part import AcceptanceHead, check_draft
 class SpecDecPlusPlusDrafter(DraftModelDrafter):
     key = "specdec_pp"
     title = "SpecDec++"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = "Drafts until a trained head expects that one of the drafted tokens will be refused."
     options = (
         whole("length", 12, 1, 32).meaning("Most tokens drafted in a step."),

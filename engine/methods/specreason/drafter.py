@@ -27,7 +27,7 @@ class SpecReasonDrafter(DraftModelDrafter):
 
     key = "specreason"
     title = "Steps by a small model, SpecReason"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = "A small model writes whole reasoning steps, which a large one grades and may rewrite: lossy."
     options = (
         choice("ending", "sentence", tuple(ENDINGS), "A step ends with a").meaning(

@@ -22,7 +22,7 @@ SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
 class VocabTrimDrafter(DraftModelDrafter):
     key = "vocabtrim"
     title = "VocabTrim"
-    family = "chain"
+    family, shape = "chain", "chain"
     summary = "A draft model whose head keeps only the target's most frequent tokens writes ahead."
     options = (
         whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
