@@ -85,7 +85,7 @@ def methods(search: str = "") -> list[dict]:
 
 def run(
     prompt: str,
-    drafter: str = "auto",
+    drafter: str = "chain",
     options: dict | None = None,
     verifier: str = "",
     rule_options: dict | None = None,
@@ -109,7 +109,7 @@ def run(
 
     Parameters:
         prompt: the text to continue
-        drafter: key of a drafter, as `list` names them, for example none, chain, suffix; auto picks one at every step
+        drafter: key of a drafter, as `list` names them, for example none, chain, suffix; auto picks a drafter at every step
         options: the drafter's options by name; what is left out has its default
         verifier: key of an acceptance rule; empty: the drafter's own
         rule_options: the rule's options by name; those of another rule are left aside

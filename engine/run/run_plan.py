@@ -28,7 +28,7 @@ class RunRequest:
 
     prompt: str
     models: ModelPaths
-    drafter: str = "auto"
+    drafter: str = "chain"
     options: dict = field(default_factory=dict)
     verifier: str | None = None
     """The rule; None: the drafter's own."""
