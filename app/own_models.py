@@ -36,13 +36,9 @@ class OwnSection:
         title = " and ".join(titles).capitalize()
         with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)) as self.fold:
             # a value that comes while the section is folded takes the place of all properties, so there are no others
-            offer = {
-                "bring": bool(own.allowed),
-                "allowed": [one for one in own.allowed.patterns if one not in ("*", "/")],
-            }
             self.view = html(
                 "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
-                f"trigger, watch}}, {json.dumps(offer)}); "
+                f"trigger, watch}}, {json.dumps(offer())}); "
                 "/* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
                 value=shown(Choice()),
                 elem_id="own-models",
@@ -66,6 +62,12 @@ class OwnSection:
     def follow(self, run: gr.events.Dependency) -> None:
         """Show what is kept for the visitor once this event of another tab has ended."""
         run.then(_kept, None, self.view, **QUICK)
+
+
+def offer() -> dict:
+    """Whether models may be brought, and which; none named: all."""
+    patterns = [pattern for pattern in own.allowed.patterns if pattern not in ("*", "/")]
+    return {"bring": bool(own.allowed), "allowed": patterns}
 
 
 def shown(choice: Choice, task: str = "", share: float = 0.0, problem: str = "") -> str:

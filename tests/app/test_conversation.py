@@ -5,7 +5,7 @@ import pytest
 
 from app.own import Choice
 from app.own import own as page_own
-from app.own_models import OwnSection, shown
+from app.own_models import OwnSection, offer, shown
 from app.settings import allowed_models
 from engine.trace import read_trace
 from tests.app.bare import bare_page
@@ -68,10 +68,11 @@ def test_own_models_are_offered_where_the_host_allows_some(setting, tabs, monkey
         section = OwnSection()
     named = "Conversation" if setting == "off" else "Conversation and own models"
     assert section.fold.label == named
-    props = {"value": shown(Choice()), "bring": section.view.props["bring"], "allowed": []}
+    props = {"value": shown(Choice())}
     page = bare_page(tabs.open(), {})
     page.evaluate(
-        "props => DraftscopePage.ownModels({element: here, props, trigger() {}, watch() {}})", props
+        "([props, offer]) => DraftscopePage.ownModels({element: here, props, trigger() {}, watch() {}}, offer)",
+        [props, offer()],
     )
     assert page.locator("#own-chat").is_visible()
     assert page.locator("#own-target").is_visible() == (setting != "off")

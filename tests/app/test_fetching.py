@@ -75,7 +75,7 @@ def test_it_is_fetched_and_answers(host, arrive):
     visitor.change()
     choose(page, TITLE)
     page.wait_for_selector("#own-system")  # a conversation
-    assert not page.locator("#own-chat").is_visible(), "it always is one"
+    page.locator("#own-chat").wait_for(state="hidden")  # it always is one
     button = note.locator("[data-model=fetch]")
     button.wait_for()
     assert "Tiny-Chat" in button.inner_text() and " MB)" in button.inner_text(), "told beforehand"

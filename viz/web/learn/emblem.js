@@ -13,8 +13,10 @@ const EMBLEMS = {
     ...row(4, (i) => dot(12 + 18 * i, 30, "kept")), dot(84, 30, "refused"), dot(102, 30, "soft")],
   rule: () => [box(14, 26, 26, 30, "kept"), box(14, 8, 26, 16, "refused"), box(48, 30, 26, 26, "kept"),
     box(82, 40, 26, 16, "kept"), box(82, 16, 26, 22, "bonus"), dot(27, 40, "coin", 3), dot(28, 15, "coin", 3)],
-  "how-long": () => [line("M10 50C30 14 44 10 58 12S96 26 112 44", "kept"), dot(56, 12, "bonus"), line("M8 52H114", "axis")],
-  trees: () => [line("M12 30L44 14L78 14L108 24", "kept"), line("M12 30L44 46L78 38M44 46L78 54M78 14L108 6", "refused"),
+  "how-long": () => [line("M10 50C30 14 44 10 58 12S96 26 112 44", "kept"), dot(56, 12, "bonus"),
+    line("M8 52H114", "axis")],
+  trees: () => [line("M12 30L44 14L78 14L108 24", "kept"),
+    line("M12 30L44 46L78 38M44 46L78 54M78 14L108 6", "refused"),
     ...[[12, 30], [44, 14], [78, 14], [108, 24]].map(([x, y]) => dot(x, y, "kept")),
     ...[[44, 46], [78, 38], [78, 54], [108, 6]].map(([x, y]) => dot(x, y, "soft", 4))],
   retrieval: () => [...row(3, (i) => line(`M10 ${12 + 18 * i}H110`, "axis")), box(22, 6, 42, 12, "kept"),
@@ -25,7 +27,8 @@ const EMBLEMS = {
     box(10 + 21 * i, 24, 16, 14, i % 2 ? "refused" : "kept"), box(10 + 21 * i, 42, 16, 14, "kept")]).flat(),
   "when-not": () => [line("M10 46C40 40 70 26 110 8", "kept"), line("M10 14C40 22 70 38 110 52", "refused"),
     dot(63, 29, "coin", 4)],
-  lossy: () => [line("M10 52C30 52 34 10 58 10S90 52 112 52", "kept"), line("M10 52C40 52 50 20 74 20S100 52 112 52", "refused")],
+  lossy: () => [line("M10 52C30 52 34 10 58 10S90 52 112 52", "kept"),
+    line("M10 52C40 52 50 20 74 20S100 52 112 52", "refused")],
 };
 
 /**
