@@ -1,6 +1,6 @@
 // p and q of each token as areas over one another: what both cover is kept, what q has alone is refused, and what p has
-// alone is the residual. Coins fall into them: a guess of token x with coin c lands at the height c · q(x), so it is kept
-// exactly where it lands in what both cover.
+// alone is the residual. Coins fall into them: a guess of token x with coin c lands at the height c · q(x), so it is
+// kept exactly where it lands in what both cover.
 import { el, svgEl } from "../base.js";
 import { chartWidth } from "./chart.js";
 
@@ -20,8 +20,8 @@ export const areasOf = (p, q) => p.map((share, x) => {
 });
 
 /**
- * Where the coins of a toss come to lie: {token, height, region} of the guess, and of its replacement after a refusal. A
- * rule that draws the replacement from all of p drops it anywhere in p.
+ * Where the coins of a toss come to lie: {token, height, region} of the guess, and of its replacement after a refusal.
+ * A rule that draws the replacement from all of p drops it anywhere in p.
  * @type {(toss: { drafted: number, accept: number, coin: number, kept: boolean, token: number }, p: number[],
  *   q: number[], spot: number, fromP: boolean) => { token: number, height: number, kind: string }[]}
  */
@@ -60,8 +60,9 @@ export function overlapPicture(words, { p, q }, tosses, fromP, falling) {
     .map(({ token, height, kind }, k) => svgEl("circle",
       { class: "ln-coin", "data-coin": kind, "data-falls": falling && i === tosses.length - 1 ? k + 1 : null,
         cx: left(token) + RADIUS + ((i * ACROSS) % 1) * (wide - 2 * RADIUS), cy: y(height), r: RADIUS })));
-  const told = words.map((name, x) => `${name}: ${NAMES.map((one) =>
-    `${one} ${Math.max(0, areas[x][one][1] - areas[x][one][0]).toFixed(2)}`).join(", ")}`).join("; ");
+  const size = (area) => Math.max(0, area[1] - area[0]).toFixed(2);
+  const parts = (x) => NAMES.map((one) => `${one} ${size(areas[x][one])}`).join(", ");
+  const told = words.map((name, x) => `${name}: ${parts(x)}`).join("; ");
   const key = el("p", { class: "ln-key" }, ...NAMES.map((name) => el("span", {},
     svgEl("svg", { width: 14, height: 14, viewBox: "0 0 14 14", "aria-hidden": "true" },
       svgEl("rect", { class: "ln-area", "data-area": name, width: 14, height: 14 })),

@@ -78,7 +78,8 @@ export function lessonQuestion(spec, hooks) {
     const moved = lessonSlider({ label: "Your guess", low, high, step, value: (low + high) / 2, told, unset: "move it",
       onInput(value) { choose(value); typed.value = number(value); } });
     const typed = el("input", { type: "text", inputmode: "decimal", class: "ln-number-field ln-guess",
-      autocomplete: "off", maxlength: 12, placeholder: "or type it", "aria-label": `Type a number${unit && `, ${unit}`}`,
+      autocomplete: "off", maxlength: 12, placeholder: "or type it",
+      "aria-label": `Type a number${unit && `, ${unit}`}`,
       onkeydown: (event) => { if (event.key === "Enter") check.click(); },
       oninput() {
         const value = quizNumber(typed.value);
