@@ -41,7 +41,7 @@ KEPT, WAITING = 256, 32
 
 @dataclass
 class Measurement:
-    """What is known of one run. compared: see ``presets.checked.compare``. refused: there will be no more."""
+    """The rounds of one run. compared: see ``presets.checked.compare``. refused: no further round can be made."""
 
     rounds: list[Round] = field(default_factory=list)
     milliseconds: float = 0.0
@@ -54,7 +54,7 @@ class Measurement:
         return self.refused or enough or settled(self.rounds)
 
     def told(self) -> dict:
-        """{"measuring": whether more is to come, "checked": what is known, for the page}."""
+        """{"measuring": whether more rounds follow, "checked": the figures so far}, for the page."""
         done = self.over and self.rounds
         checked = self.compared and {**self.compared, "speed": speed(self.rounds) if done else None}
         return {"measuring": not self.over, "checked": checked}
@@ -62,7 +62,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Wish:
-    """A visitor waits for the measurement of the run in this seat. asked: the time at which they last said so."""
+    """A visitor waits for the measurement of the run in this seat. asked: the time of the page's last request."""
 
     session: str
     seat: Seat
@@ -76,7 +76,7 @@ class Wish:
 
 
 class Speeds:
-    """The measurements, by what ran; and who waits for which."""
+    """The measurements, by a digest of the run, and the visitors who wait for them."""
 
     def __init__(self, turns: Turns = TURNS) -> None:
         self._turns = turns
@@ -86,7 +86,7 @@ class Speeds:
         self._lock = threading.Lock()
 
     def ask(self, session: str, seat: Seat) -> dict:
-        """What is known of the run in the visitor's seat, as ``Measurement.told``. Begins to measure what is not."""
+        """The figures of the run in the visitor's seat, as ``Measurement.told``. Begins to measure a new run."""
         if not worth_measuring(seat):
             return {"measuring": False, "checked": None}
         key = _key(session, seat)
@@ -110,15 +110,14 @@ class Speeds:
                 self._round(wish, known)
             except UserError as refusal:
                 log.warning("a speed is not measured: %s", refusal)
-                known.refused = self._stands(
-                    wish
-                )  # an opening also ends because the visitor has left
+                # an opening also ends because the visitor has left
+                known.refused = self._stands(wish)
             except Exception:
                 log.exception("a speed could not be measured")
                 known.refused = True
 
     def _next(self) -> Wish | None:
-        """The wish of whom the least has been measured for."""
+        """The wish whose run has the fewest rounds."""
         with self._lock:
             for wish in [*self._wishes.values()]:
                 known = self._known.get(wish.key)
@@ -196,7 +195,7 @@ def worth_measuring(seat: Seat | None) -> bool:
 
 
 def _key(session: str, seat: Seat) -> str:
-    """Names all that the measurement depends on: the run line, the text and its end, the visitor's own models."""
+    """A digest of the run line, the text and its end, and the visitor's own models: the speed depends on them all."""
     trace = read_trace(seat.text)
     end = [trace.summary[part] for part in ("text", "new_tokens", "stop")]
     told = json.dumps([trace.run, end, own.name_of(session)], sort_keys=True)
