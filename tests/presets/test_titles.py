@@ -9,6 +9,7 @@ from presets.conditions import finished, holds
 
 SHOWN = {
     # name: (what the prompt begins with or holds, conditions on the finished run)
+    "letter-tree": (r"^Letter", ["forks_saved >= 2"]),
     "story-tree": (r"^[A-Z][^:]+", ["forks_saved >= 1"]),
     "story-chain": (r"^[A-Z][^:]+", ["forks_saved == 0"]),
     "edit-lookup": (r"^Edit: change \w+ to \w+\.", ["kept_in_context > 0.5"]),
