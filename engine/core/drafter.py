@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
 """``none`` is plain decoding, and nothing else."""
 Loop = Literal["speculative", "switching", "overlapped"]
-Shape = Literal["chain", "paths", "levels", "any"]
+Shape = Literal["chain", "paths", "levels", "spelled", "any"]
 """The form of a sampled tree, for rules that judge whole branches. ``chain``: never two siblings, and every token is drawn
 for its own step. ``paths``: independent chains of one length, merged where they begin alike. ``levels``: the number of draws
-under a node depends on its depth alone. ``any``: nothing is promised."""
+under a node depends on its depth alone. ``spelled``: the branches spell beginnings of one drawn string of letters. ``any``:
+nothing is promised."""
 
 
 def tree_size(most: int, name: str = "budget") -> Option:

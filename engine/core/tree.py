@@ -48,6 +48,7 @@ class DraftTree:
     draws: by parent, in the order drawn. An i.i.d. draw that hits a token again repeats its node:
         equal draws are counted, although equal children are one node.
     exhibits: data about this step that the drafter wants to show.
+    aside: what the drafter hands to a rule of its own besides the draws; a tree that is put together from others has none.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -58,6 +59,7 @@ class DraftTree:
     laws: list[Tensor] = field(default_factory=list)
     draws: dict[int, list[Draw]] = field(default_factory=dict)
     exhibits: list[Exhibit | Later] = field(default_factory=list)
+    aside: object | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -19,8 +19,7 @@ from engine.rules.sentences import REJECTION
 class Rejection(Verifier):
     """A draw x is kept with probability min(1, p(x) / q(x)).
 
-    After a refusal the next token must come from the residual, which takes the place of p for
-    the next draw under the same parent. Everything is computed in float64.
+    After a refusal the next token must come from the residual, in the place of p for the next draw. All is float64.
 
     A judgement's rule says how the draw was proposed (``one_hot``, ``iid`` or
     ``without_replacement``); for a one-hot draw q is 1.
@@ -40,7 +39,7 @@ class Rejection(Verifier):
             place = walk[-1]
             draws = tree.draws.get(place)
             if not draws:
-                law, final = case.p[place + 1], "bonus"
+                law, final = self.law_behind(case, place), "bonus"
                 break
             trial = self.trial_of(case.p[place + 1], tree, draws)
             kept = _judge_siblings(tree, draws, trial, case, judgements)
@@ -52,6 +51,10 @@ class Rejection(Verifier):
             walk.append(kept)
         token = case.chance.draw(law, case.position + len(walk) - 1)
         return verdict_of(tree, walk, judgements, token, final, residuals=residuals)
+
+    def law_behind(self, case: Case, place: int) -> Tensor:
+        """[V], the law of the next token behind a place without draws."""
+        return case.p[place + 1]
 
     def trial_of(self, p: Tensor, tree: DraftTree, draws: Sequence[Draw]) -> "SiblingTrial":
         """The trial of the draws under one place whose p is [V]."""

@@ -17,7 +17,7 @@ from engine.methods import drafter
 from engine.methods.omnidraft.online_head import OnlineHead
 from engine.methods.omnidraft.part import _together, foreign_draft
 from engine.methods.omnidraft.run_cache import RunCache
-from engine.methods.omnidraft.spelling import Spelling, spelling_of
+from engine.methods.shared.spelling import Spelling, spelling_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.rules import verifier

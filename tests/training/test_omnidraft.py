@@ -8,7 +8,7 @@ from transformers import LlamaForCausalLM
 
 from engine.core.options import resolve
 from engine.methods.omnidraft.recipe import ForeignStudent
-from engine.methods.omnidraft.spelling import Spelling
+from engine.methods.shared.spelling import Spelling
 from engine.training.new_models import draft_config
 from tests.training.lessons import (
     SMALL,

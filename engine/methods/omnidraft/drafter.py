@@ -15,7 +15,6 @@ is judged by its true law.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -31,11 +30,9 @@ from engine.methods.omnidraft.translating import Proposal, Translator, root
 from engine.methods.shared.draft_model import DraftReader
 from engine.methods.shared.learning_pace import LEARNING, LearningDraft
 from engine.methods.shared.private_draft import PrivateDraft
+from engine.methods.shared.spelling import ForeignDraft
 from engine.model.language_model import LanguageModel
 from engine.printable import printable
-
-if TYPE_CHECKING:
-    from engine.methods.omnidraft.part import ForeignDraft
 
 
 @dataclass

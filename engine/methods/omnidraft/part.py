@@ -2,22 +2,14 @@
 
 import copy
 import itertools
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import torch
 
-from engine.methods.omnidraft.spelling import Spelling, spelling_of
+from engine.methods.shared.spelling import ForeignDraft, Spelling, spelling_of
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener, PartKind
 from engine.parts.models import open_model
-
-
-@dataclass(frozen=True, eq=False)
-class ForeignDraft:
-    model: LanguageModel
-    spelling: Spelling
-
 
 _SPELLINGS: WeakKeyDictionary[LanguageModel, WeakKeyDictionary[LanguageModel, Spelling]] = (
     WeakKeyDictionary()
@@ -59,7 +51,9 @@ def foreign_draft(
         same = weights[name][: len(weight)] if weight.dim() else weights[name]
         weight.copy_(same + 0.1 * torch.randn_like(same) if same.is_floating_point() else same)
     pieces = tuple(chr(ord("a") + token % 26) for token in range(known))
-    return ForeignDraft(opener(draft), Spelling(tuple(runs), pieces))
+    alone = tuple((token,) for token in range(known))
+    spelling = Spelling(tuple(runs), pieces, tuple(runs), alone, known)
+    return ForeignDraft(opener(draft), spelling)
 
 
 KIND = PartKind("foreign_draft", "draft model with another vocabulary", _load, tiny_foreign_draft)

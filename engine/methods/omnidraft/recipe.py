@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import LlamaForCausalLM
 
 from engine.core.options import choice, number, whole
-from engine.methods.omnidraft.spelling import Spelling, spelling_of
+from engine.methods.shared.spelling import Spelling, spelling_of
 from engine.training import selftext
 from engine.training.checkpoint import export_model
 from engine.training.common import need_file

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from engine.methods.omnidraft.spelling import Run, Spelling
+from engine.methods.shared.spelling import Run, Spelling
 
 MOST_RUNS = 8192
 RUN_BYTES = 400  # about the size of an entry with its places in three tables

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from engine.core.tree import ROOT, Kind
 from engine.methods.omnidraft.run_cache import RunCache
-from engine.methods.omnidraft.spelling import Run
 from engine.methods.shared.draft_model import DraftReader
+from engine.methods.shared.spelling import Run
 
 
 @dataclass(frozen=True)

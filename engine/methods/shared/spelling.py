@@ -6,25 +6,34 @@ token is also an end of a draft token.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from engine.errors import UserError
+from engine.model.language_model import LanguageModel
 
 Run = tuple[int, ...]
+Letters = tuple[int, ...]
+BYTES = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Spelling:
     """runs: [V], by target token; () for one that cannot be written. pieces: texts of the draft's tokens, for
-    people."""
+    people. written, drafted: the target's and the draft's tokens as letters, which are the bytes and, from 256 on, the
+    special tokens that both have; () for another special token. letters: how many letters there are.
+    """
 
     runs: tuple[Run, ...]
     pieces: tuple[str, ...]
+    written: tuple[Letters, ...] = ()
+    drafted: tuple[Letters, ...] = ()
+    letters: int = 0
 
     def spelled(self, tokens: Iterable[int]) -> list[int]:
         """The target's tokens as the draft's; token 0 in place of one that cannot be written."""
@@ -52,6 +61,14 @@ class Spelling:
         return p.new_zeros(*p.shape[:-1], rows).index_add_(-1, firsts, p[..., tokens])
 
 
+@dataclass(frozen=True, eq=False)
+class ForeignDraft:
+    """A draft model with a vocabulary of its own, and how the target's tokens are written in it."""
+
+    model: LanguageModel
+    spelling: Spelling
+
+
 def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) -> Spelling:
     """target, draft: tokenizers. rows: of the heads of both models. names: of the models, for messages.
 
@@ -62,7 +79,7 @@ def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) ->
             raise UserError(
                 f"The tokenizer of {name} is not a byte-level one; runs of tokens can be translated between such only."
             )
-    special = set(target.all_special_ids) | set(target.added_tokens_decoder)
+    special = set(_specials(target).values())
     own = draft.get_vocab()
     runs: list[Run] = [()] * rows[0]
     for piece, token in target.get_vocab().items():
@@ -80,7 +97,28 @@ def spelling_of(target, draft, rows: tuple[int, int], names: tuple[str, str]) ->
     if max((part for run in runs for part in run), default=0) >= rows[1]:
         raise UserError(f"The tokenizer of {names[1]} has tokens that its model has not.")
     pieces = [draft.decode([token]) for token in range(len(draft))]
-    return Spelling(tuple(runs), tuple(pieces))
+    shared = sorted(_specials(target).keys() & _specials(draft).keys())
+    letters = [_letters(*pair, shared) for pair in zip((target, draft), rows, strict=True)]
+    return Spelling(tuple(runs), tuple(pieces), *letters, BYTES + len(shared))
+
+
+def _specials(tokenizer) -> dict[str, int]:
+    """The special tokens by their text."""
+    special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    return {piece: token for piece, token in tokenizer.get_vocab().items() if token in special}
+
+
+def _letters(tokenizer, rows: int, shared: Sequence[str]) -> tuple[Letters, ...]:
+    """[rows], each token's letters. shared: the special tokens that are letters."""
+    byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
+    special, letters = _specials(tokenizer), [()] * rows
+    for piece, token in tokenizer.get_vocab().items():
+        if token < rows and piece not in special:
+            letters[token] = tuple(byte_of[character] for character in piece)
+    for number, piece in enumerate(shared):
+        if special[piece] < rows:
+            letters[special[piece]] = (BYTES + number,)
+    return tuple(letters)
 
 
 def _byte_level(tokenizer) -> bool:

@@ -1,0 +1,150 @@
+"""Byte by byte: a step keeps the target's law with any two vocabularies, and nearly right ways of judging letters do not."""
+
+import pytest
+import torch
+
+from engine.core.sampling import Sampling
+from engine.core.tree import ROOT
+from engine.methods import drafter
+from engine.methods.bytewise.drafter import BytewiseDrafter
+from engine.methods.bytewise.letters import Vocabulary, next_token_law
+from engine.methods.bytewise.rule import Bytewise
+from engine.methods.shared.spelling import ForeignDraft, Spelling, spelling_of
+from engine.parts.loading import Models
+from engine.parts.opening import language_model
+from engine.proof.tiny_parts import tiny_module, tiny_target
+from engine.rules import verifier
+from engine.training.tokenizer import train_tokenizer
+from tests.drafters.writing import built, steps_of
+from tests.verifiers.step_errors import step_error
+
+EXACT, BIASED = 1e-5, 1e-3
+PROMPT = (1, 2, 0, 3, 2)
+# tokens of letters 0 and 1: several ways to write the same letters, and tokens that only one side has
+WRITTEN = ((0,), (1,), (0, 1), (0, 1, 0))
+DRAFTED = ((0,), (1,), (1, 0))
+RUNS = ((0,), (1,), (0, 1), (0, 2))
+
+
+@pytest.fixture(scope="module")
+def models():
+    target = tiny_target(len(WRITTEN))
+    draft = language_model(tiny_module(len(DRAFTED), 5, None, 1), None, "draft", lean=False)
+    spelling = Spelling(RUNS, ("a", "b", "ba"), WRITTEN, DRAFTED, 2)
+    return Models(target, {"omnidraft": ForeignDraft(draft, spelling)})
+
+
+def error(models, cls, rule, length, sampling, seen=0):
+    return step_error(
+        models, lambda: built(cls, models, length=length), rule, sampling, PROMPT, seen
+    )
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+@pytest.mark.parametrize("sampling", [Sampling(1.0), Sampling(0.7, top_k=3)])
+def test_a_step_writes_the_target_law(models, length, sampling):
+    """Branch by branch, with tokens of several letters on both sides."""
+    assert error(models, BytewiseDrafter, verifier("bytewise"), length, sampling, 1) < EXACT
+
+
+class WholeString(BytewiseDrafter):
+    """Leaves only the nodes on the way to the end of the whole string: whether the first token's end is there depends on
+    letters that were drawn later, and are judged."""
+
+    def _draft_string(self, tree, length, max_depth):
+        super()._draft_string(tree, length, max_depth)
+        way = tree.path(len(tree) - 1) if len(tree) else []
+        for place, draws in list(tree.draws.items()):
+            tree.draws[place] = [draw for draw in draws if draw.node in way]
+
+
+class OtherTemperature(BytewiseDrafter):
+    """Says that its letters came from flatter laws than they did."""
+
+    def _draft_string(self, tree, length, max_depth):
+        super()._draft_string(tree, length, max_depth)
+        tree.aside.laws.copy_(tree.aside.laws.sqrt() / tree.aside.laws.sqrt().sum(-1, keepdim=True))
+
+
+class EndsSurely(Bytewise):
+    """Takes a token whose letters were all kept without asking whether the target's token ends there."""
+
+    def _judged(self, p, place):
+        law, string = super()._judged(p, place), self._string
+        first = 0 if place == ROOT else string.ends[place]
+        for letters in range(1, len(string.letters) - first + 1):
+            token = string.vocabulary.token_of.get(tuple(string.letters[first : first + letters]))
+            if token is not None:
+                law[token] *= 1.5
+        return law / law.sum()
+
+
+@pytest.mark.parametrize(
+    "cls, rule",
+    [
+        (WholeString, Bytewise()),
+        (OtherTemperature, Bytewise()),
+        (BytewiseDrafter, EndsSurely()),
+    ],
+)
+def test_nearly_right_ways_are_biased(models, cls, rule):
+    assert error(models, cls, rule, 3, Sampling(1.0)) > BIASED
+
+
+def test_the_law_of_the_next_token_is_p_on_average():
+    """Over all strings of three letters, for random laws of letters that depend on the letters before."""
+    vocabulary = Vocabulary([*WRITTEN, (0, 0, 1), ()], 3, 4)
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        p = torch.rand(6, generator=generator, dtype=torch.float64).softmax(-1)
+        seen = torch.zeros_like(p)
+        laws = {}
+        for number in range(3**3):
+            letters = [number // 9, number // 3 % 3, number % 3]  # 2: only the draft can write it
+            rows = []
+            for place in range(3):
+                before = tuple(letters[:place])
+                if before not in laws:
+                    row = torch.rand(4, generator=generator, dtype=torch.float64)
+                    row[3] = 0
+                    laws[before] = row / row.sum()
+                rows.append(laws[before])
+            chance = 1.0
+            for letter, row in zip(letters, rows, strict=True):
+                chance *= float(row[letter])
+            law = next_token_law(vocabulary, p, letters, torch.stack(rows))
+            assert float(law.sum()) == pytest.approx(1) and (law >= 0).all()
+            seen += chance * law
+        assert torch.allclose(seen, p, atol=1e-12)
+
+
+def test_letters_are_bytes_and_the_special_tokens_of_both():
+    text = ["the other mother went there 🦊 and then é " * 3]
+    target, draft = train_tokenizer(text, 290), train_tokenizer([text[0][::-1], *text], 270)
+    target.add_special_tokens({"additional_special_tokens": ["<|user|>"]})
+    spelled = spelling_of(target, draft, (len(target) + 1, len(draft)), ("one", "other"))
+    for tokenizer, strings in ((target, spelled.written), (draft, spelled.drafted)):
+        ids = tokenizer(text[0]).input_ids
+        assert bytes(letter for token in ids for letter in strings[token]) == text[0].encode()
+    end = spelled.written[target.eos_token_id]
+    assert end == spelled.drafted[draft.eos_token_id] and end[0] >= 256
+    assert spelled.written[target.convert_tokens_to_ids("<|user|>")] == ()
+    assert spelled.written[len(target)] == (), "a row of a padding"
+
+
+def test_bytes_are_kept_more_often_than_whole_tokens_guessed_right():
+    """The same drafts on the embedded models, judged byte by byte and as single guesses."""
+    from engine.parts.loading import load_models
+    from presets import family
+
+    models = load_models(family(), drafter("bytewise").needs, "float32", "cpu")
+    prompt = models.target.tokenizer("Once upon a time").input_ids
+    kept = {}
+    for rule in ("bytewise", "rejection"):
+        kept[rule] = 0
+        for seed in range(8):
+            steps = steps_of(
+                models, "bytewise", prompt, 24, Sampling(1.0, seed=seed), rule, length=4
+            )
+            kept[rule] += 24 / len(steps)
+    assert kept["bytewise"] > 1.05 * kept["rejection"]
