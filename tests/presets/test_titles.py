@@ -51,6 +51,7 @@ SHOWN = {
     "race-operations": (r"^Sort: [\d ]+\n", []),
     "race-retrieval": (r"^Edit: ", []),
     "race-diffusion": (r"^[A-Z][^:]+", []),
+    "race-vocabularies": (r"\bdef ", []),
     "race-heads": (r".", []),
     "race-picture": (r"^\d$", []),
     "race-chat-code": (r"Write a Python function", []),
