@@ -237,6 +237,8 @@ def _report(summary: dict, header: dict) -> None:
         f"[{summary['new_tokens']} tokens in {summary['steps']} steps, "
         f"{accepted:.2f} a step, {rate:.0f} tokens/s, stop: {summary['stop']}]"
     )
+    if law := header.get("constraint", {}).get("law"):
+        terminal.say(f"[exact: the law of {law}, not the model's own law given a valid text]")
     if header["verifier"].get("up_to_rounding"):
         dtype = header["target"]["dtype"]
         terminal.say(

@@ -181,6 +181,11 @@ def pruned(trace: Trace) -> int:
     return sum(row[-1] == "pruned" for table in tables for row in table["rows"])
 
 
+def last_gauge(trace: Trace, title: str) -> float:
+    """The last value of the gauge whose title begins so."""
+    return [one["value"] for one in shown(trace, "gauge") if one["title"].startswith(title)][-1]
+
+
 METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "kept_unwanted": kept_unwanted,
     "kept_forced": kept_forced,
@@ -211,4 +216,9 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "passed": lambda trace: judged_as(trace, "passed"),
     "kept_retrieved": kept_retrieved,
     "pruned": pruned,
+    "valid_at_most": lambda trace: last_gauge(trace, "Chance of a valid text"),
+    "tested": lambda trace: last_gauge(trace, "Tokens tested"),
+    "tested_share": lambda trace: (
+        last_gauge(trace, "Tokens tested") / trace.run["target"]["vocab_size"]
+    ),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from engine.chat.schema_check import checked as checked_schema
 from engine.chat.turns import Message
 from engine.chat.turns import checked as checked_turns
+from engine.core.bound import MASKED
 from engine.core.drafter import Drafter
 from engine.core.ending import check_stop_strings
 from engine.core.memory import Memory
@@ -133,7 +134,11 @@ def _rule(
     request: RunRequest, drafter: type[Drafter], sampling: Sampling | None
 ) -> type[Verifier] | None:
     if sampling is not None:
-        return rule_for(request.verifier, drafter, sampling)
+        rule = rule_for(request.verifier, drafter, sampling)
+        bound = request.json_schema is not None and rule.constrained_law != MASKED
+        if bound and drafter.loop != "speculative":
+            raise UserError(f"Under a schema the verifier {rule.key} cannot judge {drafter.key}.")
+        return rule
     return None if request.verifier is None else rule_class(request.verifier)
 
 

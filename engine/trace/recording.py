@@ -93,12 +93,22 @@ class Recorder:
         if target.picture is not None:
             line["picture"] = target.picture.to_dict()
         if self._setting.json_schema is not None:
-            line["constraint"] = {"key": "json_schema", "text": self._setting.json_schema}
+            line["constraint"] = self._constraint(self._setting.json_schema)
         if self._messages is not None:
             line["prompt"]["messages"] = [dict(turn) for turn in self._messages]
         if self._setting.stop_strings:
             line["stop_strings"] = list(self._setting.stop_strings)
         return line
+
+    def _constraint(self, schema: str) -> dict:
+        """The schema, and which law an exact rule keeps under it."""
+        told, rule, setting = (
+            {"key": "json_schema", "text": schema},
+            self._setting.rule,
+            self._setting,
+        )
+        exact = setting.verifier.get("lossless") or setting.verifier.get("up_to_rounding")
+        return told | ({"law": rule.constrained_law} if exact and rule is not None else {})
 
     def brief_line(self, step: Step) -> dict:
         """Only the output, for a step that holds nothing else. It is not a line of a trace."""
