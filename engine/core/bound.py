@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -18,11 +18,11 @@ texts, given that the text is valid: that one would weigh each token by the chan
 @dataclass(frozen=True)
 class Bound:
     """free: [N+1, V] logits of the target without the constraint. prompt: tokens before the text. text: its committed
-    tokens. target: its name. memory: the visitor's."""
+    tokens. target: what tells it from other targets. memory: the visitor's."""
 
     constraint: Constraint
     free: Tensor
     prompt: Sequence[int]
     text: Sequence[int]
-    target: str
+    target: Hashable
     memory: Memory

@@ -115,8 +115,10 @@ class Verifier(ABC):
     same_text: ClassVar[bool] = False
     """Whether, under this rule, every drafter writes the text of plain decoding with the same seed."""
 
-    constrained_law: ClassVar[str] = MASKED
-    """The law that the rule, if it is exact, keeps under a constraint."""
+    constrained_law: ClassVar[str] = (
+        MASKED  # that the rule, if it is exact, keeps under a constraint
+    )
+    learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
 
     tests_tokens: ClassVar[bool] = False
     """Whether the rule asks the constraint about single tokens; neither p nor q is masked then."""

@@ -192,8 +192,8 @@ class Text:
         request = self.request
         if request.constraint is None:
             return None
-        text = self.context[len(request.prompt) :]
-        return Bound(request.constraint, free, request.prompt, text, self.target.name, self._memory)
+        text, target = self.context[len(request.prompt) :], (self.target.name, id(self.target))
+        return Bound(request.constraint, free, request.prompt, text, target, self._memory)
 
     def settle(self, attempt: Attempt, clock: Clock, load: Load | None = None) -> Step:
         """Take the verdict and keep the accepted tokens. load: of the pass; None if the pass was for this text only."""

@@ -82,14 +82,14 @@ def measured() -> Figures:
     free = {text: laws.free(text) for text in whole}
     told = {"free": free, "masked": laws.masked(), "global": whole}
     taught = list(_after_each_text(target, laws, NoDrafter, 0, max(TEXTS)))
-    told |= {f"ASAp, after {count} text{'s'[: count > 1]}": taught[count] for count in TEXTS}
+    told |= {f"ASAp {count}": taught[count] for count in TEXTS}
 
     def write(rule, chance):
         return written(target, NoDrafter({}), rule, PROMPT, _listed(), chance=chance)
 
-    told["AWRS, drawn"], weighed = every_text(write, Awrs)
+    told["AWRS drawn"], weighed = every_text(write, Awrs)
     total = sum(weighed.values())
-    told["AWRS, weighed"] = {text: weight / total for text, weight in weighed.items()}
+    told["AWRS weighed"] = {text: weight / total for text, weight in weighed.items()}
     curves = {
         name: _curve(target, laws, drafter)
         for name, drafter in (("one token a pass", NoDrafter), ("with drafts", EvenLetters))
@@ -131,7 +131,8 @@ def exhibits(figures: Figures) -> list[Exhibit]:
             list(figures.laws),
             columns,
             values,
-            note=f"Free: what the target writes without a constraint; {figures.valid:.0%} of it is valid. Global: the same, given that it is.",
+            note=f"Free: what the target writes without a constraint; {figures.valid:.0%} of it is valid. Global: the same, given that it is. "
+            "ASAp 10: what it draws from after 10 texts.",
         ),
         Table(
             "How far from the global law",

@@ -120,9 +120,9 @@ def test_the_law_falls_to_the_targets_own_and_faster_with_drafts():
         assert all(later <= earlier + EXACT for earlier, later in pairwise(line[::8]))
         assert line[-1] < line[0] / 4
     assert sum(drafted) < 0.9 * sum(plain)
-    assert apart(figures.laws["ASAp, after 100 texts"], whole) < EXACT
-    for name in ("AWRS, drawn", "AWRS, weighed"):
-        assert apart(figures.laws[name], masked if name == "AWRS, drawn" else whole) < EXACT
+    assert apart(figures.laws["ASAp 100"], whole) < EXACT
+    for name in ("AWRS drawn", "AWRS weighed"):
+        assert apart(figures.laws[name], masked if name == "AWRS drawn" else whole) < EXACT
 
 
 def test_a_visitors_memory_stays_bounded(monkeypatch):

@@ -35,6 +35,7 @@ class Asap(Rejection):
     summary = (
         "under a constraint, weighs p by what earlier texts taught about where valid texts lead"
     )
+    learns = True
     constrained_law = "masked decoding weighed by what earlier texts taught"
     sentences = {
         **REJECTION,
