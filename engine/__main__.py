@@ -129,6 +129,7 @@ def _request(given: argparse.Namespace):
         rule_options=rule_options,
         recorded=given.trace is not None,
         json_schema=card.json_schema if schema is None and card else schema,
+        python_names=given.python_names,
         **fields,
     )
 

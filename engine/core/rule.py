@@ -115,9 +115,7 @@ class Verifier(ABC):
     same_text: ClassVar[bool] = False
     """Whether, under this rule, every drafter writes the text of plain decoding with the same seed."""
 
-    constrained_law: ClassVar[str] = (
-        MASKED  # that the rule, if it is exact, keeps under a constraint
-    )
+    constrained_law: ClassVar[str] = MASKED  # which the rule, if exact, keeps under a constraint
     learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
 
     tests_tokens: ClassVar[bool] = False
