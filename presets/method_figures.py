@@ -182,8 +182,9 @@ def pruned(trace: Trace) -> int:
 
 
 def last_gauge(trace: Trace, title: str) -> float:
-    """The last value of the gauge whose title begins so."""
-    return [one["value"] for one in shown(trace, "gauge") if one["title"].startswith(title)][-1]
+    """The last value of the gauge whose title begins so; not a number where there is none."""
+    values = [one["value"] for one in shown(trace, "gauge") if one["title"].startswith(title)]
+    return values[-1] if values else float("nan")
 
 
 METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {

@@ -8,8 +8,10 @@ names exist is told by the standard library's ``ast`` from the text so far.
 import ast
 import builtins
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,6 +29,13 @@ NO_USE = ("def ", "class ", "import ", "from ", "@", "lambda", '"', "'", "#")
 LINE_END = re.compile(r"[\n\"'#]")
 """Behind it nothing of a token is looked at."""
 MOST_LINES = 400  # of the text, from its end, are analysed
+
+
+class Names(NamedTuple):
+    """beginnings: of all names, the whole ones among them."""
+
+    names: frozenset[str]
+    beginnings: frozenset[str]
 
 
 class PythonNames(Constraint):
@@ -78,7 +87,7 @@ class PythonNames(Constraint):
         return None if bool(mask[: len(self._tokens)].all()) else mask
 
 
-def names_at(text: str) -> frozenset[str] | None:
+def names_at(text: str) -> Names | None:
     """The names that exist where the text ends; None where nothing can be told."""
     lines = text.split("\n")[-MOST_LINES:]
     line = lines[-1]
@@ -90,10 +99,12 @@ def names_at(text: str) -> frozenset[str] | None:
 
 
 @lru_cache(maxsize=64)
-def _known(before: str, indent: int) -> frozenset[str] | None:
+def _known(before: str, indent: int) -> Names | None:
     """The names bound in whole lines, as seen from a line of this indent."""
     try:
-        tree = ast.parse(f"{before}\n{' ' * indent}pass")
+        with warnings.catch_warnings():  # of Python's own about what it reads
+            warnings.simplefilter("ignore")
+            tree = ast.parse(f"{before}\n{' ' * indent}pass")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     names = set(ALWAYS)
@@ -103,7 +114,8 @@ def _known(before: str, indent: int) -> frozenset[str] | None:
             names.add(statement.name)
         if not inner or (indent and statement is tree.body[-1]):
             names |= set(_bound(statement))
-    return frozenset(names)
+    beginnings = {name[:length] for name in names for length in range(1, len(name) + 1)}
+    return Names(frozenset(names), frozenset(beginnings))
 
 
 def _bound(statement: ast.AST) -> Iterator[str]:
@@ -123,7 +135,7 @@ def _line(text: str) -> str:
     return text.rpartition("\n")[2]
 
 
-def _fits(line: str, token: str, names: frozenset[str]) -> bool:
+def _fits(line: str, token: str, known: Names) -> bool:
     """Whether every name that the token begins, goes on with or ends may stand there."""
     first, ended, _ = LINE_END.sub("\n", token).partition("\n")
     whole = line + first
@@ -132,9 +144,9 @@ def _fits(line: str, token: str, names: frozenset[str]) -> bool:
         if end < len(line) or _in_brackets(whole[: use.start(1)]):
             continue
         if end < len(whole) or ended:
-            if end >= len(line) and name not in names:
+            if end >= len(line) and name not in known.names:
                 return False
-        elif not any(known.startswith(name) for known in names):
+        elif name not in known.beginnings:
             return False
     return True
 

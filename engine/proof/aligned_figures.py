@@ -138,7 +138,7 @@ def exhibits(figures: Figures) -> list[Exhibit]:
             "How far from the global law",
             ["law", "total variation"],
             [
-                [name, apart(law, whole)]
+                [name, round(apart(law, whole), 4)]
                 for name, law in figures.laws.items()
                 if name not in ("free", "global")
             ],

@@ -1,7 +1,5 @@
 """The monitor of Python names: which tokens it leaves, and texts that keep to it."""
 
-import ast
-
 import pytest
 from transformers import AutoTokenizer
 
@@ -66,7 +64,7 @@ PROMPT = "# Return the sum of the columns.\ndef add(rows, columns):\n    return 
 
 
 def written(**changes):
-    request = RunRequest(PROMPT, family(), max_new_tokens=12, temperature=3.0, **changes)
+    request = RunRequest(PROMPT, family(), max_new_tokens=6, temperature=3.0, **changes)
     run = open_run(request)
     return read_trace("".join([run.header(), *run.steps(), run.summary()]))
 
@@ -74,7 +72,7 @@ def written(**changes):
 def test_a_hot_text_uses_only_names_that_exist():
     """Behind the same words, the unheld text goes astray; awrs writes the text of sampler match."""
     free = strays = 0
-    for seed in range(6):
+    for seed in range(3):
         held = written(drafter="chain", verifier="sampler_match", seed=seed, python_names=True)
         assert held.run["constraint"] == {
             "key": "python_names",
@@ -94,11 +92,7 @@ def unknown(line: str) -> bool:
     """Whether the line begins its value with a name that does not exist."""
     word = line.strip().removeprefix("return").strip()
     name = word.split(" ")[0].split(".")[0].split("(")[0].split("[")[0]
-    try:
-        ast.parse(name)
-    except SyntaxError:
-        return False
-    return name.isidentifier() and name not in names_at(PROMPT)
+    return name.isidentifier() and name not in names_at(PROMPT).names
 
 
 def test_a_text_has_one_constraint():
