@@ -44,8 +44,8 @@ export const exactnessOf = (verifier) => (verifier.lossless ? "lossless" : verif
   ? "equal up to rounding" : "lossy");
 
 /**
- * The law that an exact rule keeps under a constraint, in words; "" where there is none. Runs that do not name it are of
- * masked decoding.
+ * The law that an exact rule keeps under a constraint, in words; "" where there is none. Runs that do not name it are
+ * of masked decoding.
  * @type {(run: Pick<Run, "verifier" | "constraint">) => string}
  */
 export const constrainedLaw = ({ verifier, constraint }) => (constraint && isExact(verifier)
