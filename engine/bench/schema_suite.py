@@ -75,12 +75,13 @@ def _counts(models: Models, schema: dict, prompts: list[Prompt], plan: Plan) -> 
 
 
 def _row(counts: dict[str, Counter]) -> dict:
-    drafted, free = counts["chain"], counts["free"]
     saved = {
         f"saved_{name}": 1 - count["steps"] / count["tokens"] for name, count in counts.items()
     }
+    # with a draft, some of the forced tokens come as drafted ones
     return (
-        figures(drafted, tokens="tokens", forced="forced / tokens", kept_with="kept / judged")
-        | figures(free, kept_without="kept / judged")
+        figures(counts["plain"], tokens="tokens", forced="forced / tokens")
+        | figures(counts["chain"], kept_with="kept / judged")
+        | figures(counts["free"], kept_without="kept / judged")
         | saved
     )

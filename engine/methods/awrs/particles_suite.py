@@ -20,7 +20,7 @@ from engine.core.sampling import Sampling
 from engine.methods.awrs.particles import Particle, Writing, write
 from engine.parts.loading import ModelPaths, load_models
 
-FULL, QUICK = Plan(prompts=3, rounds=8, tokens=40), Plan(prompts=1, rounds=3, tokens=40)
+FULL, QUICK = Plan(prompts=2, rounds=5, tokens=40), Plan(prompts=1, rounds=3, tokens=40)
 COUNTS, QUICK_COUNTS = (1, 4, 16), (1, 4)
 FIELDS = {
     "colour": {"enum": ["red", "green", "blue"]},
