@@ -134,7 +134,7 @@ def every_text(write: Callable[[Verifier, Chance], Path], rule: Callable[[], Ver
         judge = _All(rule())
         text = write(judge, Chance(OracleDraftChance(oracle), _EveryDraw(oracle, judge)))
         oracle.weigh(judge.judgements)
-        return text, getattr(judge, "log_weight", 0.0)
+        return text, sum(getattr(judge, "log_weights", ()))
 
     for (text, log_weight), oracle in branches(program):
         law[text] = law.get(text, 0.0) + oracle.weight

@@ -8,7 +8,7 @@ that a text of the target is valid.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,14 +25,24 @@ from engine.methods.awrs.rule import Awrs, Died
 
 @dataclass
 class Particle:
-    """A text and its weight. log_weight: minus infinity for a text that no allowed token could follow. checks: how many tokens
-    the constraint was asked about. passes: of the target."""
+    """A text and its weight. log_weights: of each token; minus infinity where none could be drawn. log_factor: from resampling.
+    checks: how many tokens the constraint was asked about. passes: of the target."""
 
     tokens: list[int]
-    log_weight: float = 0.0
+    log_weights: list[float] = field(default_factory=list)
+    log_factor: float = 0.0
     checks: int = 0
     passes: int = 0
     ended: bool = False
+
+    @property
+    def log_weight(self) -> float:
+        return self.weight_of(len(self.log_weights))
+
+    def weight_of(self, length: int) -> float:
+        """The log of the weight of the first tokens; minus infinity for a text that has died behind them."""
+        died = self.log_weights[-1:] == [-math.inf]
+        return -math.inf if died else self.log_factor + sum(self.log_weights[:length])
 
 
 @dataclass(frozen=True)
@@ -49,18 +59,18 @@ class Writing:
 
 
 def write(writing: Writing, count: int, least: float = 0.5) -> list[Particle]:
-    """``count`` texts with weights. least: they are resampled when the effective number of texts falls below this share.
+    """``count`` texts with weights. least: they are resampled when the effective number of texts falls below this share. A draft
+    brings one text further than another in a step; what is compared are the weights of as many tokens as all have.
 
     Raises UserError if all have died.
     """
     chance = np.random.default_rng(writing.sampling.seed)
-    alive = [
-        _Alive(writing, Particle([]), int(seed)) for seed in chance.integers(2**62, size=count)
-    ]
-    while not all(one.particle.ended for one in alive):
-        for one in alive:
+    alive = [_Alive(writing, Particle([]), _seed(chance)) for _ in range(count)]
+    while going := [one for one in alive if not one.particle.ended]:
+        for one in going:
             one.step()
-        logs = np.array([one.particle.log_weight for one in alive])
+        length = min((len(one.particle.tokens) for one in going), default=0)
+        logs = np.array([one.particle.weight_of(length) for one in alive])
         if not np.isfinite(logs).any():
             raise UserError(
                 f"All {count} texts died: the constraint left none of them a token that the target could draw."
@@ -69,12 +79,28 @@ def write(writing: Writing, count: int, least: float = 0.5) -> list[Particle]:
         if weights.sum() ** 2 / (weights**2).sum() < least * count:
             mean = logs.max() + math.log(weights.mean())
             chosen = _systematic(weights / weights.sum(), float(chance.random()))
-            seeds = chance.integers(2**62, size=count)
             alive = [
-                _Alive(writing, replace(alive[place].particle, log_weight=mean), int(seed))
-                for place, seed in zip(chosen, seeds, strict=True)
+                _again(writing, alive[place].particle, mean - logs[place], chance)
+                for place in chosen
             ]
     return [one.particle for one in alive]
+
+
+def _seed(chance: np.random.Generator) -> int:
+    return int(chance.integers(2**62))
+
+
+def _again(
+    writing: Writing, particle: Particle, change: float, chance: np.random.Generator
+) -> "_Alive":
+    """The text goes on by itself, with a changed weight."""
+    changed = replace(
+        particle,
+        tokens=list(particle.tokens),
+        log_weights=list(particle.log_weights),
+        log_factor=particle.log_factor + change,
+    )
+    return _Alive(writing, changed, _seed(chance))
 
 
 def _systematic(shares: np.ndarray, start: float) -> list[int]:
@@ -87,7 +113,7 @@ class _Alive:
     """A text that is being written; its tokens so far are read as part of its prompt."""
 
     def __init__(self, writing: Writing, particle: Particle, seed: int) -> None:
-        self.particle = replace(particle, tokens=list(particle.tokens))
+        self.particle = particle
         self._rule, self._steps = Awrs(), iter(())
         if not particle.ended:
             self._steps = self._begin(writing, seed)
@@ -106,16 +132,15 @@ class _Alive:
         return decode(writing.target, request, recorded=False)
 
     def step(self) -> None:
-        particle, before, checks = self.particle, self._rule.log_weight, self._rule.checks
-        if particle.ended:
-            return
+        particle, checks, places = self.particle, self._rule.checks, len(self._rule.log_weights)
         try:
             step = next(self._steps)
         except Died:
-            particle.log_weight, particle.ended = -math.inf, True
+            particle.log_weights.append(-math.inf)
+            particle.ended = True
             return
         particle.tokens += step.output
-        particle.log_weight += self._rule.log_weight - before
+        particle.log_weights += self._rule.log_weights[places:][: len(step.output)]
         particle.checks += self._rule.checks - checks
         particle.passes += step.passes.get("target", 0)
         particle.ended = step.stop is not None

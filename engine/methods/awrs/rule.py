@@ -64,7 +64,8 @@ class Awrs(SamplerMatch):
 
     def __init__(self, settings=None) -> None:
         super().__init__(settings)
-        self.log_weight, self.checks, self.written = 0.0, 0, 0
+        self.checks = 0
+        self.log_weights: list[float] = []  # of each place
 
     def judge(self, case: Case) -> Verdict:
         if case.bound is None:
@@ -81,9 +82,10 @@ class Awrs(SamplerMatch):
             return p[place + 1, [tree.tokens[child] for child in children]].tolist()
 
         verdict = follow(tree, self.key, choose, weigh)
-        self.written += len(tested)
         self.checks += sum(place.checks for place in tested)
-        self.log_weight += sum(math.log(place.weight) for place in tested if place.weight)
+        self.log_weights += [
+            math.log(place.weight) if place.weight else -math.inf for place in tested
+        ]
         verdict.exhibits += self._exhibits(tested, p.shape[-1])
         return verdict
 
@@ -93,7 +95,7 @@ class Awrs(SamplerMatch):
             for place in tested
             for token, allowed in place.tokens[:8]
         ]
-        share = self.checks / self.written / vocabulary
+        mean = self.checks / len(self.log_weights)
         return [
             Table(
                 "Tokens drawn, and what the constraint said",
@@ -102,9 +104,9 @@ class Awrs(SamplerMatch):
             ),
             Gauge(
                 "Tokens tested for a token of the text",
-                self.checks / self.written,
+                mean,
                 maximum=float(vocabulary),
-                note=f"{share:.2%} of the vocabulary. Log of the text's weight so far: {self.log_weight:.2f}.",
+                note=f"{mean / vocabulary:.2%} of the vocabulary. Log of the text's weight so far: {sum(self.log_weights):.2f}.",
             ),
         ]
 
