@@ -22,6 +22,7 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
     changes: control values, named as in the page's FIELDS. Raises UserError.
     """
     drafter, rule, sampling = run["drafter"], run["verifier"], run["sampling"]
+    constraint = run.get("constraint", {})
     chosen = {
         "drafter": drafter["key"],
         "options": options_of(drafter, offer()),
@@ -31,7 +32,7 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
     values = {
         "prompt": _asked(run),
         "pair": json.dumps(chosen),
-        "json_schema": run.get("constraint", {}).get("text"),
+        "json_schema": constraint.get("text") if constraint.get("key") == "json_schema" else None,
         **sampling,
         "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
         "models": models_of(run, offer()),
@@ -41,6 +42,7 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
         found,
         models=found.models if values["models"] else own.read(session).paths or found.models,
         messages=run["prompt"].get("messages"),
+        python_names=constraint.get("key") == "python_names",
         stop=run.get("stop_strings", ()),
         cuts=tuple((name, sampling[name]) for name in CUTS if name in sampling),
     )

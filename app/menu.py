@@ -109,12 +109,13 @@ def options_of(drafter: Mapping, offered: Mapping[str, Mapping]) -> dict:
 
 
 def rule_menu() -> dict[str, dict]:
-    """The rules by key: title, summary, and the options as declared."""
+    """The rules by key: title, summary, the options as declared, and whether the rule remembers something of a visitor's runs."""
     return {
         key: {
             "title": rule.title or key,
             "summary": f"{rule.summary[0].upper()}{rule.summary[1:]}.",
             "options": [option.to_dict() for option in rule.options],
+            "learns": rule.learns,
         }
         for key, rule in verifiers().items()
     }

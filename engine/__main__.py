@@ -129,6 +129,7 @@ def _request(given: argparse.Namespace):
         rule_options=rule_options,
         recorded=given.trace is not None,
         json_schema=card.json_schema if schema is None and card else schema,
+        python_names=given.python_names,
         **fields,
     )
 
@@ -237,6 +238,8 @@ def _report(summary: dict, header: dict) -> None:
         f"[{summary['new_tokens']} tokens in {summary['steps']} steps, "
         f"{accepted:.2f} a step, {rate:.0f} tokens/s, stop: {summary['stop']}]"
     )
+    if law := header.get("constraint", {}).get("law"):
+        terminal.say(f"[exact: the law of {law}, not the model's own law given a valid text]")
     if header["verifier"].get("up_to_rounding"):
         dtype = header["target"]["dtype"]
         terminal.say(

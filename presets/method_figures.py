@@ -181,6 +181,12 @@ def pruned(trace: Trace) -> int:
     return sum(row[-1] == "pruned" for table in tables for row in table["rows"])
 
 
+def last_gauge(trace: Trace, title: str) -> float:
+    """The last value of the gauge whose title begins so; not a number where there is none."""
+    values = [one["value"] for one in shown(trace, "gauge") if one["title"].startswith(title)]
+    return values[-1] if values else float("nan")
+
+
 METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "kept_unwanted": kept_unwanted,
     "kept_forced": kept_forced,
@@ -211,4 +217,9 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "passed": lambda trace: judged_as(trace, "passed"),
     "kept_retrieved": kept_retrieved,
     "pruned": pruned,
+    "valid_at_most": lambda trace: last_gauge(trace, "Chance of a valid text"),
+    "tested": lambda trace: last_gauge(trace, "Tokens tested"),
+    "tested_share": lambda trace: (
+        last_gauge(trace, "Tokens tested") / trace.run["target"]["vocab_size"]
+    ),
 }

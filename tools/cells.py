@@ -126,6 +126,15 @@ def _passes(told: Mapping, here: str) -> list[Cell]:
     ]
 
 
+def _figure(told: Mapping, here: str) -> list[Cell]:
+    lines = [
+        "from presets import cards",
+        f'for shown in cards()["{told["method"]}"].figure:',
+        '    print(shown["title"], *(shown.get(name) for name in ("rows", "columns", "values", "series")), sep="\\n")',
+    ]
+    return [*_caption(told, here, "The page draws these numbers."), code("\n".join(lines))]
+
+
 WAIT = {
     "run": "Your own run below decides.",
     "instrument": "The figure below helps; the [instrument of the page]({here}) decides.",
@@ -171,6 +180,7 @@ CELLS: dict[str, Callable[[Mapping, str], list[Cell]]] = {
     "rule": _rule,
     "length": _length,
     "passes": _passes,
+    "figure": _figure,
     "predict": _predict,
     "claim": _claim,
 }

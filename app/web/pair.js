@@ -106,7 +106,11 @@ export function pair(c) {
   const said = el("span", { class: "pg-said", role: "status" });
   const learned = el("div", { class: "pg-learned" },
     el("p", { class: "pg-help", text: "It learns from your runs here, for you alone." }), forget, said);
-  const tell = () => { learned.hidden = !offer.drafters[controls.state.drafter].learns; said.textContent = ""; };
+  const tell = () => {
+    const { drafter, verifier } = controls.state;
+    learned.hidden = !offer.drafters[drafter].learns && !(verifier && offer.rules[verifier].learns);
+    said.textContent = "";
+  };
   c.element.append(controls.picker.element, controls.options, learned,
     el("div", { class: "pg-rule-field" }, el("label", { for: "verifier", text: "Rule that keeps or refuses" }),
       controls.rule), controls.judging);

@@ -4,17 +4,19 @@ import { traceOf, viewOf } from "./rooms.js";
 import { fileStem } from "./runs.js";
 import { el } from "../../viz/web/base.js";
 import { slideTools } from "../../viz/web/slides/slide.js";
-import { exactnessOf } from "../../viz/web/trace.js";
+import { constrainedLaw, exactnessOf } from "../../viz/web/trace.js";
 import { oneLine } from "../../viz/web/words.js";
 
 const LOOKS = { button: "pg-tool", select: "pg-tool", quiet: "pg-said" };
 
 /** The line below the picture of a run. A race's picture already says what it shows. */
 function heading(room) {
-  const { model } = viewOf(room), { drafter, verifier, sampling } = (model && model.run) || {};
+  const { model } = viewOf(room), { drafter, verifier, sampling, constraint } = (model && model.run) || {};
   if (!drafter) return "";
   const nameOf = ({ title, key }) => oneLine(title || key);
-  return `${nameOf(drafter)}, rule ${nameOf(verifier)} (${exactnessOf(verifier)}), temperature ${sampling.temperature}`;
+  const law = constrainedLaw({ verifier, constraint }), exact = exactnessOf(verifier);
+  return `${nameOf(drafter)}, rule ${nameOf(verifier)} (${exact}${law ? `: the law of ${oneLine(law)}` : ""}), ` +
+    `temperature ${sampling.temperature}`;
 }
 
 /**

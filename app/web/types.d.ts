@@ -58,7 +58,7 @@ export interface OfferedDrafter {
 
 export interface Offer {
   drafters: Record<string, OfferedDrafter>;
-  rules: Record<string, { title: string; summary: string; options: Option[] }>;
+  rules: Record<string, { title: string; summary: string; options: Option[]; learns: boolean }>;
   families: Record<string, string>;
   models: string[];
   chat: string[];

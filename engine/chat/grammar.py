@@ -64,7 +64,7 @@ class TooMuch(Refused):
 
 class Next(NamedTuple):
     """forced: tokens that must come. mask: bytes, a bit for each token that may come after these; None if every token
-    may; empty if it was not asked."""
+    may; empty if it was not asked. Where one token was asked about, a byte: whether it may come."""
 
     forced: list[int]
     mask: bytes | None
@@ -176,12 +176,13 @@ class GrammarText:
     def commit(self, tokens: Sequence[int]) -> None:
         self._written += tokens
 
-    def after(self, tokens: Sequence[int], most: int = 0) -> Next:
-        """What may come after the committed tokens and these: up to ``most`` forced tokens, then any of the mask.
+    def after(self, tokens: Sequence[int], most: int = 0, test: int | None = None) -> Next:
+        """What may come after the committed tokens and these: up to ``most`` forced tokens, then any of the mask. test: the
+        one token that is asked about.
 
         Raises Refused.
         """
-        wish = {"after": list(tokens), "most": most}
+        wish = {"after": list(tokens), "most": most, "test": test}
         first, self._begun = not self._begun, True
         ready = _pool.ready(self) if first else None
         # A text that goes on waits for none that begins, nor does one whose grammar is made already.

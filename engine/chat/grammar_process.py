@@ -81,7 +81,7 @@ def answer_all(pipe: Connection, tokenizer, told: dict, seconds: tuple[float, fl
         if "schema" in wish:
             text, old = None, text
             text = GrammarText.of(old, tokenizer, wish, told["end"], told["vocabulary"])
-        return text.answer(wish["committed"], wish["after"], wish["most"])
+        return text.answer(wish["committed"], wish["after"], wish["most"], wish["test"])
 
     while True:
         try:
@@ -156,14 +156,19 @@ class GrammarText:
         self._ahead = 0
         self._follow(self._committed)
 
-    def answer(self, committed: Sequence[int], after: Sequence[int], most: int) -> bytes:
-        """Commit tokens; then up to ``most`` tokens that must follow ``after``, and the mask after these."""
+    def answer(
+        self, committed: Sequence[int], after: Sequence[int], most: int, test: int | None = None
+    ) -> bytes:
+        """Commit tokens; then up to ``most`` tokens that must follow ``after``, and the mask after these. test: instead,
+        whether this token may follow ``after``."""
         self._commit(committed)
         if self._ended or self._end in after:
             return ANY
         try:
             if self._consume(after) < len(after):
                 return ANY
+            if test is not None:
+                return MASK + struct.pack("<I", 0) + bytes([self._may(test)])
             forced, mask = self._forced(most)
         finally:
             self._go_back()
@@ -196,6 +201,11 @@ class GrammarText:
         self._check()
         self._ahead += taken
         return taken
+
+    def _may(self, token: int) -> bool:
+        if token == self._end:
+            return self._matcher.is_accepting()
+        return self._consume([token]) == 1
 
     def _forced(self, most: int) -> tuple[list[int], int | None]:
         forced: list[int] = []

@@ -46,6 +46,7 @@ class JsonSchema(Constraint):
         )
         weakref.finalize(self, self._text.close).atexit = False
         self.committed = 0
+        self.key = ("json_schema", wanted.text, wanted.escapes)
         self._masks: dict[tuple[int, ...], Tensor | None] = {}
         self._dead = DeadEnds()
         try:
@@ -60,6 +61,19 @@ class JsonSchema(Constraint):
         if path not in self._masks:
             self._look(path, 0)
         return self._masks.get(path)
+
+    def allows(self, continuation: Sequence[int], token: int) -> bool:
+        """Asked of the grammar without a mask, unless the mask is known."""
+        path = tuple(continuation)
+        if path in self._masks:
+            return super().allows(path, token)
+        try:
+            return self._after(path, test=token).mask in (None, b"\1")
+        except Refused:
+            return False
+
+    def dead(self, continuation: Sequence[int]) -> bool:
+        return tuple(continuation) in self._dead
 
     def forced(self, continuation: Sequence[int], most: int) -> list[int]:
         return self._look(tuple(continuation), most)
@@ -79,9 +93,9 @@ class JsonSchema(Constraint):
             self._masks[path] = self._mask(answer)
         return forced
 
-    def _after(self, path: tuple[int, ...], most: int = 0) -> Next:
+    def _after(self, path: tuple[int, ...], most: int = 0, test: int | None = None) -> Next:
         try:
-            return self._text.after(path, most)
+            return self._text.after(path, most, test)
         except TooMuch:
             raise UserError(TOO_MUCH.format(self._text.tokenizer.bounds)) from None
 

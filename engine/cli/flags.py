@@ -125,6 +125,7 @@ def _add_run(run: argparse.ArgumentParser, action: Action) -> None:
     add("--dtype", metavar="D", help="float32 | bfloat16 | float16")
     add("--device", metavar="D")
     add("--json-schema", metavar="FILE", help="the text must follow this JSON schema")
+    add("--python-names", action="store_true", help="names used in Python must exist in the text")
     add("--trace", metavar="OUT.ndjson", help="write the trace here")
     _add_methods(run)
     run.set_defaults(action=action)

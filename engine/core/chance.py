@@ -40,6 +40,7 @@ class JudgeChance:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._generator = stream(seed, "verify")
+        self._noise: tuple[tuple[int, int], Tensor] | None = None  # of the last place
 
     def toss(self) -> float:
         """Uniform on [0, 1), in steps of 2^-53."""
@@ -47,7 +48,10 @@ class JudgeChance:
 
     def draw(self, p: Tensor, position: int) -> int:
         """A token from p [V], with the noise of this position of the text."""
-        return draw(p, position_noise(self._seed, position, p.shape[-1]))
+        place = position, p.shape[-1]
+        if self._noise is None or self._noise[0] != place:
+            self._noise = place, position_noise(self._seed, *place)
+        return draw(p, self._noise[1])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ laws of the constrained text.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -17,10 +17,12 @@ from engine.errors import UserError
 class Constraint(ABC):
     """The rule for one text. It is asked about continuations of the tokens committed so far.
 
-    committed: how many tokens were committed after the prompt.
+    committed: how many tokens were committed after the prompt. key: two constraints with one key allow the same texts; None:
+    what is learned about this one serves its text alone.
     """
 
     committed: int = 0
+    key: Hashable = None
 
     @abstractmethod
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
@@ -28,6 +30,15 @@ class Constraint(ABC):
 
         None if every token may. At least one token is always allowed: where none is, see ``DeadEnds``.
         """
+
+    def allows(self, continuation: Sequence[int], token: int) -> bool:
+        """Whether this one token may follow, by the tokens that may where that is not cheaper told."""
+        mask = self.allowed(continuation)
+        return mask is None or (token < len(mask) and bool(mask[token]))
+
+    def dead(self, continuation: Sequence[int]) -> bool:
+        """Whether no token may follow, as far as that was told when ``allowed`` was asked."""
+        return False
 
     def forced(self, continuation: Sequence[int], most: int) -> list[int]:
         """Up to ``most`` tokens that must follow ``continuation``, each the only one allowed."""
@@ -60,6 +71,9 @@ class DeadEnds:
             raise UserError(reason)
         self._reasons[continuation] = reason
 
+    def __contains__(self, continuation: tuple[int, ...]) -> bool:
+        return continuation in self._reasons
+
     def commit(self, tokens: Sequence[int]) -> None:
         """Raises UserError, with the reason, if one of these tokens comes after a dead end."""
         for continuation, reason in self._reasons.items():
@@ -78,6 +92,15 @@ class Joined(Constraint):
         self._constraints, self._reason = constraints, reason
         self._dead = DeadEnds()
         self.committed = 0
+        keys = tuple(constraint.key for constraint in constraints)
+        self.key = None if None in keys else keys
+
+    def allows(self, continuation: Sequence[int], token: int) -> bool:
+        return all(constraint.allows(continuation, token) for constraint in self._constraints)
+
+    def dead(self, continuation: Sequence[int]) -> bool:
+        own = tuple(continuation) in self._dead
+        return own or any(constraint.dead(continuation) for constraint in self._constraints)
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
         common = None

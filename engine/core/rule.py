@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, get_args
 
 from torch import Tensor
 
+from engine.core.bound import MASKED, Bound
 from engine.core.chance import JudgeChance
 from engine.core.exhibits import Exhibit, Later
 from engine.core.options import Option, Value
@@ -18,8 +19,7 @@ from engine.core.tree import DraftTree, Kind
 EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
 
 Status = Literal["accepted", "rejected", "ignored"]
-Final = Literal["bonus", "recovered"] | None
-"""The target's token at the end of a step; None: there is none."""
+Final = Literal["bonus", "recovered"] | None  # the target's token at the end of a step, if any
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class Judgement:
     """One test of one node.
 
     p, q: as this judgement used them (residuals, one-hot and division factors applied); None where the rule has none.
-    accept: the probability of keeping the node, given the judgements before. coin: the node is kept exactly when coin <
-        accept; None where no coin is tossed.
+    accept: the probability of keeping the node, given those before. coin: it is kept if coin < accept; None: no coin.
     """
 
     node: int
@@ -46,10 +45,8 @@ class Verdict:
     accepted: the kept path, node indices from depth 1 downwards. status: one entry per node.
     final_token: the target's own token after the path; ``recovered`` after a refusal, ``bonus`` when everything on the
         path was accepted. With None, for rules that leave the next token to the draft, the final token is not used.
-    walk: the places that were visited, root (-1) first; empty where nothing was judged.
-    residuals: by place of the walk, the distribution [V] from which the next token had to come once children had been
-        refused there.
-    exhibits: data that the rule wants to show.
+    walk: the places that were visited, root (-1) first; empty where nothing was judged. exhibits: to be shown.
+    residuals: by place, the law [V] from which the next token had to come once children had been refused there.
     """
 
     accepted: list[int]
@@ -66,12 +63,11 @@ class Verdict:
 class Case:
     """The input of a rule.
 
-    p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on
-        the target's device; may be None for a rule that does not read p. logits: [N+1, V] of the
-        target before temperature and truncation.
+    p: [N+1, V] the target's sampling laws after the root (row 0) and after node i (row i+1), on the target's device; may
+        be None for a rule that does not read p. logits: [N+1, V] of the target before temperature and truncation.
     probes: logits [M, V] of the probe rows of this pass, or None. probe_rows: what these rows are, or None.
     position: where the first drafted token would stand in the text; it keys the target's noise.
-    chance: coins, and the target's own draws.
+    chance: coins, and the target's own draws. bound: the constraint on the text, or None.
     """
 
     tree: DraftTree
@@ -82,6 +78,7 @@ class Case:
     chance: JudgeChance
     probes: Tensor | None = None
     probe_rows: Probes | None = None
+    bound: Bound | None = None
 
 
 def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> list[Status]:
@@ -95,14 +92,13 @@ def statuses(size: int, accepted: list[int], judgements: list[Judgement]) -> lis
 
 
 class Verifier(ABC):
-    """An acceptance rule with its options; one instance serves one run."""
+    """An acceptance rule with resolved options, or with all defaults; one instance serves one run."""
 
     key: ClassVar[str]
-    title: ClassVar[str] = ""
-    """The name shown to people."""
-
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
+    title: ClassVar[str] = ""
+    """The name shown to people."""
 
     exact_kinds: ClassVar[frozenset[str]] = frozenset()
     """Kinds of proposal with which the output keeps the target's distribution; none for a lossy rule."""
@@ -119,6 +115,12 @@ class Verifier(ABC):
     same_text: ClassVar[bool] = False
     """Whether, under this rule, every drafter writes the text of plain decoding with the same seed."""
 
+    constrained_law: ClassVar[str] = MASKED  # which the rule, if exact, keeps under a constraint
+    learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
+
+    tests_tokens: ClassVar[bool] = False
+    """Whether the rule asks the constraint about single tokens; neither p nor q is masked then."""
+
     sentences: ClassVar[Mapping[str, str]] = {}
     """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept", "iid.refused"), and
     where the final token came from ("recovered", "bonus"). Placeholders: {token} {p} {q} {accept} {coin} {final}."""
@@ -127,7 +129,6 @@ class Verifier(ABC):
     """Options for tests: a setting in which a tiny model shows the rule at work."""
 
     def __init__(self, settings: Mapping[str, Value] | None = None) -> None:
-        """settings: resolved options; None means all defaults."""
         defaults = {option.name: option.default for option in self.options}
         self.settings = defaults | dict(settings or {})
 
@@ -147,4 +148,3 @@ class Verifier(ABC):
     def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
         """The chance, before any draft is drawn, that the rule keeps one of the drafts sampled by this scheme under a node
         whose p is [V]; None where it is not known. Used by the meters."""
-        return None

@@ -74,6 +74,15 @@ class Sampling:
     def greedy(self) -> bool:
         return self.temperature == 0
 
+    def check_whole(self, rule: str) -> None:
+        """Raises UserError where tokens are not drawn from the whole of p. rule: the key of the rule that needs that."""
+        if self.greedy:
+            raise UserError(f"Under a constraint the rule {rule} draws: set a temperature above 0.")
+        if self.top_k or self.top_p < 1 or self.cuts:
+            raise UserError(
+                f"Under a constraint the rule {rule} draws from the whole of p: leave out top-k, top-p and other cuts."
+            )
+
 
 def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
     """Probabilities [..., V] that are sampled from: temperature, then top-k, then top-p.

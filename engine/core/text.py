@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.core.attempt import Attempt
+from engine.core.bound import Bound
 from engine.core.chance import Chance
 from engine.core.constraint import Constraint, masked_tree
 from engine.core.drafter import Drafter, Start
@@ -74,6 +75,9 @@ class Text:
         self._drafted = 0  # nodes of the drafter's largest tree so far
         self.acceptance = Acceptance()
         self._counted: dict[str, int] = {}
+        self._memory = request.memory if request.memory is not None else Memory()
+        # masks p and q; a rule that asks about single tokens goes without masks
+        self._mask = None if request.verifier.tests_tokens else request.constraint
 
     @property
     def capacity(self) -> int:
@@ -84,7 +88,6 @@ class Text:
         """session: has read all tokens but the root. features: of the tokens that it read. load: of the first pass;
         None if the pass will be for this text only."""
         self.session = session
-        request = self.request
         self.drafter.begin(
             Start(
                 tuple(self.context),
@@ -92,8 +95,8 @@ class Text:
                 self.chance.drafting,
                 features,
                 session,
-                request.memory if request.memory is not None else Memory(),
-                request.constraint,
+                self._memory,
+                self._mask,
                 load or Load(context=len(self.context)),
             )
         )
@@ -154,13 +157,13 @@ class Text:
 
     def _forced(self, most: float) -> list[int]:
         """Up to ``most`` tokens that the constraint leaves no choice about."""
-        constraint = self.request.constraint
-        return [] if constraint is None or most <= 0 else constraint.forced((), int(most))
+        return [] if self._mask is None or most <= 0 else self._mask.forced((), int(most))
 
     def judge(self, attempt: Attempt, seen: Seen) -> Attempt:
         """Have the tree judged by the target's pass over root and tree."""
         draft = attempt.draft
-        logits = masked_tree(seen.logits, draft.tree, self.request.constraint)
+        logits = masked_tree(seen.logits, draft.tree, self._mask)
+        bound = self._bound(seen.logits)
 
         def verdict() -> tuple[Verdict, Tensor | None]:
             refuse_nan(seen.logits, self.target.name)
@@ -178,10 +181,19 @@ class Text:
                 self.chance.judging,
                 seen.probes,
                 draft.probes,
+                bound,
             )
             return self.request.verifier.judge(case), shown
 
         return attempt.judged_by(verdict, seen, logits)
+
+    def _bound(self, free: Tensor) -> Bound | None:
+        """free: [N+1, V]"""
+        request = self.request
+        if request.constraint is None:
+            return None
+        text, target = self.context[len(request.prompt) :], (self.target.name, id(self.target))
+        return Bound(request.constraint, free, request.prompt, text, target, self._memory)
 
     def settle(self, attempt: Attempt, clock: Clock, load: Load | None = None) -> Step:
         """Take the verdict and keep the accepted tokens. load: of the pass; None if the pass was for this text only."""

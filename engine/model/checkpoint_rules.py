@@ -114,6 +114,7 @@ class CheckpointRules(Constraint):
         self._text = list(prompt)
         self._scores = torch.zeros(1, vocabulary)
         self.committed = 0
+        self.key = "rules of the checkpoint"
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
         text = torch.tensor([[*self._text, *continuation]])

@@ -68,7 +68,7 @@ class Opened:
             self._rule_shown(),
             plan.sampling,
             plan.drafter.loop,
-            request.json_schema,
+            ("python_names", "") if request.python_names else _schema(request.json_schema),
             rule,
             self.stops,
             request.models.family,
@@ -99,3 +99,7 @@ class Opened:
             "options": plan.rule_options,
             "sentences": dict(rule.sentences),
         }
+
+
+def _schema(text: str | None) -> tuple[str, str] | None:
+    return None if text is None else ("json_schema", text)

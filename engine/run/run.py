@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from engine.chat.json_schema import JsonSchema
+from engine.chat.python_names import PythonNames
 from engine.core.constraint import Constraint
 from engine.core.drafter import Drafter
 from engine.core.ending import StopStrings
@@ -154,7 +155,9 @@ def _text(opened: Opened, drafter: Drafter, rule: Verifier) -> TextRequest:
 
 
 def _constraint(opened: Opened) -> Constraint | None:
-    schema, target = opened.plan.request.json_schema, opened.models.target
-    if schema is None:
+    request, target = opened.plan.request, opened.models.target
+    if request.python_names:
+        return PythonNames(opened.prompt.text, target.tokenizer, target.vocab_size)
+    if request.json_schema is None:
         return None
-    return JsonSchema(schema, target.tokenizer, target.vocab_size, target.end_tokens)
+    return JsonSchema(request.json_schema, target.tokenizer, target.vocab_size, target.end_tokens)

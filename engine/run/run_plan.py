@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from engine.chat.schema_check import checked as checked_schema
 from engine.chat.turns import Message
 from engine.chat.turns import checked as checked_turns
+from engine.core.bound import MASKED
 from engine.core.drafter import Drafter
 from engine.core.ending import check_stop_strings
 from engine.core.memory import Memory
@@ -49,6 +50,9 @@ class RunRequest:
 
     json_schema: str | None = None
     """A JSON schema that the text must follow."""
+
+    python_names: bool = False
+    """Where a line of Python uses a name, it must exist in the text so far (``engine.chat.python_names``)."""
 
     memory: Memory | None = None
     """The visitor's memory, for drafters that learn; a fresh one if None."""
@@ -133,7 +137,13 @@ def _rule(
     request: RunRequest, drafter: type[Drafter], sampling: Sampling | None
 ) -> type[Verifier] | None:
     if sampling is not None:
-        return rule_for(request.verifier, drafter, sampling)
+        rule = rule_for(request.verifier, drafter, sampling)
+        bound = request.json_schema is not None or request.python_names
+        if bound and rule.constrained_law != MASKED and drafter.loop != "speculative":
+            raise UserError(
+                f"Under a constraint the verifier {rule.key} cannot judge {drafter.key}."
+            )
+        return rule
     return None if request.verifier is None else rule_class(request.verifier)
 
 
@@ -163,5 +173,7 @@ def _check_text(request: RunRequest) -> None:
     elif not request.prompt.strip():
         raise UserError("The prompt is empty.")
     check_stop_strings(request.stop)
+    if request.json_schema is not None and request.python_names:
+        raise UserError("A text is held either to a JSON schema or to the names of its Python.")
     if request.json_schema is not None:
         checked_schema(request.json_schema)

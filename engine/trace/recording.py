@@ -23,13 +23,13 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Setting:
-    """The content of a run line besides its prompt. rule: judges the run; some meters use it."""
+    """The content of a run line besides its prompt. constraint: its key and its text. rule: judges the run; some meters use it."""
 
     drafter: dict
     verifier: dict
     sampling: Sampling
     loop: str = "speculative"
-    json_schema: str | None = None
+    constraint: tuple[str, str] | None = None
     rule: Verifier | None = None
     stop_strings: tuple[str, ...] = ()
     family: str = ""
@@ -92,13 +92,23 @@ class Recorder:
             line["family"] = self._setting.family
         if target.picture is not None:
             line["picture"] = target.picture.to_dict()
-        if self._setting.json_schema is not None:
-            line["constraint"] = {"key": "json_schema", "text": self._setting.json_schema}
+        if self._setting.constraint is not None:
+            line["constraint"] = self._constraint(*self._setting.constraint)
         if self._messages is not None:
             line["prompt"]["messages"] = [dict(turn) for turn in self._messages]
         if self._setting.stop_strings:
             line["stop_strings"] = list(self._setting.stop_strings)
         return line
+
+    def _constraint(self, key: str, text: str) -> dict:
+        """The constraint, and which law an exact rule keeps under it."""
+        told, rule, verifier = (
+            {"key": key, "text": text},
+            self._setting.rule,
+            self._setting.verifier,
+        )
+        exact = verifier.get("lossless") or verifier.get("up_to_rounding")
+        return told | ({"law": rule.constrained_law} if exact and rule is not None else {})
 
     def brief_line(self, step: Step) -> dict:
         """Only the output, for a step that holds nothing else. It is not a line of a trace."""

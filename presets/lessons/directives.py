@@ -10,7 +10,7 @@ from collections.abc import Callable
 from engine.core.options import Option
 from engine.errors import UserError, unknown
 from engine.methods import drafters
-from presets import examples, races
+from presets import cards, examples, races
 from presets.checked import checked
 from presets.checking import check
 from presets.conditions import figure, finished, holds
@@ -147,6 +147,15 @@ def _passes(place: str, given: dict) -> dict:
     return {**given, **_shown(given), **found}
 
 
+def _figure(place: str, given: dict) -> dict:
+    """The figure of a method's card."""
+    _checked(place, given, {"method": str, **SHOWN}, ("method",))
+    drawn = {key: card.figure for key, card in cards().items() if card.figure}
+    if given["method"] not in drawn:
+        raise unknown("method with a figure", given["method"], drawn)
+    return {**given, **_shown(given), "exhibits": drawn[given["method"]]}
+
+
 def _claim(place: str, given: dict) -> dict:
     """A sentence that is true of a finished run; ``holds`` has the conditions that make it true."""
     _checked(
@@ -196,9 +205,9 @@ SETTINGS: dict[str, dict] = {
 """The settings that readers can change on the instruments that judge, by instrument."""
 SHOWN = {"caption": str, "after": bool}
 """Fields of every instrument. after: the instrument is covered until the screen's first question is answered."""
-INSTRUMENTS = ("trace", "race", "live", "rule", "length", "passes")
+INSTRUMENTS = ("trace", "race", "live", "rule", "length", "passes", "figure")
 KINDS: dict[str, Callable[[str, dict], dict]] = {
-    **dict(zip(INSTRUMENTS, (_trace, _race, _live, _rule, _length, _passes), strict=True)),
+    **dict(zip(INSTRUMENTS, (_trace, _race, _live, _rule, _length, _passes, _figure), strict=True)),
     "predict": question,
     "claim": _claim,
 }

@@ -21,7 +21,10 @@ LARGEST = 120_000
 """Most bytes of a finished trace, because finished traces lie in the repository."""
 
 
-FIGURES = {"continuous": "engine.continuous.continuous_figures"}
+FIGURES = {
+    "continuous": "engine.continuous.continuous_figures",
+    "asap": "engine.proof.aligned_figures",
+}
 """Cards with a figure of their own: the module whose ``measured`` and ``exhibits`` make it."""
 
 

@@ -228,6 +228,22 @@ def test_a_text_that_cannot_go_on_is_an_error_and_no_end(call, tmp_path):
     assert "error" in stops
 
 
+@pytest.mark.parametrize("rule", ["asap", "awrs"])
+def test_rules_that_weigh_a_schema_end_in_a_sentence_too(call, tmp_path, rule):
+    """And the terminal says of which law they are exact."""
+    schema, codes = tmp_path / "schema.json", set()
+    schema.write_text(json.dumps(DEAD_END), encoding="utf-8")
+    for seed in range(3):
+        code, _, err = call(
+            *("run", "--drafter", "chain", "--verifier", rule, "--prompt", "Write:"),
+            *("--json-schema", str(schema), "--temperature", "2", "--seed", str(seed)),
+        )
+        told = "error: The JSON schema came to a dead end" if code else "[exact: the law of masked"
+        assert told in err and "Traceback" not in err
+        codes.add(code)
+    assert codes <= {0, 2}
+
+
 def test_an_empty_schema_is_no_free_text(call, tmp_path):
     (tmp_path / "empty.json").touch()
     code, out, err = call(

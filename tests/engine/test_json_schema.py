@@ -308,3 +308,20 @@ def test_a_way_just_within_the_bound_may_end_in_branches():
     with pytest.raises(UserError, match="oneOf at"):
         checked(json.dumps(chain(240 - 14, branches)))
     checked(json.dumps(chain(250)))
+
+
+def test_one_token_is_judged_as_the_mask_judges_it():
+    """Without a mask, at every place of a document, and behind one that is no document."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    path, chance = TOKENIZER('{"a": "b c"}')["input_ids"], random.Random(3)
+    for length in range(len(path) + 1):
+        before = tuple(path[:length])
+        mask = constraint(schema).allowed(before)
+        tokens = {*chance.sample(range(SIZE), 60), *path, END}
+        tested = constraint(schema)
+        tested._masks.clear()
+        assert {token for token in tokens if tested.allows(before, token)} == {
+            token for token in tokens if mask[token]
+        }
+        assert before not in tested._masks, "no mask was made"
+    assert constraint(schema).allows((*path, END), 5), "nothing behind the end is kept"

@@ -209,6 +209,11 @@ def test_documents_of_a_schema(temperature):
     assert len(forced) > 5 and all(pair == ("accepted", 1.0) for pair in forced)
     assert plain.summary["mean_accepted"] >= 1.5  # plain decoding without a schema writes 1 a step
     assert plain.run["constraint"]["key"] == "json_schema"
+    assert plain.run["constraint"]["law"] == "masked decoding"
+
+
+def test_a_lossy_rule_keeps_no_law():
+    assert "law" not in run("chain", temperature=1.0, verifier="typical").run["constraint"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafters
+from engine.methods.asap.rule import Asap
+from engine.methods.awrs.rule import Awrs
 from engine.methods.chain.drafter import ChainDrafter
 from engine.proof.memo import remembering
 from engine.proof.step_law import Reader
@@ -67,8 +69,10 @@ def named(cases):
 
 def usual(cls, rule, *_):
     """Whether ``make test`` takes the pair. A rule that judges whole branches is tried there with one drafter of each shape;
-    test_branches shows it exact on any tree of such a shape."""
-    return not isinstance(rule, LeafToRoot) or cls.key in ("chain", "rsd_c", "multi_chain")
+    test_branches shows it exact on any tree of such a shape. So is a rule that does something of its own only under a
+    constraint."""
+    few = isinstance(rule, LeafToRoot | Asap | Awrs)
+    return not few or cls.key in ("chain", "rsd_c", "multi_chain")
 
 
 def enumerable():
@@ -118,7 +122,7 @@ def cases(cls, rule):
     if not weighs(cls, rule):
         return list(FEWEST)
     two = list(CASES)[list(drafters()).index(cls.key) % 2 :: 2]
-    return two[:1] if isinstance(rule, LeafToRoot) else two
+    return two[:1] if isinstance(rule, LeafToRoot | Asap) else two
 
 
 PAIRS = list(lossless_pairs(Sampling(1.0)))
@@ -136,7 +140,11 @@ def test_a_step_writes_the_target_law(cls, rule, case):
 
 @pytest.mark.parametrize(
     "cls, rule",
-    named(pair for pair in WEIGHED if not (pair[0].uses_target or isinstance(pair[1], LeafToRoot))),
+    named(
+        pair
+        for pair in WEIGHED
+        if not (pair[0].uses_target or isinstance(pair[1], LeafToRoot | Asap))
+    ),
 )
 def test_with_the_real_sessions(cls, rule):
     """The same through the KV caches and the tree attention, after two steps."""

@@ -1,5 +1,6 @@
 """The instruments of the lessons, and a lesson as a file."""
 
+import copy
 import json
 import random
 from xml.etree.ElementTree import fromstring
@@ -324,6 +325,21 @@ def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path):
     page.keyboard.press("Enter")
     until(page, "document.activeElement.textContent === 'Two'")
     assert page.evaluate("location.hash") == "#screen=two"
+
+
+def test_a_lesson_shows_the_figure_of_a_method(watched, tmp_path):
+    lesson = copy.deepcopy(TOY)
+    rows = [["masked", 0.62], ["after one text", 0.5]]
+    shown = {"kind": "table", "title": "Laws", "columns": ["law", "apart"], "rows": rows}
+    stage = {"kind": "figure", "method": "toy", "exhibits": [shown]}
+    lesson["lesson"]["screens"][1]["stage"] = stage
+    file = tmp_path / "toy.html"
+    file.write_text(lesson_page(lesson, {}, "Toy"), "utf-8")
+    page = watched(reduced_motion="reduce").page
+    page.goto(f"{file.as_uri()}#screen=two")
+    figure = page.locator(".ln-stage[data-kind=figure] figure")
+    assert figure.locator("figcaption").inner_text() == "Laws"
+    assert "after one text" in figure.inner_text()
 
 
 def test_a_bar_is_dragged_and_the_law_stays_one(tools):

@@ -139,3 +139,26 @@ def test_lanes_of_one_drafter_are_named_by_what_differs(script):
     assert script.evaluate(shown, drafts) == [[length], [length, ["draft", "draft-3m"]]]
     ruled = [lane("tree"), lane("tree", "bild")]
     assert script.evaluate(TITLES, ruled) == ["Tree, rule Greedy", "Tree, rule Bild"]
+
+
+LAW = "(run) => [Draftscope.constrainedLaw(run), Draftscope.exactnessOf(run.verifier)]"
+
+
+@pytest.mark.parametrize(
+    ("law", "told"),
+    [(None, "masked decoding"), ("masked decoding, weighed", "masked decoding, weighed")],
+)
+def test_a_constrained_run_says_of_which_law_it_is_lossless(script, law, told):
+    """Traces that do not name the law were all made by masked decoding."""
+    run, *rest = Toy(style="chain", rule="greedy", steps=4).ndjson().splitlines()
+    run = json.loads(run)
+    run["constraint"] = {"key": "json_schema", "text": "{}"} | ({"law": law} if law else {})
+    text = "\n".join([json.dumps(run), *rest]) + "\n"
+    _, more, _ = script.evaluate(SAY, [text, None, {}])
+    assert more.startswith(f"Lossless: the draft changes the speed, not the law of {told}.")
+    assert "given that the text is valid" in more
+    _, more, _ = script.evaluate(SAY, [text, SAME, {}])
+    assert more == "Checked against plain decoding, masked as well."
+    assert script.evaluate(LAW, run) == [told, "lossless"]
+    run["verifier"]["lossless"] = False
+    assert script.evaluate(LAW, run) == ["", "lossy"], "a lossy rule keeps no law"

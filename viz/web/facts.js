@@ -1,11 +1,24 @@
 // The run in one line: drafter, target, rule, and its numbers (while it plays, the numbers up to the current step).
+/** @import { Run } from "./types.d.ts" */
 /** @import { Glossary, Model } from "./view-types.d.ts" */
 import { el, writeText } from "./base.js";
-import { exactnessOf } from "./trace.js";
+import { constrainedLaw, exactnessOf } from "./trace.js";
 import { duration, oneLine, shorten, visible } from "./words.js";
 
 const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3
   ? `${Math.round(n / 1e3)} k` : String(n));
+
+/**
+ * Whether the run is exact, in a badge that says which law is kept where a constraint holds.
+ * @type {(glossary: Glossary, run: Run) => HTMLElement}
+ */
+export function exactnessBadge(glossary, run) {
+  const law = constrainedLaw(run), word = exactnessOf(run.verifier);
+  const badge = glossary.term(law ? "law of a constrained text" : word, law ? `${word}: the law of ${oneLine(law)}`
+    : word);
+  badge.classList.add("ds-badge");
+  return badge;
+}
 
 /** @type {(glossary: Glossary) => { element: HTMLElement, draw(model: Model, index: number): void }} */
 export function runFacts(glossary) {
@@ -27,8 +40,6 @@ export function runFacts(glossary) {
         title.replaceChildren();
         if (told) {
           const { drafter, verifier, target, sampling } = told;
-          const word = exactnessOf(verifier), badge = glossary.term(word, word);
-          badge.classList.add("ds-badge");
           const size = target.parameters ? ` (${millions(target.parameters)})` : "";
           const who = drafter.family === "none" ? ["plain decoding", "by"]
             : [oneLine(drafter.title || drafter.key), "drafts for"];
@@ -36,7 +47,8 @@ export function runFacts(glossary) {
           const draft = other && other !== "draft" ? ` with ${shorten(visible(other), 40)}` : "";
           title.append(el("strong", {}, glossary.known(drafter.family, who[0])),
             `${draft} ${who[1]} ${shorten(visible(target.name), 40)}${size}, `,
-            glossary.term("rule", "rule"), ` ${oneLine(verifier.title || verifier.key)} `, badge, " ",
+            glossary.term("rule", "rule"), ` ${oneLine(verifier.title || verifier.key)} `,
+            exactnessBadge(glossary, told), " ",
             glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
         }
       }

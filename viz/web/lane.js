@@ -1,11 +1,12 @@
 // One lane of a comparison: its name and count, bars and text; tree and sentence on demand.
 /** @import { Glossary } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
+import { exactnessBadge } from "./facts.js";
 import { GLOSSARY } from "./glossary.js";
 import { settingsOf } from "./outcome.js";
 import { makePanels } from "./panels.js";
 import { raceLine } from "./race.js";
-import { exactnessOf, traceModel } from "./trace.js";
+import { traceModel } from "./trace.js";
 import { duration, oneLine, plural, visible } from "./words.js";
 
 /** The options in words: "length 4, width 2; ". */
@@ -80,9 +81,7 @@ export function makeLane(name, glossary, onTime, about, watch) {
       if (told !== model.run && model.run) {
         told = model.run;
         explain(told.drafter);
-        const exactness = exactnessOf(told.verifier), badge = glossary.term(exactness, exactness);
-        badge.classList.add("ds-badge");
-        exact.replaceChildren(badge);
+        exact.replaceChildren(exactnessBadge(glossary, told));
         writeText(rule, `${settings(told.drafter)}rule ${oneLine(told.verifier.title || told.verifier.key)}`);
       }
       const step = model.steps[index], tokens = step ? step.view.firstIndex + step.view.tokens : 0;

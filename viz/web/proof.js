@@ -3,17 +3,23 @@
 /** @import { Run } from "./types.d.ts" */
 /** @import { Checked, Glossary, Model, ProofOptions } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
-import { isExact, isPlainRun } from "./trace.js";
-import { plural } from "./words.js";
+import { constrainedLaw, isExact, isPlainRun } from "./trace.js";
+import { oneLine, plural } from "./words.js";
 
 const passesOf = (count) => `${plural(count, "pass", "passes")} of the target`;
 
-/** What lossless or lossy means for the text of a run that was not compared with plain decoding. */
-function meaning({ verifier, sampling }) {
+/**
+ * What lossless or lossy means for the text of a run that was not compared with plain decoding.
+ * @type {(run: Run) => string}
+ */
+function meaning({ verifier, sampling, constraint }) {
+  const law = constrainedLaw({ verifier, constraint });
   if (verifier.up_to_rounding)
     return "Equal up to rounding: where two tokens are nearly as likely, half precision may decide otherwise than " +
     "in plain decoding.";
   if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
+  if (law) return `Lossless: the draft changes the speed, not the law of ${oneLine(law)}. That can be far from the ` +
+    "target’s own law of texts, given that the text is valid.";
   if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
   return "Lossless: the draft changes the speed; the distribution of texts stays the same.";
 }
@@ -26,7 +32,7 @@ function meaning({ verifier, sampling }) {
 function compared(run, whole, { alike, tokens, index, comparable }) {
   if (!comparable) return meaning(run);
   if (alike) return `Checked against ${whole ? "" : `the first ${plural(tokens, "token")} of `}plain ` +
-    `decoding${run.sampling.temperature ? ", same seed" : ""}.`;
+    `decoding${run.constraint ? ", masked as well" : ""}${run.sampling.temperature ? ", same seed" : ""}.`;
   return `Plain decoding wrote another text from token ${index + 1} on.` +
     (isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide." : " This rule is lossy.");
 }

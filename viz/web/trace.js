@@ -44,6 +44,14 @@ export const exactnessOf = (verifier) => (verifier.lossless ? "lossless" : verif
   ? "equal up to rounding" : "lossy");
 
 /**
+ * The law that an exact rule keeps under a constraint, in words; "" where there is none. Runs that do not name it are
+ * of masked decoding.
+ * @type {(run: Pick<Run, "verifier" | "constraint">) => string}
+ */
+export const constrainedLaw = ({ verifier, constraint }) => (constraint && isExact(verifier)
+  ? constraint.law || "masked decoding" : "");
+
+/**
  * Whether this run is plain decoding, in which nothing is drafted.
  * @type {(run: Run | null) => boolean}
  */

@@ -56,7 +56,8 @@ export interface Run {
   /** The embedded family of models; none for text. */
   family?: string;
   stop_strings?: string[];
-  constraint?: { text: string };
+  /** law: which law an exact rule keeps under the constraint. */
+  constraint?: { text: string; law?: string };
   /** How tokens are patches of a picture, where the target writes one. */
   picture?: any;
 }

@@ -3,6 +3,7 @@
 /** @import { LessonHost } from "../view-types.d.ts" */
 import { el } from "../base.js";
 import { mountCompare } from "../compare.js";
+import { exhibitRow } from "../exhibits.js";
 import { lessonLength, lessonPasses } from "./length.js";
 import { lessonRule } from "./rule.js";
 import { mountWatch } from "../watch.js";
@@ -70,6 +71,7 @@ export function lessonStage(spec, host, hooks) {
       view.feed(await host.race(spec.example));
       view.seek(1e9);
     },
+    async figure() { box.append(exhibitRow(spec.exhibits)); },
     async live() {
       if (host.live) { live = host.live(box, spec, (trace) => { own = runReadings(trace); hooks.changed(); }); return; }
       const hold = el("div");
