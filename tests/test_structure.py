@@ -45,7 +45,8 @@ FLOORS = {
         "continuous training loops run"
     ),
     "proof": "core rules model parts methods methods.shared loops",
-    "cli": "core rules parts methods methods.shared proof",
+    "tune": "core rules model batch chat parts methods sizes run",
+    "cli": "core rules parts methods methods.shared proof run tune",
 }
 """Room of the engine -> the rooms below it."""
 
