@@ -17,6 +17,7 @@ from engine.rules import Verifier, verifiers
 from presets import examples, families, opening_trace, presets, race_files, races, trace_files
 from presets.conditions import figure
 from presets.families import converses, title
+from presets.machines import machines
 from viz.race import joined
 
 FAMILIES = {
@@ -42,6 +43,8 @@ def offer() -> dict:
         "rules": rule_menu(),
         "models": [name for name in families() if name],
         "chat": [name for name in families() if converses(name)],
+        "machines": [one["name"] for one in machines()],
+        "engines": [],
     }
 
 

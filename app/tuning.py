@@ -1,0 +1,144 @@
+"""A visitor's tuning: what the Tune tab asks for, and the job that writes its record, a line a step."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from app import fence
+from app.controls import RANGES, text
+from app.own import own
+from app.settings import LIMITS, Limits, model_paths
+from engine.errors import UserError
+from engine.tune.prompt_sample import PromptText, Sample, prompts_of
+from engine.tune.tuning import Tuning
+from engine.tune.tuning_request import TuningRequest
+from presets import prompts
+from presets.families import converses
+from presets.fetched import check_there
+from presets.listed import KINDS, TURNS
+
+TAB = "tune"
+OURS = 3
+"""Prompts of each kind of this page."""
+WORDS = {
+    "story": "stories",
+    "edit": "edits",
+    "template": "templates",
+    "code": "code",
+    "arithmetic": "sums",
+    "operations": "operations",
+}
+"""The kinds of this page's prompts, in words."""
+FILES = (".jsonl", ".ndjson", ".csv")
+"""Endings of files that are no plain text."""
+
+
+def tuning_job(values: Mapping[str, object], session: str = "") -> "TuningJob":
+    """The tuning that these control values ask for. Raises UserError, one sentence."""
+    models = text(values.get("models") or "", "The model")
+    numbers = {name: wanted.read(values.get(name)) for name, wanted in RANGES.items()}
+    new_tokens = min(int(numbers.pop("max_new_tokens")), LIMITS.tune_tokens)
+    found = sample(values.get("prompts"), models, int(numbers["seed"]))
+    paths = model_paths(models)
+    check_there(models)
+    if not models:
+        paths = own.read(session).paths or paths
+    return TuningJob(TuningRequest(paths, found, new_tokens=new_tokens, **numbers), models)
+
+
+def sample(given: object, models: str, seed: int, limits: Limits = LIMITS) -> Sample:
+    """The prompts that the control asks for. given: JSON of {"source", "kinds", "text", "name"}. models: the family that
+    reads them. Raises UserError."""
+    try:
+        wish = json.loads(text(given, "The prompts"))
+        source, kinds, said, name = (wish[part] for part in ("source", "kinds", "text", "name"))
+        fits = isinstance(kinds, list) and isinstance(said, str) and isinstance(name, str)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        fits = False
+    if not fits:
+        raise UserError("The prompts could not be read; choose them again.")
+    if source == "ours":
+        return Sample.of(_of_this_page(kinds, models), seed, limits.tune_prompts)
+    if len(said.encode("utf-8", "replace")) > limits.tune_bytes:
+        raise UserError(
+            f"The prompts take more than {limits.tune_kilobytes:,} kB, the most that this page reads; "
+            "the command line takes a file of any size."
+        )
+    found = list(from_file(said, name) if source == "file" else pasted(said))
+    if not any(one.text.strip() for one in found):
+        raise UserError("Paste a prompt first, or choose a file or prompts of this page.")
+    for number, one in enumerate(found, 1):
+        if len(one.text) > limits.prompt_characters:
+            raise UserError(
+                f"Prompt {number} has {len(one.text):,} characters; this page takes at most "
+                f"{limits.prompt_characters:,}."
+            )
+    return Sample.of(found, seed, limits.tune_prompts)
+
+
+def _of_this_page(kinds: list, models: str) -> Iterator[PromptText]:
+    """The first few prompts of each kind; of all kinds where none is named. A family that converses gets turns instead."""
+    known = TURNS if converses(models) else KINDS
+    for kind in [one for one in known if one in kinds] or known:
+        yield from (PromptText(one["prompt"], kind) for one in prompts(kind)[:OURS])
+
+
+def pasted(said: str) -> Iterator[PromptText]:
+    """The prompts of a pasted text: one on each line, or, where there is an empty line, separated by empty lines."""
+    lines = [line.rstrip() for line in said.strip().splitlines()]
+    if "" not in lines:
+        yield from map(PromptText, lines)
+        return
+    block: list[str] = []
+    for line in [*lines, ""]:
+        if line:
+            block.append(line)
+        elif block:
+            yield PromptText("\n".join(block))
+            block = []
+
+
+def from_file(said: str, name: str) -> Iterable[PromptText]:
+    """The prompts of an uploaded file. Raises UserError for one that cannot be read as prompts."""
+    ending = Path(name).suffix.lower()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"the file{ending if ending in FILES else '.txt'}"
+        path.write_text(said, encoding="utf-8", errors="replace")
+        return list(prompts_of(path))
+
+
+class TuningJob:
+    """A tuning as the page advances it. Its record is text, a JSON object on each line."""
+
+    def __init__(self, request: TuningRequest, models: str = "") -> None:
+        """models: the name of the family, which the first line tells, too."""
+        self._tuning = Tuning(request)
+        self._lines = self._tuning.lines()
+        self._answered = self._closed = False
+        self._header = written({**next(self._lines), "family": models})
+
+    def header(self) -> str:
+        return self._header
+
+    def steps(self) -> Iterator[str]:
+        for line in self._lines:
+            self._answered = line["kind"] == "answer"
+            yield written(line)
+
+    def cancel(self) -> None:
+        self._closed = True
+        self._lines.close()
+
+    def summary(self) -> str:
+        """Where the tuning was stopped: the answer that follows from what was measured so far."""
+        if self._answered or not self._closed:
+            return ""
+        return "".join(map(written, self._tuning.answer_so_far()))
+
+
+def written(line: Mapping[str, object]) -> str:
+    return json.dumps(line, separators=(",", ":")) + "\n"
+
+
+fence.MAKERS |= {TAB: tuning_job}
