@@ -2,34 +2,261 @@
 
 ``Tuning(request).lines()`` yields plain JSON-able dicts, described in docs/tuning.md: ``tuning`` first, then ``cost``,
 ``acceptance``, ``setting`` and ``estimate`` lines as they are measured, ``progress`` between them, and ``answer`` at the end.
+
+Not every drafter is tried in every size on every prompt. By successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
+Identification and Hyperparameter Optimization, 2016) all drafters write after a few prompts in their usual size, the better ones in all
+sizes, and ever fewer after ever more prompts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from math import ceil
+from time import perf_counter
 
+from engine.core.prompt import PromptReading
+from engine.core.sampling import Sampling
+from engine.tune.answering import Speeds, answer, best, ranked
+from engine.tune.candidates import ALL, Candidate, by_other_rules, in_sizes
+from engine.tune.checking_race import SECONDS, race
+from engine.tune.opened_tuning import OpenedTuning
+from engine.tune.other_machines import Sizes, estimates
+from engine.tune.remaining_time import RemainingTime
+from engine.tune.resuming import Measured, resumed
+from engine.tune.speed_prediction import Speed, tokens_a_second
+from engine.tune.tuning_record import TuningRecord
 from engine.tune.tuning_request import TuningRequest
 
 Line = dict
+FIRST, SLICE = 6, 2
+"""Prompts after which every drafter writes, and after which its counts are told."""
+KEPT, FINALISTS = 8, 2
+"""Candidates that write after more than the first prompts, and that write after all."""
+WARM_UP = 8  # tokens that a candidate writes before it is timed
 
 
 class Tuning:
     """Nothing is opened or measured before the first line is asked for.
 
-    A later line replaces an earlier one of the same kind, drafter, options, size and prompt_kind (``acceptance``), or texts
-    (``setting``), machine and texts (``estimate``).
+    A later line replaces an earlier one of the same kind, drafter, options, size and verifier, and of the same prompt_kind
+    (``acceptance``), texts (``setting``) or machine and texts (``estimate``).
     """
 
     def __init__(self, request: TuningRequest) -> None:
         self.request = request
+        self.sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
+        self._opened: OpenedTuning | None = None
+        self._record: TuningRecord | None = None
+        self._measured = Measured()
+        self._time = RemainingTime()
+        self._warm: set[tuple] = set()
+        self._told: dict[tuple, Line] = {}  # settings
+        self._told_prompts: dict[tuple, int] = {}
 
     def lines(self) -> Iterator[Line]:
-        """All lines. Closing the generator stops the work at once; what the record holds stays. Raises UserError, one
+        """All lines. Closing the generator stops the work between two texts; what the record holds stays. Raises UserError, one
         sentence, for models, prompts or a record that do not fit."""
-        raise NotImplementedError
-        yield {}
+        yield self._open()
+        opened = self._opened
+        for line in opened.costs.missing(
+            opened.models.target, opened.beside, opened.draft, opened.texts
+        ):
+            yield self._kept(line)
+            yield self._time.line("Measuring what a pass costs")
+        yield from self._halve()
+        yield from self._check()
+        yield from self._closing_lines()
 
     def answer_so_far(self) -> list[Line]:
-        """After ``lines`` was closed: the ``setting`` lines and the ``answer`` that follow from what was measured. They are
-        kept in the record as well. Empty if nothing was measured."""
-        return []
+        """After ``lines`` was closed: the lines that follow from what was measured, the ``answer`` last. They are kept in the
+        record as well. Empty if nothing was measured."""
+        if self._opened is None:
+            return []
+        told = [
+            line for one in self._measured.candidates.values() for line in self._acceptance(one)
+        ]
+        return [*told, *self._closing_lines()]
+
+    def _open(self) -> Line:
+        opened = self._opened = OpenedTuning(self.request, self.sampling)
+        if self.request.record is not None:
+            self._record = TuningRecord(self.request.record, opened.header)
+            classes = {one.cls.key: one.cls for one in (opened.plain, *opened.first)}
+            name = self.request.record.name
+            self._measured = resumed(self._record.lines, classes, opened.costs, name)
+            for one in self._measured.candidates.values():
+                self._told_prompts[one.key] = one.prompts
+        self._plain = self._measured.known(opened.plain)
+        return opened.header
+
+    def _halve(self) -> Iterator[Line]:
+        most = len(self._opened.prompts)
+        begun = [self._measured.known(one) for one in self._opened.first]
+        kept = max(FINALISTS, ceil(len(begun) / 3))
+        self._time.other = (len(self._opened.texts) + 1) * 3 * SECONDS
+        yield from self._write(begun, FIRST, kept * 5 * FIRST + 3 * KEPT * FIRST)
+        sized = [one for fast in self._fastest(begun, kept) for one in in_sizes(fast)]
+        tried = [self._measured.known(one) for one in sized]
+        yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
+        ruled = [
+            one
+            for fast in self._fastest(tried, FINALISTS)
+            for one in by_other_rules(fast, self.sampling)
+        ]
+        tried += [self._measured.known(one) for one in ruled]
+        kept = KEPT
+        for turn in count(1):
+            tried = [*self._fastest(tried, kept), *(ruled if turn == 1 else ())]
+            yield from self._write(tried, FIRST * 2**turn, kept * FIRST * (2**turn < most))
+            if FIRST * 2**turn >= most:
+                return
+            kept = max(FINALISTS, kept // 2)
+
+    def _fastest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+        """So many for one text at a time, and the best for each other number of texts."""
+        speeds = self._speeds(candidates)
+        chosen = ranked(candidates, speeds, 1)[:most]
+        for texts in self._opened.texts:
+            chosen += ranked(candidates, speeds, texts)[:1]
+        return list({one.key: one for one in chosen}.values())
+
+    def _speeds(self, candidates: Sequence[Candidate]) -> Speeds:
+        """What is known of their speeds: checked, or predicted."""
+        speeds: dict = {}
+        for texts in self._opened.texts:
+            usual = tokens_a_second(self._plain, texts, self._opened.costs)
+            for one in candidates:
+                known = self._measured.checked.get((one.key, texts))
+                predicted = tokens_a_second(one, texts, self._opened.costs)
+                if known is not None or (predicted and usual):
+                    speeds[one.key, texts] = known or Speed(predicted, usual)
+        return speeds
+
+    def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
+        """Have each of them write after the first ``upto`` prompts, in turn, so that a busy moment of the machine slows all.
+        after: how many texts are likely to follow."""
+        opened = self._opened
+        upto, writers = min(upto, len(opened.prompts)), [self._plain, *candidates]
+        self._time.texts = after + sum(max(0, upto - one.prompts) for one in writers)
+        for place, (asked, prompt) in enumerate(opened.prompts[:upto]):
+            reading = PromptReading(prompt.tokens[:-1])
+            turn = place % len(writers)
+            for one in [*writers[turn:], *writers[:turn]]:
+                if one.prompts > place:
+                    continue
+                if one.key not in self._warm:
+                    self._warm.add(one.key)
+                    for _ in one.steps(opened.models, prompt, self.sampling, WARM_UP):
+                        pass
+                began = perf_counter()
+                one.write(
+                    asked.kind,
+                    opened.models,
+                    prompt,
+                    self.sampling,
+                    self.request.new_tokens,
+                    reading,
+                )
+                self._time.wrote(perf_counter() - began)
+                yield self._time.line(f"Writing with {one.cls.title}")
+            if (place + 1) % SLICE == 0 or place + 1 == upto:
+                for one in writers:
+                    yield from self._acceptance(one)
+                yield from self._settings(candidates)
+
+    def _check(self) -> Iterator[Line]:
+        """Run the best beside plain decoding, for each number of texts at a time."""
+        opened, furthest = self._opened, self._furthest()
+        self._time.texts = 0
+        for left, texts in zip(range(len(opened.texts), 0, -1), opened.texts, strict=True):
+            speeds = self._speeds(furthest)
+            first = best(furthest, speeds, 1)
+            runners = ranked(furthest, speeds, texts)[: FINALISTS if texts == 1 else 1]
+            if texts > 1 and first is not None and (first.key, texts) in speeds:
+                runners.append(first)
+            runners = list({one.key: one for one in runners}.values())
+            if all((one.key, texts) in self._measured.checked for one in runners):
+                continue
+            fastest: list[float | None] = []
+            for fastest in race(
+                [self._plain, *runners],
+                opened.models,
+                opened.beside or opened.models.target,
+                [prompt for _, prompt in opened.prompts],
+                self.sampling,
+                self.request.new_tokens,
+                texts,
+            ):
+                self._time.other = left * (1 + len(runners)) * SECONDS
+                yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
+            plainly, *others = fastest
+            for one, speed in zip(runners, others, strict=True):
+                predicted = tokens_a_second(one, texts, opened.costs)
+                if plainly and speed and predicted:
+                    self._measured.checked[one.key, texts] = Speed(predicted, plainly, speed)
+            yield from self._settings(runners)
+
+    def _furthest(self) -> list[Candidate]:
+        """The candidates that wrote after as many prompts as any; only these are compared."""
+        counted = [
+            one for one in self._measured.candidates.values() if one.counts and not one.plain
+        ]
+        most = max((one.prompts for one in counted), default=0)
+        return [one for one in counted if one.prompts > most - SLICE]
+
+    def _closing_lines(self) -> Iterator[Line]:
+        opened, furthest = self._opened, self._furthest()
+        if not furthest or not self._plain.counts:
+            return
+        yield from self._settings(furthest)
+        speeds = self._speeds(furthest)
+        shown = self._fastest(furthest, KEPT)
+        sizes = Sizes(opened.models.target.parameters, opened.draft and opened.draft.parameters)
+        for machine in self.request.machines:
+            for line in estimates(machine, shown, self._plain, opened.texts, sizes):
+                yield self._kept(line)
+        link = {
+            "prompt": opened.prompts[0][0].text,
+            "temperature": self.sampling.temperature,
+            "seed": self.sampling.seed,
+        }
+        told = answer(furthest, self._plain, speeds, opened.texts, link)
+        if told is not None:
+            yield self._kept(told)
+
+    def _acceptance(self, candidate: Candidate) -> Iterator[Line]:
+        """Its counts, if there are any that were not told; those of all prompts last."""
+        if not candidate.counts or self._told_prompts.get(candidate.key) == candidate.prompts:
+            return
+        *kinds, _ = sorted(candidate.counts, key=lambda kind: kind == ALL)
+        for kind in [*kinds, ALL]:
+            counts = candidate.counts[kind].to_dict()
+            about = {"prompt_kind": kind, "prompts": candidate.prompts}
+            yield self._kept({"kind": "acceptance", **candidate.named, **about, **counts})
+        self._told_prompts[candidate.key] = candidate.prompts
+
+    def _settings(self, candidates: Sequence[Candidate]) -> Iterator[Line]:
+        """Their speeds, as far as they have changed since they were told."""
+        for (key, texts), speed in self._speeds(candidates).items():
+            checked = None if speed.checked is None else round(speed.checked, 2)
+            line = {
+                "kind": "setting",
+                **self._measured.candidates[key].named,
+                "lossless": self._opened.exact,
+                "texts": texts,
+                "predicted": round(speed.predicted, 2),
+                "checked": checked,
+                "ratio": round(speed.ratio, 3),
+                "plain": round(speed.plain, 2),
+            }
+            if self._told.get((key, texts)) != line:
+                self._told[key, texts] = line
+                yield self._kept(line)
+
+    def _kept(self, line: Mapping) -> Line:
+        record, self._record = self._record, None
+        if record is not None:
+            record.keep(line)  # where this fails, nothing more is kept
+            self._record = record
+        return dict(line)
