@@ -5,6 +5,8 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 
+from engine.bridges.exporting import ENGINES
+
 from app.settings import LIMITS, model_paths
 from engine.catalogue import lossless
 from engine.core.options import Option
@@ -44,7 +46,7 @@ def offer() -> dict:
         "models": [name for name in families() if name],
         "chat": [name for name in families() if converses(name)],
         "machines": [one["name"] for one in machines()],
-        "engines": [],
+        "engines": [(key, title) for key, (title, _) in ENGINES.items()],
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from presets.listed import KINDS, TURNS
 TAB = "tune"
 OURS = 3
 """Prompts of each kind of this page."""
+EVERY = 5.0
+"""Seconds between two answers while it is still being measured."""
 WORDS = {
     "story": "stories",
     "edit": "edits",
@@ -122,18 +125,25 @@ class TuningJob:
         return self._header
 
     def steps(self) -> Iterator[str]:
+        """Between its lines stand answers from what was measured so far, so that the first comes soon."""
+        answered, more = time.monotonic(), False
         for line in self._lines:
             self._answered = line["kind"] == "answer"
+            more |= line["kind"] == "setting"
             yield written(line)
+            if more and line["kind"] == "progress" and time.monotonic() - answered > EVERY:
+                yield self._so_far()
+                answered, more = time.monotonic(), False
 
     def cancel(self) -> None:
         self._closed = True
         self._lines.close()
 
     def summary(self) -> str:
-        """Where the tuning was stopped: the answer that follows from what was measured so far."""
-        if self._answered or not self._closed:
-            return ""
+        """Where the tuning was stopped: the answer that follows from what was measured."""
+        return self._so_far() if self._closed and not self._answered else ""
+
+    def _so_far(self) -> str:
         return "".join(map(written, self._tuning.answer_so_far()))
 
 

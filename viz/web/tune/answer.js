@@ -22,7 +22,7 @@ function measuredOn({ head }) {
   if (machine?.processor) told.push(`on ${cellText(machine.processor)}`);
   if (Number.isInteger(prompts?.sampled)) told.push(prompts.sampled < prompts.given
     ? `${prompts.sampled} of ${plural(prompts.given, "prompt")}` : plural(prompts.sampled, "prompt"));
-  const left = [["empty", "without a text"], ["too_long", "too long"]].filter(([name]) => prompts?.[name] > 0)
+  const left = [["empty", "without a text"], ["left_out", "that do not fit"]].filter(([name]) => prompts?.[name] > 0)
     .map(([name, words]) => `${prompts[name]} ${words}`);
   if (left.length) told.push(`left out: ${left.join(", ")}`);
   return told.length ? `Measured: ${told.join(", ")}.` : "";

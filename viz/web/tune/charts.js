@@ -60,11 +60,11 @@ const ticks = (values) => values.map((value) => [value, numberText(value)]);
 
 /** @type {(record: TuningRecord, kind: string, host: TuneHost) => TuneFigure | null} */
 export function acceptanceFigure(record, kind, host) {
-  const lines = acceptanceOf(record, kind).slice(0, LINES);
+  const lines = acceptanceOf(record, kind);
   const counted = lines.map(({ drafter, size, positions }) => ({ drafter, size,
     rates: positions.filter(({ reached }) => reached > 0)
       .map((one) => ({ ...one, rate: one.accepted / one.reached, bounds: wilson(one.accepted, one.reached) })) }))
-    .filter(({ rates }) => rates.length);
+    .filter(({ rates }) => rates.length).slice(0, LINES);
   if (!counted.length) return null;
   const far = Math.max(...counted.flatMap(({ rates }) => rates.map(({ position }) => position)));
   const every = Math.ceil(far / 8);

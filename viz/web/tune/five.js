@@ -22,12 +22,12 @@ export function typedPositions(text) {
 /** @type {(host: TuneHost) => { element: HTMLElement, show(record: TuningRecord): void }} */
 export function fiveNumbers(host) {
   const id = freshId("counts"), said = el("p", { role: "status" }), result = el("dl", { class: "tn-five" });
-  const positions = el("textarea",
+  const counts = el("textarea",
     { id, class: "tn-field", rows: 4, maxlength: 2000, oninput: () => { typed = true; } });
   const fields = COUNTS.map(([name, words]) => ({ name, words, input: el("input", { id: `${id}-${name}`, type: "number",
     min: 0, class: "tn-field", oninput: () => { typed = true; } }) }));
   let typed = false, taken = /** @type {AcceptanceLine | null} */ (null);
-  positions.value = "80 / 100\n56 / 80\n34 / 56";
+  counts.value = "80 / 100\n56 / 80\n34 / 56";
   const [steps, drafted, written] = fields.map(({ input }) => input);
   Object.assign(steps, { value: "100" });
   Object.assign(drafted, { value: "300" });
@@ -38,23 +38,23 @@ export function fiveNumbers(host) {
     el("summary", {}, el("h3", { text: "Five numbers are called acceptance" })),
     el("p", { text: "Papers and engines print different ones under the same name. Give the counts, and here are all "
       + "five, with who prints which." }),
-    el("div", { class: "tn-row" }, labelled("Kept / reached, a position on each line", positions),
+    el("div", { class: "tn-row" }, labelled("Kept / reached, a position on each line", counts),
       ...fields.map(({ words, input }) => labelled(words, input)), button), said, result);
 
   async function convert() {
-    const read = typedPositions(positions.value);
+    const read = typedPositions(counts.value);
     if (!read) {
       writeText(said, "Write a position on each line: how many were kept, a slash, how many steps reached it.");
       return;
     }
-    const counts = Object.fromEntries(fields.filter(({ input }) => input.value !== "")
+    const totals = Object.fromEntries(fields.filter(({ input }) => input.value !== "")
       .map(({ name, input }) => [name, Number(input.value)]));
-    await told({ positions: read, ...counts });
+    await told({ positions: read, ...totals });
   }
-  /** @type {(counts: Counts) => Promise<void>} */
-  async function told(counts) {
+  /** @type {(given: Counts) => Promise<void>} */
+  async function told(given) {
     let answer;
-    try { answer = await host.five(counts); } catch { answer = { error: "The server did not answer; try again." }; }
+    try { answer = await host.five(given); } catch { answer = { error: "The server did not answer; try again." }; }
     writeText(said, answer.error || "");
     result.replaceChildren(...(answer.numbers || []).map((one) => el("div", {},
       el("dt", {}, el("strong", { text: one.value || "–" }), el("span", { text: ` ${one.title}` })),
@@ -63,11 +63,12 @@ export function fiveNumbers(host) {
   }
   return { element, show(record) {
     const lines = acceptanceOf(record, "all"), { answer } = record;
-    const line = lines.find(({ drafter }) => drafter === (answer?.best_tried || answer?.drafter)) || lines[0];
+    const best = answer?.best_tried || answer?.drafter;
+    const line = lines.find(({ drafter }) => drafter === best) || lines.find((one) => one.positions.length) || lines[0];
     if (typed || !line || line === taken) return;
     taken = line;
     const known = line.positions.filter(({ reached }) => reached !== null);
-    positions.value = known.map(({ accepted, reached }) => `${accepted} / ${reached}`).join("\n");
+    counts.value = known.map(({ accepted, reached }) => `${accepted} / ${reached}`).join("\n");
     for (const { name, input } of fields) input.value = line[name] === null ? "" : String(line[name]);
   } };
 }

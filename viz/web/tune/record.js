@@ -42,7 +42,8 @@ const READ = {
     const name = word(drafter) || [word(from.engine, 30), word(from.name, 30)].filter(Boolean).join(", ");
     if (!name || read.includes(null) || !(read.length || whole(line.steps) || stated)) return null;
     return { kind: "acceptance", drafter: name, options: table(options), size: whole(size),
-      prompt_kind: word(line.prompt_kind) || "all", positions: read, steps: whole(line.steps),
+      prompt_kind: word(line.prompt_kind) || "all", positions: read, prompts: whole(line.prompts),
+      steps: whole(line.steps),
       drafted: whole(line.drafted), accepted: whole(line.accepted), new_tokens: whole(line.new_tokens),
       lacks: word(from.lacks, 400), stated: table(stated) };
   },
@@ -150,16 +151,20 @@ export function sizeByTexts(settings, drafter) {
 export const ranked = (settings) => latest(settings).sort((a, b) => b.ratio - a.ratio);
 
 /**
- * The lines of acceptance of one prompt kind, for each drafter those of its largest size.
+ * The lines of acceptance of one prompt kind: for each drafter the size that was tried on the most prompts, and the
+ * largest of several. The fastest drafters come first.
  * @type {(record: TuningRecord, kind: string) => TuningRecord["acceptance"]}
  */
-export function acceptanceOf({ acceptance }, kind) {
-  const held = new Map();
+export function acceptanceOf({ acceptance, setting: settings }, kind) {
+  const held = new Map(), speeds = new Map();
+  const tried = (line) => line.prompts ?? line.steps ?? 0;
+  const better = (line, other) => tried(line) - tried(other) || (line.size ?? 0) - (other.size ?? 0);
   for (const line of acceptance) {
     const before = held.get(line.drafter);
-    if (line.prompt_kind === kind && (!before || (line.size ?? 0) >= (before.size ?? 0))) held.set(line.drafter, line);
+    if (line.prompt_kind === kind && (!before || better(line, before) >= 0)) held.set(line.drafter, line);
   }
-  return [...held.values()];
+  for (const { drafter, ratio } of settings) speeds.set(drafter, Math.max(ratio, speeds.get(drafter) ?? 0));
+  return [...held.values()].sort((a, b) => (speeds.get(b.drafter) ?? 0) - (speeds.get(a.drafter) ?? 0));
 }
 
 /** @type {(record: TuningRecord) => string[]} */

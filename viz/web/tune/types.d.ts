@@ -24,6 +24,7 @@ export interface AcceptanceLine {
   prompt_kind: string;
   positions: Position[];
   /** Counts of all texts; null where the source does not say. */
+  prompts: number | null;
   steps: number | null;
   drafted: number | null;
   accepted: number | null;
@@ -127,8 +128,11 @@ export interface TuneHost {
   title(key: string): string;
   /** A link to the run on Watch, step by step; null where there can be none. */
   watch(wish: WatchWish, words: string): Element | null;
-  /** The setting as another engine takes it: {text, notes} or {error}. */
-  exported(engine: string): Promise<{ text?: string; notes?: string[]; error?: string }>;
+  /**
+   * The setting as another engine takes it: {text, synthetic, notes}, the texts "" where the engine cannot express it,
+   * or {error}. synthetic: with our acceptance in the place of the drafter's.
+   */
+  exported(engine: string): Promise<{ text?: string; synthetic?: string; notes?: string[]; error?: string }>;
   /** The estimates on another machine: {lines} or {error}. */
   estimated(wish: { machine?: string; costs?: string }): Promise<{ lines?: string; error?: string }>;
   /** The five numbers of these counts: {numbers} or {error}. */
