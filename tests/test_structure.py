@@ -38,6 +38,7 @@ FLOORS = {
     "sizes": "core rules model parts loops",
     "trace": "core rules model",
     "continuous": "core",
+    "bridges": "core parts trace model",
     "run": "core rules model chat parts methods sizes trace loops",
     "training": "core rules model fast.gpu parts methods methods.shared sizes loops run",
     "bench": (
@@ -45,7 +46,7 @@ FLOORS = {
         "continuous training loops run"
     ),
     "proof": "core rules model parts methods methods.shared loops",
-    "cli": "core rules parts methods methods.shared proof",
+    "cli": "core rules parts methods methods.shared proof bridges trace",
 }
 """Room of the engine -> the rooms below it."""
 
