@@ -5,9 +5,8 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache
 
-from engine.bridges.exporting import ENGINES
-
 from app.settings import LIMITS, model_paths
+from engine.bridges.exporting import ENGINES
 from engine.catalogue import lossless
 from engine.core.options import Option
 from engine.core.sampling import Sampling

@@ -8,14 +8,13 @@ import json
 from collections.abc import Callable, Mapping
 from functools import wraps
 
+from app.settings import LIMITS
+from app.tuning import written
 from engine.bridges.acceptance_numbers import NUMBERS, numbers_of
 from engine.bridges.exporting import export
 from engine.bridges.importing import imported_text
 from engine.bridges.recommended import recommended
 from engine.bridges.tuning_record import record_lines
-
-from app.settings import LIMITS
-from app.tuning import written
 from engine.errors import UserError
 from engine.methods import drafters
 from engine.tune.cost_table import CostTable

@@ -38,6 +38,7 @@ FLOORS = {
     "sizes": "core rules model parts loops",
     "trace": "core rules model",
     "continuous": "core",
+    "bridges": "core parts trace model",
     "run": "core rules model chat parts methods sizes trace loops",
     "training": "core rules model fast.gpu parts methods methods.shared sizes loops run",
     "bench": (
@@ -46,7 +47,7 @@ FLOORS = {
     ),
     "proof": "core rules model parts methods methods.shared loops",
     "tune": "core rules model batch chat parts methods sizes run",
-    "cli": "core rules parts methods methods.shared proof run tune",
+    "cli": "core rules parts methods methods.shared proof run tune bridges trace",
 }
 """Room of the engine -> the rooms below it."""
 

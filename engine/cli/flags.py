@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.cli import prove_command, terminal
+from engine.cli import bridge_commands, prove_command, terminal
 from engine.errors import UserError
 from engine.finding import suites
 
@@ -53,7 +53,13 @@ def parser(
     """
     parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
     commands = parser.add_subparsers(
+<<<<<<< HEAD
         required=True, metavar="list | run | bench | tune | prove | datastore", parser_class=_Parser
+=======
+        required=True,
+        metavar="list | run | bench | prove | export | import | inspect | datastore",
+        parser_class=_Parser,
+>>>>>>> wip-bridge
     )
     listed = commands.add_parser("list", help="drafters, verifiers, presets and methods")
     listed.add_argument("--json", action="store_true", help="as JSON")
@@ -65,6 +71,7 @@ def parser(
     _add_tune(tuning, tune)
     prove = commands.add_parser("prove", help="show that a method is exact, or where it is not")
     prove_command.declare(prove)
+    bridge_commands.declare(commands)
     datastore = commands.add_parser(
         "datastore", help="make a datastore of your text, in which drafts are looked up"
     )

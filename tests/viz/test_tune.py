@@ -62,6 +62,7 @@ TWICE = (
     "((first, then) => { const read = Draftscope.recordReader(); read(first); return read(then); })"
 )
 """A reader that is given one text and then another."""
+TORN = '{"kind":"cost"', '{"kind":"answer","sentence":"x"}\n{'
 ONE = json.dumps(text(cost(1, 2.0)))
 
 
@@ -72,8 +73,7 @@ def unread(*lines: object) -> str:
 CASES = cases(
     reading={
         "a line that is torn waits": (
-            '(() => { const read = Draftscope.recordReader(); read(\'{"kind":"cost"\');'
-            ' return read(\'{"kind":"answer","sentence":"x"}\\n{\').answer.sentence; })()',
+            f"{TWICE}({json.dumps(TORN[0])}, {json.dumps(TORN[1])}).answer.sentence",
             "x",
         ),
         "only what is new is read": (
