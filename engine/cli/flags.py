@@ -53,13 +53,9 @@ def parser(
     """
     parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
     commands = parser.add_subparsers(
-<<<<<<< HEAD
-        required=True, metavar="list | run | bench | tune | prove | datastore", parser_class=_Parser
-=======
         required=True,
-        metavar="list | run | bench | prove | export | import | inspect | datastore",
+        metavar="list | run | bench | tune | prove | export | import | inspect | datastore",
         parser_class=_Parser,
->>>>>>> wip-bridge
     )
     listed = commands.add_parser("list", help="drafters, verifiers, presets and methods")
     listed.add_argument("--json", action="store_true", help="as JSON")
