@@ -1,19 +1,19 @@
 """A visitor's tuning: what the Tune tab asks for, and the job that writes its record, a line a step."""
 
 import json
-import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 from app import fence
 from app.controls import RANGES, text
 from app.own import own
 from app.settings import LIMITS, Limits, model_paths
 from engine.errors import UserError
-from engine.tune.prompt_sample import PromptText, Sample, prompts_of
+from engine.parts.loading import ModelPaths, load_models
+from engine.printable import one_line
+from engine.tune.prompt_sample import PromptText, Sample, prompts_in
 from engine.tune.tuning import Tuning
-from engine.tune.tuning_request import TuningRequest
+from engine.tune.tuning_request import TEXTS, TuningRequest
 from presets import prompts
 from presets.families import converses
 from presets.fetched import check_there
@@ -33,8 +33,6 @@ WORDS = {
     "operations": "operations",
 }
 """The kinds of this page's prompts, in words."""
-FILES = (".jsonl", ".ndjson", ".csv")
-"""Endings of files that are no plain text."""
 
 
 def tuning_job(values: Mapping[str, object], session: str = "") -> "TuningJob":
@@ -47,7 +45,25 @@ def tuning_job(values: Mapping[str, object], session: str = "") -> "TuningJob":
     check_there(models)
     if not models:
         paths = own.read(session).paths or paths
-    return TuningJob(TuningRequest(paths, found, new_tokens=new_tokens, **numbers), models)
+    texts = together(paths, found, new_tokens)
+    asked = TuningRequest(paths, found, new_tokens=new_tokens, texts=texts, **numbers)
+    return TuningJob(asked, models)
+
+
+def together(
+    paths: ModelPaths, found: Sample, new_tokens: int, limits: Limits = LIMITS
+) -> tuple[int, ...]:
+    """How many texts may share a pass: as many as hold no more keys and values together than a run may. A prompt is taken
+    to have at most as many tokens as characters. Raises UserError where a single text holds too many."""
+    target = load_models(paths, {}).target
+    longest = max(len(one.text) for one in found.prompts) + new_tokens
+    each = target.kv_bytes(min(longest, target.max_context)) / 1e6
+    if each > limits.kv_megabytes:
+        raise UserError(
+            f"The longest prompt would hold {each:,.0f} MB of keys and values; this page allows "
+            f"{limits.kv_megabytes:,} MB. Take shorter ones."
+        )
+    return tuple(count for count in TEXTS if count * each <= limits.kv_megabytes)
 
 
 def sample(given: object, models: str, seed: int, limits: Limits = LIMITS) -> Sample:
@@ -68,7 +84,7 @@ def sample(given: object, models: str, seed: int, limits: Limits = LIMITS) -> Sa
             f"The prompts take more than {limits.tune_kilobytes:,} kB, the most that this page reads; "
             "the command line takes a file of any size."
         )
-    found = list(from_file(said, name) if source == "file" else pasted(said))
+    found = list(prompts_in(said, one_line(name[-80:])) if source == "file" else pasted(said))
     if not any(one.text.strip() for one in found):
         raise UserError("Paste a prompt first, or choose a file or prompts of this page.")
     for number, one in enumerate(found, 1):
@@ -100,15 +116,6 @@ def pasted(said: str) -> Iterator[PromptText]:
         elif block:
             yield PromptText("\n".join(block))
             block = []
-
-
-def from_file(said: str, name: str) -> Iterable[PromptText]:
-    """The prompts of an uploaded file. Raises UserError for one that cannot be read as prompts."""
-    ending = Path(name).suffix.lower()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"the file{ending if ending in FILES else '.txt'}"
-        path.write_text(said, encoding="utf-8", errors="replace")
-        return list(prompts_of(path))
 
 
 class TuningJob:

@@ -35,7 +35,7 @@ FLOORS = {
     "parts": "core model bounded fast.cpu fast.gpu",
     "methods.shared": "core rules model fast.cpu fast.gpu fast.kernels parts",
     "methods": "core rules model bounded fast.cpu fast.gpu parts methods.shared",
-    "sizes": "core rules model parts loops",
+    "sizes": "core rules model batch parts loops",
     "trace": "core rules model",
     "continuous": "core",
     "bridges": "core parts trace model",
@@ -46,7 +46,7 @@ FLOORS = {
         "continuous training loops run"
     ),
     "proof": "core rules model parts methods methods.shared loops",
-    "tune": "core rules model batch chat parts methods sizes run",
+    "tune": "core rules model chat batch parts methods sizes trace loops run",
     "cli": "core rules parts methods methods.shared proof run tune bridges trace",
 }
 """Room of the engine -> the rooms below it."""

@@ -50,7 +50,7 @@ def _show(tuning: Tuning, as_json: bool) -> int:
     def take(line: dict) -> None:
         if line["kind"] == "progress":
             left = line["seconds_left"]
-            bar(line["doing"] + ("" if left is None else f", {_time(left)} left"), line["done"])
+            bar(line["doing"], line["done"], "" if left is None else _time(left))
             return
         lines.append(line)
         if as_json:

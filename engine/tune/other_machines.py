@@ -18,7 +18,7 @@ from engine.tune.cost_table import interpolated
 from engine.tune.speed_prediction import longest_of
 from engine.tune.tuning_request import OtherMachine
 
-PASTED = "costs as pasted"
+PASTED = "the pasted costs"
 
 
 @dataclass(frozen=True)

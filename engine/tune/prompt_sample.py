@@ -12,8 +12,9 @@ import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from typing import TextIO
@@ -83,9 +84,7 @@ def _by_turns(prompts: Iterable[PromptText]) -> Iterator[PromptText]:
 
 def prompts_of(path: Path) -> Iterator[PromptText]:
     """The prompts of a file as they are read. Raises UserError, one sentence, for a file that is not as described above."""
-    read = {".jsonl": _of_jsonl, ".ndjson": _of_jsonl, ".csv": _of_csv}.get(
-        path.suffix.lower(), _of_lines
-    )
+    read = _reader(path.name)
     try:
         with path.open(encoding=ENCODING, newline="" if read is _of_csv else None) as file:
             yield from read(file, path.name)
@@ -93,6 +92,17 @@ def prompts_of(path: Path) -> Iterator[PromptText]:
         raise UserError(f"{path.name} is not UTF-8 text.") from None
     except OSError as error:
         raise UserError(f"{path.name} cannot be read: {error.strerror}.") from None
+
+
+def prompts_in(text: str, name: str) -> Iterator[PromptText]:
+    """The same for the text of a file of this name."""
+    read = _reader(name)
+    yield from read(StringIO(text, newline="" if read is _of_csv else None), name)
+
+
+def _reader(name: str) -> Callable[[TextIO, str], Iterator[PromptText]]:
+    known = {".jsonl": _of_jsonl, ".ndjson": _of_jsonl, ".csv": _of_csv}
+    return known.get(Path(name).suffix.lower(), _of_lines)
 
 
 def _lines(file: TextIO, name: str) -> Iterator[str]:

@@ -33,6 +33,7 @@ FIRST, SLICE = 6, 2
 """Prompts after which every drafter writes, and after which its counts are told."""
 KEPT, FINALISTS = 8, 2
 """Candidates that write after more than the first prompts, and that write after all."""
+HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
 WARM_UP = 8  # tokens that a candidate writes before it is timed
 
 
@@ -59,6 +60,8 @@ class Tuning:
         sentence, for models, prompts or a record that do not fit."""
         yield self._open()
         opened = self._opened
+        if self._record is not None:
+            yield from (line for line in self._record.lines if line["kind"] != "answer")
         for line in opened.costs.missing(
             opened.models.target, opened.beside, opened.draft, opened.texts
         ):
@@ -176,7 +179,8 @@ class Tuning:
             if texts > 1 and first is not None and (first.key, texts) in speeds:
                 runners.append(first)
             runners = list({one.key: one for one in runners}.values())
-            if all((one.key, texts) in self._measured.checked for one in runners):
+            hopeless = all(speeds[one.key, texts].ratio < HOPELESS for one in runners)
+            if hopeless or all((one.key, texts) in self._measured.checked for one in runners):
                 continue
             fastest: list[float | None] = []
             for fastest in race(

@@ -42,7 +42,8 @@ export function fiveNumbers(host) {
       ...fields.map(({ words, input }) => labelled(words, input)), button), said, result);
 
   async function convert() {
-    const read = typedPositions(counts.value);
+    const read = typed || !taken ? typedPositions(counts.value) : null;
+    if (!typed && taken) { await told(taken); return; }
     if (!read) {
       writeText(said, "Write a position on each line: how many were kept, a slash, how many steps reached it.");
       return;
