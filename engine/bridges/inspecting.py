@@ -6,18 +6,23 @@ import math
 from dataclasses import dataclass
 
 from engine.bridges.checkpoint_files import Described, described
-from engine.bridges.drafter_fit import fit
+from engine.bridges.drafter_fit import READING, fit
 from engine.bridges.drafter_kinds import KINDS, kind_of
 from engine.bridges.drafter_traps import Trap, traps
 from engine.parts.eight_bit import SCALE
 
+FIT = {
+    True: "By its description it fits the target",
+    False: "It does not fit the target",
+    None: "Its description does not tell whether it fits the target",
+}
 CHAINS_ONLY = ("vLLM", "llama.cpp")
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """kind: a key of ``KINDS``. target: its name, "" if none was named. fits: None without a target. facts: sentences. traps: what is
-    wrong first."""
+    """kind: a key of ``KINDS``. target: its name, "" if none was named. fits: None without a target, and for a kind whose description
+    does not tell. facts: sentences. traps: what is wrong first."""
 
     name: str
     kind: str
@@ -31,15 +36,14 @@ class Inspection:
 
     @property
     def fits(self) -> bool | None:
-        return not self.wrong if self.target else None
+        told = self.target and (self.wrong or self.kind in (*READING, "causal"))
+        return not self.wrong if told else None
 
     def lines(self) -> list[str]:
         """Sentences for people: what it is, whether it fits, then the traps."""
         told = [f"{self.name} is {KINDS[self.kind].title}. {KINDS[self.kind].what}", *self.facts]
         if self.target:
-            told.append(
-                f"It {'fits' if self.fits else 'does not fit'} the target {self.target}, by its description."
-            )
+            told.append(f"{FIT[self.fits]} {self.target}.")
         return [*told, *(f"{trap.name}: {trap.sentence}" for trap in self.traps)]
 
 
@@ -78,9 +82,8 @@ def _facts(files: Described, kind: str) -> list[str]:
     )
     chains = [engine for engine in CHAINS_ONLY if engine in told.engines]
     if told.tree and chains:
-        facts.append(
-            f"Draftscope drafts a tree with it; {' and '.join(chains)} draft a chain only."
-        )
+        others = " and ".join(chains) + (" draft" if len(chains) > 1 else " drafts")
+        facts.append(f"Draftscope drafts a tree with it; {others} a chain only.")
     if files.tokenizer_digest:
         facts.append(
             f"Its tokenizer has {len(files.tokens or {}):,} tokens (digest {files.tokenizer_digest})."

@@ -35,14 +35,14 @@ def record_lines(text: str, name: str) -> list[dict]:
 
 
 def _lines(text: str, name: str) -> Iterator[dict]:
-    lines = text.split("\n")
+    lines, whole_before = text.split("\n"), False
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
-            if number == len(lines):
+            if number == len(lines) and whole_before:
                 return  # the writer was stopped within it
             raise UserError(f"Line {number} of {name} is not valid JSON.") from None
         if not isinstance(entry, dict) or entry.get("kind") not in KINDS:
@@ -55,6 +55,7 @@ def _lines(text: str, name: str) -> Iterator[dict]:
             except (ValueError, TypeError, AttributeError) as error:
                 raise UserError(f"Line {number} of {name} is broken: {str(error)[:120]}.") from None
         yield entry
+        whole_before = True
 
 
 def check_acceptance(line: Mapping) -> None:
