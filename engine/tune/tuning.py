@@ -10,8 +10,7 @@ sizes, and ever fewer after ever more prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 
 from engine.core.sampling import Sampling
@@ -34,6 +33,10 @@ FIRST, SLICE = 6, 2
 KEPT, FINALISTS = 8, 2
 """Candidates that write after more than the first prompts, and that write after all."""
 HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
+
+
+def unique(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return list({one.key: one for one in candidates}.values())
 
 
 class Tuning:
@@ -104,19 +107,15 @@ class Tuning:
         sized = [one for fast in self._fastest(begun, kept) for one in in_sizes(fast)]
         tried = [self._measured.known(one) for one in sized]
         yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
-        ruled = [
-            one
-            for fast in self._fastest(tried, FINALISTS)
-            for one in by_other_rules(fast, self.sampling)
-        ]
+        fast = self._fastest(tried, FINALISTS)
+        ruled = [each for one in fast for each in by_other_rules(one, self.sampling)]
         tried += [self._measured.known(one) for one in ruled]
-        kept = KEPT
-        for turn in count(1):
-            tried = [*self._fastest(tried, kept), *(ruled if turn == 1 else ())]
-            yield from self._write(tried, FIRST * 2**turn, kept * FIRST * (2**turn < most))
-            if FIRST * 2**turn >= most:
-                return
-            kept = max(FINALISTS, kept // 2)
+        yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
+        upto, kept = FIRST, KEPT
+        while upto < most:
+            upto = min(2 * upto, most)
+            tried, kept = self._fastest(unique(tried), kept), max(FINALISTS, kept // 2)
+            yield from self._write(tried, upto, 2 * kept * upto * (upto < most))
 
     def _fastest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
         """So many for one text at a time, and the best for each other number of texts."""
@@ -124,7 +123,7 @@ class Tuning:
         chosen = ranked(candidates, speeds, 1)[:most]
         for texts in self._opened.texts:
             chosen += ranked(candidates, speeds, texts)[:1]
-        return list({one.key: one for one in chosen}.values())
+        return unique(chosen)
 
     def _speeds(self, candidates: Sequence[Candidate]) -> Speeds:
         """What is known of their speeds: checked, or predicted."""
@@ -160,7 +159,7 @@ class Tuning:
             runners = ranked(furthest, speeds, texts)[: FINALISTS if texts == 1 else 1]
             if texts > 1 and first is not None and (first.key, texts) in speeds:
                 runners.append(first)
-            runners = list({one.key: one for one in runners}.values())
+            runners = unique(runners)
             hopeless = all(speeds[one.key, texts].ratio < HOPELESS for one in runners)
             if hopeless or all((one.key, texts) in self._measured.checked for one in runners):
                 continue
