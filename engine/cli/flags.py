@@ -176,6 +176,7 @@ def _add_tune(tune: argparse.ArgumentParser, action: Action) -> None:
     add("--costs", metavar="ROWS:MS,...", help="an estimate for these passes of the target")
     add("--dtype", metavar="D", help="float32 | bfloat16 | float16")
     add("--device", metavar="D")
+    add("--ray", metavar="ADDRESS", help="count on a Ray cluster; auto: one on this machine")
     add("--json", action="store_true", help="all lines as they come, as JSON")
     _add_methods(tune)
     tune.set_defaults(action=action, preset=None)

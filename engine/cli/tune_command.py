@@ -29,7 +29,7 @@ def tune(
         sample = Sample.of(usual_prompts(), given.seed)
     else:
         sample = Sample.of_file(Path(given.prompts), given.seed)
-    names = ("temperature", "top_k", "top_p", "seed", "new_tokens", "dtype", "device")
+    names = ("temperature", "top_k", "top_p", "seed", "new_tokens", "dtype", "device", "ray")
     keys = None if given.drafters is None else given.drafters.split(",")
     request = TuningRequest(
         models,

@@ -111,9 +111,12 @@ class Candidate:
 
     def write(self, kind: str, *text) -> None:
         """Write the next prompt's text and count it. text: as for ``steps``."""
-        found = counted(self.steps(*text))
+        self.add(kind, counted(self.steps(*text)))
+
+    def add(self, kind: str, counts: Counts) -> None:
+        """Take the counts of the next prompt's text."""
         for name in (kind, ALL):
-            self.counts.setdefault(name, Counts()).add(found)
+            self.counts.setdefault(name, Counts()).add(counts)
         self.prompts += 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -21,11 +21,9 @@ from engine.tune.prompt_sample import PromptText
 from engine.tune.tuning_request import TuningRequest
 
 
-@dataclass(init=False)
 class OpenedTuning:
     """prompts: as they were asked, and as the target is fed them. first: every drafter in its usual size. draft: the draft model,
-    if there is one. beside: the target as it reads several texts; None where one at a time is enough. exact: whether the texts
-    are those of plain decoding, and not only up to rounding."""
+    if there is one. exact: whether the texts are those of plain decoding, and not only up to rounding."""
 
     def __init__(self, request: TuningRequest, sampling: Sampling) -> None:
         """Raises UserError, one sentence, for models, drafters and prompts that do not fit."""
@@ -43,11 +41,16 @@ class OpenedTuning:
         for one in self.first:  # a part that does not fit is told before anything is measured
             one.request(self.models, self.prompts[0][1], sampling, 1).drafter.close()
         self.texts = sorted({1, *request.texts})
-        self.beside = side_by_side(target, request.models.target) if len(self.texts) > 1 else None
+        self._path = request.models.target
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)
         self.costs = CostTable(lengths[len(lengths) // 2] + request.new_tokens // 2)
         self.exact = target.dtype.itemsize >= torch.float32.itemsize
         self.header = self._header(request, sampling)
+
+    @cached_property
+    def beside(self) -> LanguageModel | None:
+        """The target as it reads several texts; None where one at a time is enough."""
+        return side_by_side(self.models.target, self._path) if len(self.texts) > 1 else None
 
     def _header(self, request: TuningRequest, sampling: Sampling) -> dict:
         sample = request.prompts

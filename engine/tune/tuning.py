@@ -10,23 +10,22 @@ sizes, and ever fewer after ever more prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
-from time import perf_counter
 
-from engine.core.prompt import PromptReading
 from engine.core.sampling import Sampling
 from engine.tune.answering import Speeds, answer, best, ranked
 from engine.tune.candidates import ALL, Candidate, by_other_rules, in_sizes
 from engine.tune.checking_race import SECONDS, race
 from engine.tune.opened_tuning import OpenedTuning
 from engine.tune.other_machines import Sizes, estimates
+from engine.tune.ray_writers import RayWriters
 from engine.tune.remaining_time import RemainingTime
 from engine.tune.resuming import Measured, resumed
 from engine.tune.speed_prediction import Speed, tokens_a_second
 from engine.tune.tuning_record import TuningRecord
 from engine.tune.tuning_request import TuningRequest
+from engine.tune.writing_in_turn import Writers
 
 Line = dict
 FIRST, SLICE = 6, 2
@@ -34,7 +33,10 @@ FIRST, SLICE = 6, 2
 KEPT, FINALISTS = 8, 2
 """Candidates that write after more than the first prompts, and that write after all."""
 HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
-WARM_UP = 8  # tokens that a candidate writes before it is timed
+
+
+def unique(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return list({one.key: one for one in candidates}.values())
 
 
 class Tuning:
@@ -51,7 +53,6 @@ class Tuning:
         self._record: TuningRecord | None = None
         self._measured = Measured()
         self._time = RemainingTime()
-        self._warm: set[tuple] = set()
         self._told: dict[tuple, Line] = {}  # settings
         self._told_prompts: dict[tuple, int] = {}
 
@@ -83,6 +84,10 @@ class Tuning:
 
     def _open(self) -> Line:
         opened = self._opened = OpenedTuning(self.request, self.sampling)
+        if self.request.ray is None:
+            self._writers = Writers(opened, self.sampling, self.request.new_tokens)
+        else:
+            self._writers = RayWriters(self.request)
         if self.request.record is not None:
             self._record = TuningRecord(self.request.record, opened.header)
             classes = {one.cls.key: one.cls for one in (opened.plain, *opened.first)}
@@ -102,19 +107,15 @@ class Tuning:
         sized = [one for fast in self._fastest(begun, kept) for one in in_sizes(fast)]
         tried = [self._measured.known(one) for one in sized]
         yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
-        ruled = [
-            one
-            for fast in self._fastest(tried, FINALISTS)
-            for one in by_other_rules(fast, self.sampling)
-        ]
+        fast = self._fastest(tried, FINALISTS)
+        ruled = [each for one in fast for each in by_other_rules(one, self.sampling)]
         tried += [self._measured.known(one) for one in ruled]
-        kept = KEPT
-        for turn in count(1):
-            tried = [*self._fastest(tried, kept), *(ruled if turn == 1 else ())]
-            yield from self._write(tried, FIRST * 2**turn, kept * FIRST * (2**turn < most))
-            if FIRST * 2**turn >= most:
-                return
-            kept = max(FINALISTS, kept // 2)
+        yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
+        upto, kept = FIRST, KEPT
+        while upto < most:
+            upto = min(2 * upto, most)
+            tried, kept = self._fastest(unique(tried), kept), max(FINALISTS, kept // 2)
+            yield from self._write(tried, upto, 2 * kept * upto * (upto < most))
 
     def _fastest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
         """So many for one text at a time, and the best for each other number of texts."""
@@ -122,7 +123,7 @@ class Tuning:
         chosen = ranked(candidates, speeds, 1)[:most]
         for texts in self._opened.texts:
             chosen += ranked(candidates, speeds, texts)[:1]
-        return list({one.key: one for one in chosen}.values())
+        return unique(chosen)
 
     def _speeds(self, candidates: Sequence[Candidate]) -> Speeds:
         """What is known of their speeds: checked, or predicted."""
@@ -137,36 +138,16 @@ class Tuning:
         return speeds
 
     def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
-        """Have each of them write after the first ``upto`` prompts, in turn, so that a busy moment of the machine slows all.
-        after: how many texts are likely to follow."""
-        opened = self._opened
-        upto, writers = min(upto, len(opened.prompts)), [self._plain, *candidates]
+        """Have each of them write after the first ``upto`` prompts, and plain decoding as well. after: how many texts are likely to
+        follow."""
+        upto, writers = min(upto, len(self._opened.prompts)), [self._plain, *candidates]
         self._time.texts = after + sum(max(0, upto - one.prompts) for one in writers)
-        for place, (asked, prompt) in enumerate(opened.prompts[:upto]):
-            reading = PromptReading(prompt.tokens[:-1])
-            turn = place % len(writers)
-            for one in [*writers[turn:], *writers[:turn]]:
-                if one.prompts > place:
-                    continue
-                if one.key not in self._warm:
-                    self._warm.add(one.key)
-                    for _ in one.steps(opened.models, prompt, self.sampling, WARM_UP):
-                        pass
-                began = perf_counter()
-                one.write(
-                    asked.kind,
-                    opened.models,
-                    prompt,
-                    self.sampling,
-                    self.request.new_tokens,
-                    reading,
-                )
-                self._time.wrote(perf_counter() - began)
-                yield self._time.line(f"Writing with {one.cls.title}")
-            if (place + 1) % SLICE == 0 or place + 1 == upto:
-                for one in writers:
-                    yield from self._acceptance(one)
-                yield from self._settings(candidates)
+        for one in self._writers.write(writers, upto):
+            self._time.wrote()
+            yield self._time.line(f"Writing with {one.cls.title}")
+            if one.prompts % SLICE == 0 or one.prompts == upto:
+                yield from self._acceptance(one)
+                yield from self._settings([one])
 
     def _check(self) -> Iterator[Line]:
         """Run the best beside plain decoding, for each number of texts at a time."""
@@ -178,7 +159,7 @@ class Tuning:
             runners = ranked(furthest, speeds, texts)[: FINALISTS if texts == 1 else 1]
             if texts > 1 and first is not None and (first.key, texts) in speeds:
                 runners.append(first)
-            runners = list({one.key: one for one in runners}.values())
+            runners = unique(runners)
             hopeless = all(speeds[one.key, texts].ratio < HOPELESS for one in runners)
             if hopeless or all((one.key, texts) in self._measured.checked for one in runners):
                 continue

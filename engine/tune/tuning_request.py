@@ -29,7 +29,8 @@ class OtherMachine:
 class TuningRequest:
     """models: the target and all parts that are at hand. drafters: keys; None is every drafter worth trying.
     new_tokens: written after each prompt. texts: numbers of texts that share a pass. record: the file that keeps the lines, and
-    from which a tuning that was stopped goes on; None keeps nothing. machines: for estimates.
+    from which a tuning that was stopped goes on; None keeps nothing. machines: for estimates. ray: address of
+    a Ray cluster that counts what is kept; None: this machine does.
     """
 
     models: ModelPaths
@@ -45,3 +46,4 @@ class TuningRequest:
     machines: tuple[OtherMachine, ...] = ()
     dtype: str | None = None
     device: str | None = None
+    ray: str | None = None
