@@ -64,7 +64,7 @@ export function tuneTools(c) {
   const save = toolButton("save-tuning", "Save the record", () => {
     const text = keptLines(traceOf(ROOM));
     if (text) saveText(text, NAME, "application/x-ndjson");
-    say(text ? "Saved: python -m engine tune goes on from it." : "There is nothing to save yet.");
+    say(text ? "Saved: one JSON object on each line." : "There is nothing to save yet.");
   });
   const open = dropArea("or drop it here: one of this page, of vLLM, SGLang or llama.cpp, or a trace.",
     "Open a record", "open-tuning", ".ndjson,.jsonl,.json,.txt,.prom,text/*", take);
