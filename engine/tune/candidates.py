@@ -89,6 +89,7 @@ class Candidate:
         sampling: Sampling,
         count: int,
         reading: PromptReading | None = None,
+        recorded: bool = False,
     ) -> Iterator[Step]:
         """Write a text. Each step holds the engine's lock by itself, so that other runs can go on between two of them."""
         target, length = models.target, len(prompt.tokens)
@@ -97,8 +98,7 @@ class Candidate:
             most, coming = request.drafter.most_nodes, Expected(length, length + count)
             prepare(models, request.drafter, most, coming, sampling.greedy)
         reading = reading or PromptReading(prompt.tokens[:-1])
-        # on a GPU only recorded steps say what was judged
-        written = run_loop(target, request, recorded=target.asynchronous, reading=reading)
+        written = run_loop(target, request, recorded, reading)
         try:
             while True:
                 with ENGINE_LOCK, torch_threads(target.torch_threads):
@@ -109,9 +109,11 @@ class Candidate:
         finally:
             written.close()
 
-    def write(self, kind: str, *text) -> None:
+    def write(self, kind: str, models: Models, *text) -> None:
         """Write the next prompt's text and count it. text: as for ``steps``."""
-        self.add(kind, counted(self.steps(*text)))
+        # on a GPU only recorded steps say what was judged
+        steps = self.steps(models, *text, recorded=models.target.asynchronous)
+        self.add(kind, counted(steps))
 
     def add(self, kind: str, counts: Counts) -> None:
         """Take the counts of the next prompt's text."""

@@ -1,4 +1,4 @@
-"""The predicted best, checked by running: candidates and plain decoding write the same prompts and take turns."""
+"""The predicted best, checked by running: candidates and plain decoding write after the same prompts, in turn."""
 
 from __future__ import annotations
 
@@ -17,83 +17,95 @@ from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.tune.candidates import Candidate
 
+GROUP = 6
+"""Prompts of a turn of one text at a time. Neighbours are of different kinds, so turns are alike."""
+FEWEST, SECONDS = 3, 4.0
+"""Such turns of each candidate, at least, and the time after which no other begins."""
 TURN = 0.25
-"""Seconds of a turn: short, so that a busy moment of the machine slows all."""
-SECONDS = 4.0
-"""For which each of them writes, at most."""
-FEWEST = 3
-"""Turns that are counted, however long they take. The first, in which passes are prepared, is not."""
-QUEUE = 6
+"""Seconds of a turn of several texts at a time."""
+
+Speeds = list[float | None]
+"""Tokens a second of each candidate, of all texts together while they are written; None where nothing was written yet."""
 
 
-class Runner:
-    """Texts under way, so many at a time, as long as there are enough of them. speeds: tokens a second of each turn."""
+class Stretch:
+    """Steps of one candidate. speed: of all steps so far."""
 
-    def __init__(self, steps: Iterator[Step | None]) -> None:
+    def __init__(self, steps: Iterator[Step]) -> None:
         self._steps = steps
-        self.speeds: list[float] = []
+        self._tokens, self._spent = 0, 0.0
 
-    def turn(self) -> bool:
-        """Write for a turn. Returns whether there is more to write."""
-        began, tokens, spent = perf_counter(), 0, 0.0
-        more = True
-        while perf_counter() - began < TURN or not tokens:
-            step = next(self._steps, None)
-            if step is None:
-                more = False
-                break
-            tokens += len(step.output)
-            spent += sum(step.milliseconds.values())
-        if spent:
-            self.speeds.append(1000 * tokens / spent)
-        return more
+    def go_on(self, seconds: float = float("inf")) -> bool:
+        """Take steps for so long. Returns whether there are more."""
+        began = perf_counter()
+        for step in self._steps:
+            self._tokens += len(step.output)
+            self._spent += sum(step.milliseconds.values())
+            if perf_counter() - began > seconds:
+                return True
+        return False
 
     @property
-    def usual(self) -> float | None:
-        """The median of the turns; None where it wrote nothing."""
-        counted = self.speeds[1:] or self.speeds
-        return median(counted) if counted else None
+    def speed(self) -> float | None:
+        return 1000 * self._tokens / self._spent if self._spent else None
 
 
-def race(
-    candidates: Sequence[Candidate],
-    models: Models,
-    beside: LanguageModel,
-    prompts: Sequence[ChatPrompt],
-    sampling: Sampling,
-    new_tokens: int,
-    texts: int,
-) -> Iterator[list[float | None]]:
-    """After each turn of all: the tokens a second of each candidate so far. The reading of prompts does not count.
+class Race:
+    """candidates: plain decoding among them. beside: the target as it reads several texts."""
 
-    beside: the target as it reads several texts. The clock stops where fewer texts are left than are to be written at a time.
-    """
-    runners = [
-        Runner(_steps(one, models, beside, prompts, sampling, new_tokens, texts))
-        for one in candidates
-    ]
-    began = perf_counter()
-    while True:
-        more = [runner.turn() for runner in runners]
-        yield [runner.usual for runner in runners]
-        late = perf_counter() - began > SECONDS * len(runners)
-        if not all(more) or (late and len(runners[0].speeds) > FEWEST):
-            return
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        models: Models,
+        beside: LanguageModel | None,
+        sampling: Sampling,
+        new_tokens: int,
+    ) -> None:
+        self._candidates, self._models, self._beside = candidates, models, beside
+        self._text = sampling, new_tokens
 
+    def run(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
+        """The speeds so far, after each turn of all."""
+        return self._alone(prompts) if texts == 1 else self._together(prompts, texts)
 
-def _steps(candidate, models, beside, prompts, sampling, new_tokens, texts) -> Iterator[Step]:
-    if texts == 1:
-        for prompt in cycle(prompts):
-            yield from candidate.steps(models, prompt, sampling, new_tokens)
-    together = replace(models, target=beside)
-    some = [*islice(cycle(prompts), texts + max(2 * texts, QUEUE))]
-    requests = [candidate.request(together, prompt, sampling, new_tokens) for prompt in some]
-    steps, left = decode_together(beside, requests, recorded=False, places=texts), len(requests)
-    try:
-        while left >= texts:
-            with ENGINE_LOCK, torch_threads(beside.torch_threads):
-                _, step = next(steps)
-            left -= step.stop is not None
-            yield step
-    finally:
-        steps.close()
+    def _alone(self, prompts: Sequence[ChatPrompt]) -> Iterator[Speeds]:
+        """The median of the turns."""
+        speeds: list[list[float]] = [[] for _ in self._candidates]
+        coming, began = cycle(prompts), perf_counter()
+        while True:
+            group = [*islice(coming, GROUP)]
+            for one, own in zip(self._candidates, speeds, strict=True):
+                steps = (
+                    step for each in group for step in one.steps(self._models, each, *self._text)
+                )
+                stretch = Stretch(steps)
+                stretch.go_on()
+                own.append(stretch.speed)
+                yield [median(each) if each else None for each in speeds]
+            late = perf_counter() - began > SECONDS * len(speeds)
+            if late and len(speeds[0]) >= FEWEST:
+                return
+
+    def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
+        """All steps until fewer texts are left than are to be written at a time: all write the same texts."""
+        some = [*islice(cycle(prompts), max(2 * texts, 2 * GROUP))]
+        stretches = [Stretch(self._steps(one, some, texts)) for one in self._candidates]
+        going = stretches
+        while going:
+            going = [stretch for stretch in going if stretch.go_on(TURN)]
+            yield [stretch.speed for stretch in stretches]
+
+    def _steps(self, candidate: Candidate, prompts, texts: int) -> Iterator[Step]:
+        beside = self._beside or self._models.target
+        models = replace(self._models, target=beside)
+        requests = [candidate.request(models, prompt, *self._text) for prompt in prompts]
+        steps = decode_together(beside, requests, recorded=False, places=texts)
+        left = len(requests)
+        try:
+            while left >= texts:
+                with ENGINE_LOCK, torch_threads(beside.torch_threads):
+                    _, step = next(steps)
+                left -= step.stop is not None
+                yield step
+        finally:
+            steps.close()

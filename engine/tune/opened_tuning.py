@@ -39,7 +39,7 @@ class OpenedTuning:
         self.plain = plain(sampling)
         self.first = [usual(cls, sampling, self.models) for cls in classes]
         for one in self.first:  # a part that does not fit is told before anything is measured
-            one.request(self.models, self.prompts[0][1], sampling, 1).drafter.close()
+            one.request(self.models, self.prompts[0][1], sampling, 1)
         self.texts = sorted({1, *request.texts})
         self._path = request.models.target
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)

@@ -16,7 +16,7 @@ from math import ceil
 from engine.core.sampling import Sampling
 from engine.tune.answering import Speeds, answer, best, ranked
 from engine.tune.candidates import ALL, Candidate, by_other_rules, in_sizes
-from engine.tune.checking_race import SECONDS, race
+from engine.tune.checking_race import SECONDS, Race
 from engine.tune.opened_tuning import OpenedTuning
 from engine.tune.other_machines import Sizes, estimates
 from engine.tune.ray_writers import RayWriters
@@ -163,19 +163,17 @@ class Tuning:
             hopeless = all(speeds[one.key, texts].ratio < HOPELESS for one in runners)
             if hopeless or all((one.key, texts) in self._measured.checked for one in runners):
                 continue
-            fastest: list[float | None] = []
-            for fastest in race(
+            contest = Race(
                 [self._plain, *runners],
                 opened.models,
-                opened.beside or opened.models.target,
-                [prompt for _, prompt in opened.prompts],
+                opened.beside,
                 self.sampling,
                 self.request.new_tokens,
-                texts,
-            ):
+            )
+            for found in contest.run([prompt for _, prompt in opened.prompts], texts):
                 self._time.other = left * (1 + len(runners)) * SECONDS
                 yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
-            plainly, *others = fastest
+            plainly, *others = found
             for one, speed in zip(runners, others, strict=True):
                 predicted = tokens_a_second(one, texts, opened.costs)
                 if plainly and speed and predicted:
