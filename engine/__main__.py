@@ -1,4 +1,4 @@
-"""The command line: list, run, bench, prove, datastore."""
+"""The command line: list, run, bench, prove, export, import, inspect, datastore."""
 
 import argparse
 import json
