@@ -9,6 +9,7 @@ from engine.bridges.exporting import CAUTION, ENGINES, export
 from engine.bridges.recommended import USUAL_DEPTH, recommended
 from engine.errors import UserError
 from engine.methods import drafters
+from presets import family
 from tests.bridges.settings import POSITIONS, record, setting
 
 EAGLE_CHAIN = setting("eagle", options={"top_k": 1}, checkpoint="DIR", eagle3=True)
@@ -259,6 +260,11 @@ def test_the_command(tmp_path, capsys):
     shown = capsys.readouterr()
     assert json.loads(shown.out)["num_speculative_tokens"] == 3
     assert "does not carry over" in shown.err and "synthetic_acceptance_rates" in shown.err
+    draft, eagle = family().parts["draft"], family().parts["eagle"]
+    assert main(["export", str(path), "--to", "vllm", "--checkpoint", draft]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == draft
+    assert main(["export", str(path), "--to", "vllm", "--checkpoint", eagle]) == 2
+    assert "is an EAGLE-1 or EAGLE-2 drafter" in capsys.readouterr().err
     path.write_text(
         json.dumps({"kind": "answer", "drafter": "none", "size": 0, "verifier": "greedy"})
     )
