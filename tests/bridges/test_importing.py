@@ -104,6 +104,19 @@ def test_our_own_traces(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "depths",
+    [
+        [{"depth": 1, "reached": 1, "judged": 1, "accepted": 2}],
+        [{"depth": 5, "reached": 1, "judged": 1, "accepted": 1}],
+    ],
+)
+def test_a_trace_whose_sums_are_wrong_is_one_sentence(depths):
+    trace = read_trace(trace_file("story-chain"))
+    trace.summary["acceptance_by_depth"] = depths
+    assert "contradicts itself" in refused(lambda: imported_text(trace.to_ndjson(), "file"))
+
+
 def test_a_log_of_specspecs(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
