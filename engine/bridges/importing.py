@@ -11,9 +11,9 @@ from pathlib import Path
 
 from engine.bridges.own_traces import lines_of_traces
 from engine.bridges.prometheus import is_metrics, lines_of_metrics
+from engine.bridges.record_lines import KINDS, check_acceptance, checked_text, record_lines
 from engine.bridges.request_records import lines_of_answers
 from engine.bridges.specspecs import DRAFTS, lines_of_parquet
-from engine.bridges.tuning_record import KINDS, check_acceptance, checked_text, record_lines
 from engine.errors import UserError
 from engine.trace import Trace, read_trace
 

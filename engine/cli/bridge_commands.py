@@ -48,7 +48,7 @@ def _export(given: argparse.Namespace) -> int:
     """The setting on standard output, everything else on standard error."""
     from engine.bridges.exporting import export
     from engine.bridges.recommended import recommended
-    from engine.bridges.tuning_record import checked_text, record_lines
+    from engine.bridges.record_lines import checked_text, record_lines
 
     path = Path(given.record)
     setting = recommended(record_lines(checked_text(path), path.name), path.name)
@@ -84,7 +84,7 @@ def _beside(setting, checkpoint: str):
 
 def _import(given: argparse.Namespace) -> int:
     from engine.bridges.importing import imported
-    from engine.bridges.tuning_record import checked_text, record_lines
+    from engine.bridges.record_lines import checked_text, record_lines
     from engine.trace import Outlet, to_line
 
     before, outlet = "", None

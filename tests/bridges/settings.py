@@ -45,6 +45,7 @@ def record(**answer) -> list[dict]:
         {**measured, "prompt_kind": "story"},
         {**measured, "prompt_kind": "code"},
         {**measured, "prompt_kind": "code", "size": 2},
+        {**measured, "prompt_kind": "code", "verifier": "block"},
         {
             "kind": "answer",
             "sentence": "",

@@ -249,7 +249,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, monkeypatch):
     (traces / "b.ndjson").write_text("{}\n")
     assert "b.ndjson" in refused(lambda: imported([traces]))
     (tmp_path / "large").write_text("x" * 2000)
-    monkeypatch.setattr("engine.bridges.tuning_record.MOST_BYTES", 1000)
+    monkeypatch.setattr("engine.bridges.record_lines.MOST_BYTES", 1000)
     assert "larger" in refused(lambda: imported([tmp_path / "large"]))
 
 
