@@ -14,7 +14,7 @@ from engine.bridges.acceptance_numbers import NUMBERS, numbers_of
 from engine.bridges.exporting import export
 from engine.bridges.importing import imported_text
 from engine.bridges.recommended import recommended
-from engine.bridges.tuning_record import record_lines
+from engine.bridges.record_lines import record_lines
 from engine.errors import UserError
 from engine.methods import drafters
 from engine.tune.cost_table import CostTable

@@ -1,4 +1,4 @@
-"""The command line: list, run, bench, tune, prove, datastore."""
+"""The command line: list, run, bench, tune, prove, export, import, inspect, datastore."""
 
 import argparse
 import json

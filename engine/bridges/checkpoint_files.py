@@ -20,7 +20,8 @@ from engine.parts.hub import PATIENCE, is_hub_name, name_of, within
 from engine.parts.inspection import MOST_FILES, entries
 
 Shape = tuple[int, ...]
-MOST_HEADERS = 512
+MOST_HEADERS, MOST_FETCHED = 512, 64
+"""Files of weights in a folder, and on the Hub."""
 ADAPTER, TOKENIZER = "adapter_config.json", "tokenizer.json"
 NO_ANSWER = "The Hub did not answer, so {} cannot be looked at; try again later, or name a folder."
 
@@ -132,7 +133,12 @@ def _of_hub(name: str) -> Described:
         }
         config = json_object(here[CONFIG]) if CONFIG in here else {}
         shapes: dict[str, Shape] = {}
-        for file in sorted(one for one in names if one.endswith(".safetensors"))[:MOST_HEADERS]:
+        weights = sorted(one for one in names if one.endswith(".safetensors"))
+        if len(weights) > MOST_FETCHED:
+            raise UserError(
+                f"{name} has more than {MOST_FETCHED} files of weights; download it, and name its folder."
+            )
+        for file in weights:
             header = hub.parse_safetensors_file_metadata(
                 name, file, revision=found.sha, token=False
             )

@@ -73,7 +73,8 @@ def _tokens(files: Described, kind: str, target: Described) -> Iterator[Trap]:
             "two vocabularies; Draftscope takes it.",
         )
     else:
-        yield Trap("vocabularies", f"{sizes}.", wrong=not (both or kind in EAGLES))
+        needed = len(target.tokens or ()) or theirs
+        yield Trap("vocabularies", f"{sizes}.", wrong=own < needed if kind in READING else not both)
 
 
 def _layers(files: Described, kind: str, target: Described) -> Iterator[Trap]:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from engine.bridges.own_traces import lines_of_traces
 from engine.bridges.prometheus import is_metrics, lines_of_metrics
+from engine.bridges.record_lines import KINDS, check_acceptance, checked_text, record_lines
 from engine.bridges.request_records import lines_of_answers
 from engine.bridges.specspecs import DRAFTS, lines_of_parquet
-from engine.bridges.tuning_record import KINDS, checked_text, record_lines
 from engine.errors import UserError
 from engine.trace import Trace, read_trace
 
@@ -36,6 +36,10 @@ def imported(paths: Sequence[str | Path]) -> list[dict]:
 
 def imported_text(text: str, name: str) -> list[dict]:
     """The same for the text of one file. Raises UserError."""
+    return _checked(_lines_of(text, name), name)
+
+
+def _lines_of(text: str, name: str) -> list[dict]:
     kind = _kind(text)
     if kind == "run":
         return lines_of_traces([(name, read_trace(f"{text}\n"))])
@@ -56,7 +60,7 @@ def _of_file(path: Path) -> list[dict]:
     except (OSError, ValueError):
         raise UserError(f"There is no file {path.name[:80]}, or it cannot be read.") from None
     if first == PARQUET:
-        return lines_of_parquet([path], path.name)
+        return _checked(lines_of_parquet([path], path.name), path.name)
     return imported_text(checked_text(path), path.name)
 
 
@@ -70,7 +74,18 @@ def _of_folder(folder: Path) -> list[dict]:
         raise UserError(
             f"{name} holds neither traces ({TRACES}) nor a log of specspecs ({DRAFTS})."
         )
-    return lines_of_parquet(parquet, name) if parquet else lines_of_traces(_traces(files))
+    lines = lines_of_parquet(parquet, name) if parquet else lines_of_traces(_traces(files))
+    return _checked(lines, name)
+
+
+def _checked(lines: list[dict], name: str) -> list[dict]:
+    """Raises UserError for sums that contradict one another, or are too large for a record."""
+    try:
+        for line in lines:
+            check_acceptance(line)
+    except ValueError as error:
+        raise UserError(f"{name} contradicts itself: {error}.") from None
+    return lines
 
 
 def _traces(files: Sequence[Path]) -> Iterator[tuple[str, Trace]]:

@@ -94,7 +94,7 @@ def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
         options=options,
         temperature=float((about.get("sampling") or {}).get("temperature") or 0.0),
         off_above=None if off is None else int(off),
-        positions=_positions(lines, drafter, options, size),
+        positions=_positions(lines, answer, options),
     )
 
 
@@ -102,14 +102,15 @@ def _name(about: Mapping, role: str) -> str:
     return str((about.get(role) or {}).get("name") or "")
 
 
-def _positions(
-    lines: list[Mapping], drafter: str, options: Mapping, size: int
-) -> tuple[Mapping, ...]:
-    """Of this setting over all prompts: the line for all of them, or the sum of those for each kind."""
+def _positions(lines: list[Mapping], answer: Mapping, options: Mapping) -> tuple[Mapping, ...]:
+    """Of this setting over all prompts: the line for all of them, or the sum of those for each kind. A later line replaces an
+    earlier one of its kind."""
     latest: dict[object, Mapping] = {}
+    wanted = answer["drafter"], options, answer["size"], answer["verifier"]
     for line in lines:
-        key = line.get("drafter"), line.get("options") or {}, line.get("size")
-        if line.get("kind") == "acceptance" and key == (drafter, options, size):
+        rule = line.get("verifier", answer["verifier"])
+        key = line.get("drafter"), line.get("options") or {}, line.get("size"), rule
+        if line.get("kind") == "acceptance" and key == wanted:
             latest[line.get("prompt_kind")] = line
     chosen = [latest["all"]] if "all" in latest else list(latest.values())
     reached, accepted = Counter(), Counter()

@@ -166,12 +166,12 @@ def _of_sglang(answers: Answers, name: str) -> dict:
     totals = {
         "steps": sum(whole(record["spec_verify_ct"]) for record in records),
         "drafted": _all(_first(record, PROPOSED) for record in records),
-        "accepted": _all(_first(record, CORRECT) for record in records),
     }
+    accepted = _all(_first(record, CORRECT) for record in records)
     more = _written(answers) | {"requests": len(answers)}
     if not told:
         lacks = "These answers have no histogram, so nothing is known of positions."
-        return imported_line("SGLang", name, lacks, **totals, **more)
+        return imported_line("SGLang", name, lacks, **totals, accepted=accepted, **more)
     lacks = UNKNOWN_LENGTHS.format("SGLang has it nowhere") if fixed is None else ADAPTED
     return imported_line("SGLang", name, lacks, size=fixed, **(counted(counts) | totals), **more)
 

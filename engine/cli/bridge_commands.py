@@ -6,10 +6,17 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from engine.bridges.exporting import ENGINES
 from engine.cli import terminal
 from engine.errors import UserError
 
-TARGETS = ("vllm", "sglang", "llama.cpp", "transformers")
+WEIGHTS = {
+    "chain": ("causal",),
+    "eagle": ("eagle", "eagle3"),
+    "dflash": ("dflash",),
+    "mtp": ("causal",),
+}
+"""Drafter -> the kinds of checkpoint that it can use."""
 UNFIT = 1
 """Exit code of ``inspect`` for a drafter that does not fit."""
 
@@ -17,7 +24,7 @@ UNFIT = 1
 def declare(commands: argparse._SubParsersAction) -> None:
     export = commands.add_parser("export", help="a tuning's answer as settings of a serving engine")
     export.add_argument("record", metavar="RECORD", help="the record of a tuning")
-    export.add_argument("--to", required=True, choices=TARGETS, help="the engine")
+    export.add_argument("--to", required=True, choices=tuple(ENGINES), help="the engine")
     export.add_argument(
         "--checkpoint", metavar="DIR", help="the drafter's weights, to be named in the settings"
     )
@@ -40,16 +47,13 @@ def declare(commands: argparse._SubParsersAction) -> None:
 def _export(given: argparse.Namespace) -> int:
     """The setting on standard output, everything else on standard error."""
     from engine.bridges.exporting import export
-    from engine.bridges.inspecting import inspect_drafter
     from engine.bridges.recommended import recommended
-    from engine.bridges.tuning_record import checked_text, record_lines
+    from engine.bridges.record_lines import checked_text, record_lines
 
     path = Path(given.record)
     setting = recommended(record_lines(checked_text(path), path.name), path.name)
     if given.checkpoint is not None:
-        kind = inspect_drafter(given.checkpoint).kind
-        eagle3 = {"eagle": False, "eagle3": True}.get(kind)
-        setting = replace(setting, checkpoint=given.checkpoint, eagle3=eagle3)
+        setting = _beside(setting, given.checkpoint)
     found = export(setting, given.to)
     if not found.text:
         raise UserError(" ".join(found.notes))
@@ -63,9 +67,24 @@ def _export(given: argparse.Namespace) -> int:
     return 0
 
 
+def _beside(setting, checkpoint: str):
+    """The setting with its drafter's weights. Raises UserError for weights of another kind of drafter."""
+    from engine.bridges.drafter_kinds import KINDS
+    from engine.bridges.inspecting import inspect_drafter
+
+    kind = inspect_drafter(checkpoint).kind
+    if kind not in WEIGHTS.get(setting.drafter, ()):
+        name = Path(checkpoint).name
+        raise UserError(
+            f"{name} is {KINDS[kind].title}, and the record recommends `{setting.drafter}`, which cannot use it."
+        )
+    eagle3 = {"eagle": False, "eagle3": True}.get(kind)
+    return replace(setting, checkpoint=checkpoint, eagle3=eagle3)
+
+
 def _import(given: argparse.Namespace) -> int:
     from engine.bridges.importing import imported
-    from engine.bridges.tuning_record import checked_text, record_lines
+    from engine.bridges.record_lines import checked_text, record_lines
     from engine.trace import Outlet, to_line
 
     before, outlet = "", None

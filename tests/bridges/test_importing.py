@@ -104,6 +104,19 @@ def test_our_own_traces(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "depths",
+    [
+        [{"depth": 1, "reached": 1, "judged": 1, "accepted": 2}],
+        [{"depth": 5, "reached": 1, "judged": 1, "accepted": 1}],
+    ],
+)
+def test_a_trace_whose_sums_are_wrong_is_one_sentence(depths):
+    trace = read_trace(trace_file("story-chain"))
+    trace.summary["acceptance_by_depth"] = depths
+    assert "contradicts itself" in refused(lambda: imported_text(trace.to_ndjson(), "file"))
+
+
 def test_a_log_of_specspecs(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -236,7 +249,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, monkeypatch):
     (traces / "b.ndjson").write_text("{}\n")
     assert "b.ndjson" in refused(lambda: imported([traces]))
     (tmp_path / "large").write_text("x" * 2000)
-    monkeypatch.setattr("engine.bridges.tuning_record.MOST_BYTES", 1000)
+    monkeypatch.setattr("engine.bridges.record_lines.MOST_BYTES", 1000)
     assert "larger" in refused(lambda: imported([tmp_path / "large"]))
 
 

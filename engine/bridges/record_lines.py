@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine.bridges.step_counts import MOST_DRAFTED, whole
+from engine.bridges.step_counts import MOST_COUNT, MOST_DRAFTED, whole
 from engine.errors import UserError
 from engine.text_file import text_of
 from engine.trace import MAX_BYTES
@@ -70,6 +70,8 @@ def check_acceptance(line: Mapping) -> None:
     for name in ("size", "steps", "drafted", "accepted", "new_tokens"):
         if name in line:
             whole(line[name])
+    if line.get("accepted", 0) > line.get("drafted", MOST_COUNT):
+        raise ValueError("more tokens are kept than drafted")
     for name in ("drafter", "prompt_kind", "verifier"):
         if not isinstance(line.get(name, ""), str):
             raise TypeError(f"its {name} is no text")
