@@ -162,7 +162,7 @@ def read_race(
 
 def read_tune(query: Mapping[str, str], offer: Mapping[str, Mapping]) -> dict[str, object]:
     """Tune's control values from an address; {} if it holds none. kinds: those of the page's prompts, separated by spaces;
-    prompts: pasted ones."""
+    prompts: pasted ones; all=1: every drafter."""
     if tab_of(query) != "tune":
         return {}
     values = _example(query, {}, offer)
@@ -171,6 +171,8 @@ def read_tune(query: Mapping[str, str], offer: Mapping[str, Mapping]) -> dict[st
         values["prompts"] = {"source": "pasted", "text": text}
     elif query.get("kinds"):
         values["prompts"] = {"source": "ours", "kinds": query["kinds"][:200].split()}
+    if query.get("all") == "1":
+        values["prompts"] = {**values.get("prompts", {}), "all": True}
     return values
 
 

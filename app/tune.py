@@ -32,7 +32,7 @@ from app.tuning import TAB, WORDS, tuning_job
 
 FIELDS = ("prompts", *RANGES, "models")
 FIRST = {"max_new_tokens": 48}
-PROMPTS = json.dumps({"source": "ours", "kinds": list(WORDS), "text": "", "name": ""})
+PROMPTS = json.dumps({"source": "ours", "kinds": list(WORDS), "text": "", "name": "", "all": False})
 
 
 class Tune:
@@ -43,23 +43,22 @@ class Tune:
         lead(words.TUNE_LEAD)
         self.said, self.view = canvas(TAB, words.TUNE_HINT)
         with gr.Row(elem_id="tune-room"):
-            self.prompts = html(
-                "DraftscopePage.tuneAsk({element: element.querySelector('.pg-mount'), props, trigger, "
-                "watch}); /* events: 'edited' */",
-                value=PROMPTS,
-                kinds=list(WORDS.items()),
-                most=LIMITS.tune_bytes,
-                elem_id="tune-ask",
-            )
+            with gr.Column(elem_id="tune-what"):
+                self.prompts = html(
+                    "DraftscopePage.tuneAsk({element: element.querySelector('.pg-mount'), props, trigger, "
+                    "watch}); /* events: 'edited' */",
+                    value=PROMPTS,
+                    kinds=list(WORDS.items()),
+                    most=LIMITS.tune_bytes,
+                    elem_id="tune-ask",
+                )
+                with gr.Row(elem_classes="pg-buttons"):
+                    self.run = gr.Button("Measure", variant="primary", elem_id="measure")
+                    self.stop = gr.Button("Stop", elem_id="tune-stop")
+                self.said.render()
             with gr.Column(elem_id="tune-set"):
                 self.model = ModelControl(TAB, "tune-models")
                 self.numbers = sampling_controls(FIRST, "tune-")
-                with gr.Row(elem_classes="pg-buttons"):
-                    self.run = gr.Button(
-                        "Measure", variant="primary", elem_id="measure", min_width=60
-                    )
-                    self.stop = gr.Button("Stop", elem_id="tune-stop", min_width=60)
-                self.said.render()
         self.view.render()
         self.tools = html(
             "DraftscopePage.tuneTools({element: element.querySelector('.pg-mount'), props, trigger, "

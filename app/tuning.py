@@ -8,9 +8,11 @@ from app import fence
 from app.controls import RANGES, text
 from app.own import own
 from app.settings import LIMITS, Limits, model_paths
+from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.parts.loading import ModelPaths, load_models
 from engine.printable import one_line
+from engine.tune.candidates import worth_trying
 from engine.tune.prompt_sample import PromptText, Sample, prompts_in
 from engine.tune.tuning import Tuning
 from engine.tune.tuning_request import TEXTS, TuningRequest
@@ -22,6 +24,8 @@ from presets.listed import KINDS, TURNS
 TAB = "tune"
 OURS = 3
 """Prompts of each kind of this page."""
+USUAL = ("chain", "dyspec", "prompt_lookup", "suffix", "eagle", "dflash")
+"""The drafters that are tried unless a visitor wants all: one of each sort, most of them known to serving engines."""
 EVERY = 5.0
 """Seconds between two answers while it is still being measured."""
 WORDS = {
@@ -45,9 +49,26 @@ def tuning_job(values: Mapping[str, object], session: str = "") -> "TuningJob":
     check_there(models)
     if not models:
         paths = own.read(session).paths or paths
-    texts = together(paths, found, new_tokens)
-    asked = TuningRequest(paths, found, new_tokens=new_tokens, texts=texts, **numbers)
-    return TuningJob(asked, models)
+    request = TuningRequest(
+        paths,
+        found,
+        drafters=None if wants_all(values.get("prompts")) else usual(paths, Sampling(**numbers)),
+        new_tokens=new_tokens,
+        texts=together(paths, found, new_tokens),
+        **numbers,
+    )
+    return TuningJob(request, models)
+
+
+def wants_all(given: object) -> bool:
+    """Whether the control asks for every drafter that can run. given: as for ``sample``, which has read it."""
+    return json.loads(given).get("all") is True  # type: ignore[arg-type]
+
+
+def usual(paths: ModelPaths, sampling: Sampling) -> tuple[str, ...] | None:
+    """The usual drafters that can run with these models; None, for all that can, where there are none."""
+    able = {cls.key for cls in worth_trying(paths, sampling)}
+    return tuple(key for key in USUAL if key in able) or None
 
 
 def together(

@@ -27,7 +27,8 @@ function numbers(query, now) {
 
 /** Tune: the prompts of this page by their kinds, or pasted ones that are short; a file is not in it. */
 function ofTune(now) {
-  const { source, kinds, text } = JSON.parse(now.prompts), query = new URLSearchParams({ tab: "tune" });
+  const { source, kinds, text, all } = JSON.parse(now.prompts), query = new URLSearchParams({ tab: "tune" });
+  if (all) query.set("all", "1");
   if (source === "ours") query.set("kinds", kinds.join(" "));
   if (source === "pasted" && text.length <= LONGEST) query.set("prompts", text);
   return numbers(query, now);

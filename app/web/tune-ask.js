@@ -59,12 +59,14 @@ export function tuneAsk(c) {
     el("legend", { class: "pg-hidden", text: "Kinds of prompts" }), ...kinds.map((one) => one.element));
   const text = el("textarea", { id: "tune-prompts", rows: 5, "aria-label": "Your prompts",
     "aria-describedby": about.id, spellcheck: "false", oninput: () => set({ text: text.value, name: "" }) });
+  const every = el("input", { type: "checkbox", id: "tune-all", onchange: () => set({ all: every.checked }) });
+  const all = el("label", { class: "pg-tune-all" }, every, "Try every drafter that can run: several times as long");
   const which = el("p", { class: "pg-help", role: "status" });
   const file = el("div", {}, dropArea("or drop it here.", "Choose a file", "tune-file",
     ".jsonl,.ndjson,.csv,.txt,text/*", take), which);
   const places = { ours, pasted: text, file };
   c.element.append(el("fieldset", { class: "pg-tune-ask" }, el("legend", { text: "Prompts" }),
-    el("div", { class: "pg-tune-sources" }, ...sources.map((one) => one.element)), about, ours, text, file, said));
+    el("div", { class: "pg-tune-sources" }, ...sources.map((one) => one.element)), about, ours, text, file, all, said));
 
   async function take(chosen) {
     if (chosen.size > c.props.most) {
@@ -87,6 +89,7 @@ export function tuneAsk(c) {
     writeText(said, "");
     for (const { input } of sources) input.checked = input.value === now.source;
     for (const { input } of kinds) input.checked = now.kinds.includes(input.value);
+    every.checked = now.all;
     writeText(about, ABOUT[now.source === "ours" && talks ? "talks" : now.source]);
     for (const [key, place] of Object.entries(places)) place.hidden = key !== now.source;
     ours.hidden ||= talks;

@@ -97,6 +97,8 @@ export interface TunePrompts {
   kinds: string[];
   text: string;
   name: string;
+  /** Whether every drafter that can run is tried, not only the usual ones. */
+  all: boolean;
 }
 
 export interface Example extends Settings {

@@ -10,6 +10,7 @@ import torch
 
 from engine.chat.turns import ChatPrompt, has_template, read_prompt
 from engine.core.sampling import Sampling
+from engine.core.threads import ENGINE_LOCK
 from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import load_models
@@ -37,9 +38,13 @@ class OpenedTuning:
         self.draft = draft if isinstance(draft, LanguageModel) else None
         self.prompts = _read(target, request)
         self.plain = plain(sampling)
-        self.first = [usual(cls, sampling, self.models) for cls in classes]
-        for one in self.first:  # a part that does not fit is told before anything is measured
-            one.request(self.models, self.prompts[0][1], sampling, 1)
+        self.first = []
+        for cls in classes:
+            with ENGINE_LOCK:  # it may make graphs of models that other runs read
+                one = usual(cls, sampling, self.models)
+                # a part that does not fit is told before anything is measured
+                one.request(self.models, self.prompts[0][1], sampling, 1)
+            self.first.append(one)
         self.texts = sorted({1, *request.texts})
         self._path = request.models.target
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)

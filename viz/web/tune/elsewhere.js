@@ -20,7 +20,7 @@ export function elsewhere(host) {
   const button = el("button", { type: "button", class: "ln-button", text: "Estimate", onclick: ask });
   const said = el("p", { class: "ln-quiet", role: "status" }), result = el("div");
   const element = el("section", { class: "tn-elsewhere", "aria-labelledby": `${machineId}-name`, hidden: true },
-    el("h3", { id: `${machineId}-name`, text: "On another machine: an estimate, not a measurement" }),
+    el("h2", { id: `${machineId}-name`, text: "On another machine: an estimate, not a measurement" }),
     el("p", { text: "How often drafts are kept was measured here and goes along. What a pass costs there is worked out "
       + "from the machine’s data sheet, or from the costs that you paste." }),
     el("div", { class: "tn-row" }, el("div", {}, el("label", { for: machineId, text: "Machine" }), machine), costsLine,

@@ -21,7 +21,7 @@ export function takeAlong(host) {
   const button = ([engine, name]) => el("button",
     { type: "button", class: "ln-button", "data-engine": engine, text: name, onclick: () => take(engine, name) });
   const element = el("section", { class: "tn-card ds-card", id: "tune-export", hidden: true },
-    el("h3", { text: "Take it to your engine" }), el("div", { class: "ln-buttons" }, ...host.engines.map(button)), said,
+    el("h2", { text: "Take it to your engine" }), el("div", { class: "ln-buttons" }, ...host.engines.map(button)), said,
     result);
   let answered = "";
 
