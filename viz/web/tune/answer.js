@@ -5,12 +5,12 @@ import { cellText } from "../cells.js";
 import { plural } from "../words.js";
 import { gainText } from "./heat.js";
 import { numbersTable } from "./figure.js";
-import { ranked } from "./record.js";
+import { PLAIN, ranked } from "./record.js";
 
 const ROWS = 12;
 
-/** A sentence in which `names` stand between backticks. */
-const sentence = (text) => text.split("`").map((part, i) => (i % 2 ? el("code", { text: part })
+/** A sentence with names between backticks. */
+const sentence = (text) => text.split("\x60").map((part, i) => (i % 2 ? el("code", { text: part })
   : document.createTextNode(part)));
 
 const capital = (words) => words[0].toUpperCase() + words.slice(1);
@@ -43,7 +43,7 @@ export function answerCard(record, running, host) {
       ...lacks.map((text) => el("p", { class: "ln-quiet", text })));
   }
   const { why, preset_link: link } = answer;
-  return el("div", { class: "tn-answer", "data-pays": answer.drafter !== "none" },
+  return el("div", { class: "tn-answer", "data-pays": answer.drafter !== PLAIN },
     el("h2", { class: "tn-sentence", id: "tune-answer" }, ...sentence(answer.sentence)),
     why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),

@@ -8,7 +8,8 @@ import { plural } from "../words.js";
 import { gainText, heatMap } from "./heat.js";
 import { acceptanceOf, sizeByDrafter, sizeByTexts, wilson } from "./record.js";
 
-const LINES = 6, PERCENT = 100;
+const LINES = 6, DRAFTERS = 4, FEWEST = 8, PERCENT = 100;
+const CHECKED = "✓: checked by running; the others follow from what was kept and from what passes cost.";
 const round = (value, digits = 3) => (value === null ? null : Number(value.toFixed(digits)));
 const texts = (count) => (count === 1 ? "one text" : `${count} texts at once`);
 
@@ -41,7 +42,7 @@ export function drafterFigure(settings, host) {
   const grid = sizeByDrafter(settings), fewest = Math.min(...settings.map((one) => one.texts));
   return heat(grid, { key: "drafters", title: `Which drafter, and how many tokens? (${texts(fewest)})`,
     note: "Tokens a second, as a multiple of plain decoding on this machine and these prompts. The line parts what "
-      + "pays from what does not.",
+      + `pays from what does not. ${CHECKED}`,
     columns: grid.columns.map((key) => host.title(String(key))), columnLabel: "drafter" }, host);
 }
 
@@ -51,7 +52,7 @@ export function textsFigure(settings, drafter, host) {
   return heat(grid, { key: `texts-${drafter.replace(/[^\w-]/g, "")}`,
     title: `From how many texts on does it hurt? (${host.title(drafter)})`,
     note: "Many texts in one pass fill the arithmetic of the machine, and rows for drafts are no longer nearly free: "
-      + "the line is where drafting stops paying.",
+      + `the line is where drafting stops paying. ${CHECKED}`,
     columns: grid.columns.map(String), columnLabel: "texts at once" }, host);
 }
 
@@ -62,9 +63,10 @@ const ticks = (values) => values.map((value) => [value, numberText(value)]);
 export function acceptanceFigure(record, kind, host) {
   const lines = acceptanceOf(record, kind);
   const counted = lines.map(({ drafter, size, positions }) => ({ drafter, size,
-    rates: positions.filter(({ reached }) => reached > 0)
+    all: positions.filter(({ reached }) => reached > 0)
       .map((one) => ({ ...one, rate: one.accepted / one.reached, bounds: wilson(one.accepted, one.reached) })) }))
-    .filter(({ rates }) => rates.length).slice(0, LINES);
+    .filter((one) => one.all.length).slice(0, DRAFTERS)
+    .map((one) => ({ ...one, rates: one.all.filter(({ reached }, i) => i === 0 || reached >= FEWEST) }));
   if (!counted.length) return null;
   const far = Math.max(...counted.flatMap(({ rates }) => rates.map(({ position }) => position)));
   const every = Math.ceil(far / 8);
@@ -83,12 +85,13 @@ export function acceptanceFigure(record, kind, host) {
   });
   return { key: `acceptance-${kind.replace(/[^\w-]/g, "")}`, title: "How often is a drafted token kept?",
     note: "Of the steps that reached a position, the share in which its token was kept. Bars: 95 % intervals (Wilson), "
-      + "as if steps were independent; those of one text are not quite.",
+      + `as if steps were independent; those of one text are not quite. Places that fewer than ${FEWEST} steps reached `
+      + "stand in the numbers alone.",
     svg, body: el("div", {}, svg, chartKey(names)),
     summary: counted.map(({ rates }, i) => `${names[i]}: ${Math.round(rates[0].rate * PERCENT)} % at position `
       + `${rates[0].position}, ${Math.round(rates.at(-1).rate * PERCENT)} % at ${rates.at(-1).position}`).join(". "),
     table: { columns: ["drafter", "size", "position", "reached", "kept", "share", "low", "high"],
-      rows: counted.flatMap(({ drafter, size, rates }) => rates.map(({ position, reached, accepted, rate, bounds }) =>
+      rows: counted.flatMap(({ drafter, size, all }) => all.map(({ position, reached, accepted, rate, bounds }) =>
         [drafter, size, position, reached, accepted, round(rate), round(bounds[0]), round(bounds[1])])) } };
 }
 

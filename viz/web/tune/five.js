@@ -60,7 +60,7 @@ export function fiveNumbers(host) {
     result.replaceChildren(...(answer.numbers || []).map((one) => el("div", {},
       el("dt", {}, el("strong", { text: one.value || "–" }), el("span", { text: ` ${one.title}` })),
       el("dd", {}, el("code", { text: one.formula }), el("p", { text: one.means }),
-        el("p", { class: "ln-quiet", text: one.printed_by.replaceAll("`", "") })))));
+        el("p", { class: "ln-quiet", text: one.printed_by.replaceAll("\x60", "") })))));
   }
   return { element, show(record) {
     const lines = acceptanceOf(record, "all"), { answer } = record;

@@ -53,10 +53,13 @@ export function heatMap({ grid, rows, columns, rowLabel, columnLabel, told, link
   const width = left + columns.length * WIDE + (slopes ? Math.max(0, longest * Math.cos(slope) - WIDE / 2) : 0) + 4;
   const height = top + rows.length * HIGH + 4;
   const box = (r, c) => ({ x: left + c * WIDE + 1, y: top + r * HIGH + 1, width: WIDE - 2, height: HIGH - 2, rx: 3 });
+  const ink = (cell) => (Math.abs(shadeOf(cell.ratio)) === SHADES ? "tn-on-shade" : "tn-in-cell");
   const drawn = cells.flatMap((row, r) => row.map((cell, c) => svgEl("g", {},
     svgEl("rect", { class: "tn-cell", "data-shade": cell ? shadeOf(cell.ratio) : "none", ...box(r, c) }),
-    cell && words(left + (c + 0.5) * WIDE, top + (r + 0.5) * HIGH, gainText(cell.ratio), { "text-anchor": "middle",
-      class: Math.abs(shadeOf(cell.ratio)) === SHADES ? "tn-on-shade" : "tn-in-cell" }))));
+    cell && words(left + (c + 0.5) * WIDE, top + (r + 0.5) * HIGH, gainText(cell.ratio),
+      { "text-anchor": "middle", class: ink(cell) }),
+    cell && cell.checked !== null && words(left + (c + 1) * WIDE - 11, top + r * HIGH + 8, "✓",
+      { "text-anchor": "middle", class: `tn-checked ${ink(cell)}` }))));
   const ring = svgEl("rect", { class: "tn-ring", visibility: "hidden" });
   const svg = svgEl("svg",
     { class: "ln-chart tn-heat", viewBox: `0 0 ${width} ${height}`, width, "aria-hidden": "true" },

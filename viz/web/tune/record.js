@@ -3,6 +3,8 @@
 /** @import { Grid, Position, SettingLine, TuningRecord } from "./types.d.ts" */
 import { isNumber, shortText } from "../cells.js";
 
+/** The drafter of plain decoding. */
+export const PLAIN = "none";
 const MOST = 20_000, POSITIONS = 64, KINDS = 24;
 
 const number = (value) => (isNumber(value) ? value : null);
@@ -104,10 +106,13 @@ export const keptLines = (text) => text.split("\n").filter((line) => line && !/^
 const distinct = (values) => [...new Set(values)];
 const ascending = (values) => distinct(values).sort((a, b) => a - b);
 
-/** The last word on each setting: a later line of the same setting takes the place of an earlier one. */
+/**
+ * The last word on each setting: a later line of the same setting takes the place of an earlier one. Plain decoding is
+ * what all are compared with.
+ */
 function latest(settings) {
   const held = new Map();
-  for (const one of settings)
+  for (const one of settings) if (one.drafter !== PLAIN)
     held.set(JSON.stringify([one.drafter, one.options, one.size, one.verifier, one.texts, one.machine]), one);
   return [...held.values()];
 }

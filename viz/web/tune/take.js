@@ -1,6 +1,7 @@
 // The setting as other engines take it.
 /** @import { TuneHost, TuningRecord } from "./types.d.ts" */
 import { el, writeText } from "../base.js";
+import { PLAIN } from "./record.js";
 
 /** A text to take along, with a button that copies it. */
 function taken(words, text, said) {
@@ -34,11 +35,11 @@ export function takeAlong(host) {
       answer.synthetic && taken(`To test the speed of a server without the drafter: ${name} keeps what was kept here`,
         answer.synthetic, said),
       answer.notes?.length && el("ul", { class: "tn-notes" },
-        ...answer.notes.map((note) => el("li", { text: note.replaceAll("`", "") }))),
+        ...answer.notes.map((note) => el("li", { text: note.replaceAll("\x60", "") }))),
     ].filter(Boolean));
   }
   return { element, show({ answer }) {
-    element.hidden = !answer || answer.drafter === "none";
+    element.hidden = !answer || answer.drafter === PLAIN;
     if (answered !== answer?.sentence) { result.replaceChildren(); writeText(said, ""); }
     answered = answer?.sentence || "";
   } };

@@ -8,7 +8,7 @@ import { acceptanceFigure, costFigure, drafterFigure, textsFigure } from "./char
 import { elsewhere } from "./elsewhere.js";
 import { tuneFigure } from "./figure.js";
 import { fiveNumbers } from "./five.js";
-import { promptKinds, recordReader } from "./record.js";
+import { PLAIN, promptKinds, recordReader } from "./record.js";
 import { takeAlong } from "./take.js";
 
 const PAUSE = 400;   // ms between two drawings of a record that grows
@@ -59,10 +59,11 @@ export function mountTune(element, host) {
   function draw() {
     timer = 0;
     const told = JSON.stringify, { setting, answer: now } = record;
+    const drafted = setting.filter((one) => one.drafter !== PLAIN), compared = drafted.length > 0;
     answer.draw(told([now, running, record.head, Boolean(record.acceptance.length)]),
       () => answerCard(record, running, host));
-    drafters.draw(told(setting), () => (setting.length ? tuneFigure(drafterFigure(setting, host)) : null));
-    const tried = [...new Set(setting.filter((one) => one.texts > 1).map((one) => one.drafter))];
+    drafters.draw(told(setting), () => (compared ? tuneFigure(drafterFigure(setting, host)) : null));
+    const tried = [...new Set(drafted.filter((one) => one.texts > 1).map((one) => one.drafter))];
     const best = [drafter, now?.drafter, now?.best_tried, tried[0]].find((key) => key && tried.includes(key));
     texts.draw(told([setting, best]), () => best && tuneFigure(textsFigure(setting, best, host),
       choice("Drafter", tried.map((key) => [key, host.title(key)]), best, (key) => { drafter = key; draw(); })));
@@ -73,7 +74,7 @@ export function mountTune(element, host) {
         (one) => { kind = one; draw(); }));
     });
     costs.draw(told(record.cost), () => { const figure = costFigure(record); return figure && tuneFigure(figure); });
-    settings.draw(told(setting), () => (setting.length ? settingsTable(record, host) : null));
+    settings.draw(told(setting), () => (compared ? settingsTable(record, host) : null));
     for (const block of blocks) block.show(record);
     unread.hidden = !record.unread;
     writeText(unread, record.unread ? `${plural(record.unread, "line")} of the record could not be read.` : "");
