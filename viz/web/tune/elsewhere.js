@@ -47,7 +47,7 @@ export function elsewhere(host) {
   }
   settle();
   return { element, show(record) {
-    element.hidden = !record.acceptance.length || !record.cost.length;
+    element.hidden = !record.head || !record.acceptance.length;
     if (element.hidden) draw([], "");
   } };
 }
