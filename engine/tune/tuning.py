@@ -22,14 +22,14 @@ from engine.tune.other_machines import Sizes, estimates
 from engine.tune.ray_writers import RayWriters
 from engine.tune.remaining_time import RemainingTime
 from engine.tune.resuming import Measured, resumed
-from engine.tune.speed_prediction import Speed, tokens_a_second
+from engine.tune.speed_prediction import Speed, speed_of
 from engine.tune.tuning_record import TuningRecord
 from engine.tune.tuning_request import TuningRequest
 from engine.tune.writing_in_turn import Writers
 
 Line = dict
-FIRST, SLICE = 6, 2
-"""Prompts after which every drafter writes, and after which its counts are told."""
+FIRST, SOON = 6, 2
+"""Prompts after which every drafter writes, and, within each so many, the first after which its counts are told."""
 KEPT, FINALISTS = 8, 2
 """Candidates that write after more than the first prompts, and that write after all."""
 HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
@@ -63,11 +63,8 @@ class Tuning:
         opened = self._opened
         if self._record is not None:
             yield from (line for line in self._record.lines if line["kind"] != "answer")
-        for line in opened.costs.missing(
-            opened.models.target, opened.beside, opened.draft, opened.texts
-        ):
-            yield self._kept(line)
-            yield self._time.line("Measuring what a pass costs")
+        target = opened.models.target
+        yield from self._costs(opened.costs.of_one_text(target, opened.draft))
         yield from self._halve()
         yield from self._check()
         yield from self._closing_lines()
@@ -98,12 +95,19 @@ class Tuning:
         self._plain = self._measured.known(opened.plain)
         return opened.header
 
+    def _costs(self, lines: Iterator[Line]) -> Iterator[Line]:
+        for line in lines:
+            yield self._kept(line)
+            yield self._time.line("Measuring what a pass costs")
+
     def _halve(self) -> Iterator[Line]:
         most = len(self._opened.prompts)
         begun = [self._measured.known(one) for one in self._opened.first]
         kept = max(FINALISTS, ceil(len(begun) / 3))
         self._time.other = (len(self._opened.texts) + 1) * 3 * SECONDS
         yield from self._write(begun, FIRST, kept * 5 * FIRST + 3 * KEPT * FIRST)
+        if (beside := self._opened.beside) is not None:
+            yield from self._costs(self._opened.costs.of_several(beside, self._opened.texts))
         sized = [one for fast in self._fastest(begun, kept) for one in in_sizes(fast)]
         tried = [self._measured.known(one) for one in sized]
         yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
@@ -129,23 +133,22 @@ class Tuning:
         """What is known of their speeds: checked, or predicted."""
         speeds: dict = {}
         for texts in self._opened.texts:
-            usual = tokens_a_second(self._plain, texts, self._opened.costs)
             for one in candidates:
                 known = self._measured.checked.get((one.key, texts))
-                predicted = tokens_a_second(one, texts, self._opened.costs)
-                if known is not None or (predicted and usual):
-                    speeds[one.key, texts] = known or Speed(predicted, usual)
+                known = known or speed_of(one, self._plain, texts, self._opened.costs)
+                if known is not None:
+                    speeds[one.key, texts] = known
         return speeds
 
     def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
         """Have each of them write after the first ``upto`` prompts, and plain decoding as well. after: how many texts are likely to
         follow."""
-        upto, writers = min(upto, len(self._opened.prompts)), [self._plain, *candidates]
-        self._time.texts = after + sum(max(0, upto - one.prompts) for one in writers)
-        for one in self._writers.write(writers, upto):
+        upto = min(upto, len(self._opened.prompts))
+        self._time.texts = after + sum(max(0, upto - one.prompts) for one in candidates)
+        for one in self._writers.write(self._plain, candidates, upto):
             self._time.wrote()
             yield self._time.line(f"Writing with {one.cls.title}")
-            if one.prompts % SLICE == 0 or one.prompts == upto:
+            if one.prompts % FIRST in (0, SOON) or one.prompts == upto:
                 yield from self._acceptance(one)
                 yield from self._settings([one])
 
@@ -175,8 +178,8 @@ class Tuning:
                 yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
             plainly, *others = found
             for one, speed in zip(runners, others, strict=True):
-                predicted = tokens_a_second(one, texts, opened.costs)
-                if plainly and speed and predicted:
+                if plainly and speed:
+                    predicted = speeds[one.key, texts].predicted
                     self._measured.checked[one.key, texts] = Speed(predicted, plainly, speed)
             yield from self._settings(runners)
 
@@ -186,7 +189,7 @@ class Tuning:
             one for one in self._measured.candidates.values() if one.counts and not one.plain
         ]
         most = max((one.prompts for one in counted), default=0)
-        return [one for one in counted if one.prompts > most - SLICE]
+        return [one for one in counted if one.prompts > most - SOON]
 
     def _closing_lines(self) -> Iterator[Line]:
         opened, furthest = self._opened, self._furthest()
@@ -216,6 +219,9 @@ class Tuning:
         for kind in [*kinds, ALL]:
             counts = candidate.counts[kind].to_dict()
             about = {"prompt_kind": kind, "prompts": candidate.prompts}
+            if kind == ALL:
+                tokens, spent = candidate.beside
+                about["plain"] = {"new_tokens": tokens, "milliseconds": round(spent, 3)}
             yield self._kept({"kind": "acceptance", **candidate.named, **about, **counts})
         self._told_prompts[candidate.key] = candidate.prompts
 
