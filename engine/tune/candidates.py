@@ -149,6 +149,12 @@ def usual(cls: type[Drafter], sampling: Sampling, models: Models | None = None) 
     return Candidate(cls, size, cls.own_rule(sampling))
 
 
+def at_first(cls: type[Drafter], sampling: Sampling, models: Models) -> list[Candidate]:
+    """A drafter in its usual size and in the largest worth trying: one may be good only when it drafts far."""
+    one = usual(cls, sampling, models)
+    return list({each.size: each for each in (one, in_sizes(one)[-1])}.values())
+
+
 def in_sizes(candidate: Candidate) -> list[Candidate]:
     """The same drafter in all sizes worth trying, itself included."""
     option = sized(candidate.cls)

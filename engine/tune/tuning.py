@@ -4,8 +4,8 @@
 ``acceptance``, ``setting`` and ``estimate`` lines as they are measured, ``progress`` between them, and ``answer`` at the end.
 
 Not every drafter is tried in every size on every prompt. By successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
-Identification and Hyperparameter Optimization, 2016) all drafters write after a few prompts in their usual size, the better ones in all
-sizes, and ever fewer after ever more prompts.
+Identification and Hyperparameter Optimization, 2016) all drafters write after a few prompts in two sizes, the better ones in all sizes,
+and ever fewer after ever more prompts.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ class Tuning:
     def _halve(self) -> Iterator[Line]:
         most = len(self._opened.prompts)
         begun = [self._measured.known(one) for one in self._opened.first]
-        kept = max(FINALISTS, ceil(len(begun) / 3))
+        kept = max(FINALISTS, ceil(len({one.cls for one in begun}) / 3))
         self._time.other = (len(self._opened.texts) + 1) * 3 * SECONDS
         yield from self._write(begun, FIRST, kept * 5 * FIRST + 3 * KEPT * FIRST)
         if (beside := self._opened.beside) is not None:
             yield from self._costs(self._opened.costs.of_several(beside, self._opened.texts))
-        sized = [one for fast in self._fastest(begun, kept) for one in in_sizes(fast)]
+        sized = [one for fast in self._fastest(begun, kept, True) for one in in_sizes(fast)]
         tried = [self._measured.known(one) for one in sized]
         yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
         fast = self._fastest(tried, FINALISTS)
@@ -121,10 +121,16 @@ class Tuning:
             tried, kept = self._fastest(unique(tried), kept), max(FINALISTS, kept // 2)
             yield from self._write(tried, upto, 2 * kept * upto * (upto < most))
 
-    def _fastest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-        """So many for one text at a time, and the best for each other number of texts."""
+    def _fastest(
+        self, candidates: Sequence[Candidate], most: int, one_of_each: bool = False
+    ) -> list[Candidate]:
+        """So many for one text at a time, and the best for each other number of texts. one_of_each: drafter."""
         speeds = self._speeds(candidates)
-        chosen = ranked(candidates, speeds, 1)[:most]
+        chosen = ranked(candidates, speeds, 1)
+        if one_of_each:
+            firsts: dict = {}
+            chosen = [one for one in chosen if firsts.setdefault(one.cls, one) is one]
+        chosen = chosen[:most]
         for texts in self._opened.texts:
             chosen += ranked(candidates, speeds, texts)[:1]
         return unique(chosen)
