@@ -104,5 +104,6 @@ def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:
     }
     if ratio >= PAYS:
         took = f"A step writes {tokens:.2f} tokens in {spent:.1f} ms; plain decoding writes one in {one:.1f} ms."
-        return {"cause": "pays", "sentence": f"{took} {told[cause]}"}
+        held = told[cause][0].lower() + told[cause][1:]
+        return {"cause": "pays", "sentence": f"{took} What holds it back most: {held}"}
     return {"cause": cause, "sentence": told[cause]}

@@ -235,10 +235,12 @@ class Tuning:
         """Their speeds, as far as they have changed since they were told."""
         for (key, texts), speed in self._speeds(candidates).items():
             checked = None if speed.checked is None else round(speed.checked, 2)
+            one = self._measured.candidates[key]
             line = {
                 "kind": "setting",
-                **self._measured.candidates[key].named,
+                **one.named,
                 "lossless": self._opened.exact,
+                "prompts": one.prompts,
                 "texts": texts,
                 "predicted": round(speed.predicted, 2),
                 "checked": checked,
