@@ -73,6 +73,8 @@ def _show(tuning: Tuning, as_json: bool) -> int:
                 take(line)
         if not as_json:
             terminal.write(told(lines))
+        if failure is None and not any(line["kind"] == "answer" for line in lines):
+            terminal.say("stopped before there was an answer")
     if failure is not None:
         raise failure
     return 0 if interrupts.asked is None else 128 + interrupts.asked

@@ -21,6 +21,10 @@ def told(lines: Iterable[Mapping]) -> str:
         f"{answer['why']['cause'].capitalize()}. {answer['why']['sentence']}",
     ]
     settings = by_kind.get("setting", [])
+    most = max((one["prompts"] for one in settings), default=0)
+    settings = [
+        one for one in settings if one["prompts"] >= most - 1
+    ]  # the others are hardly known
     parts += ["\nThe best by texts at a time:", *_speeds(_best_by_texts(settings))]
     parts += ["\nOne text at a time:", *_speeds(_fastest(settings, 1))]
     shown = answer.get("best_tried", answer)

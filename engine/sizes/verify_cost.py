@@ -13,9 +13,8 @@ from engine.model.language_model import LanguageModel
 
 PREFIX = 256
 ROUNDS, IN_A_ROW, SETTLED = 8, 8, 3
-FEWEST, MOST, ENOUGH, SLOW = 5, 32, 120.0, 150.0
-"""Passes that are timed: so many at least and at most, until they have taken ENOUGH milliseconds; of passes that take
-longer than SLOW, one is not counted instead of SETTLED."""
+FEWEST, MOST, ENOUGH = 3, 32, 120.0
+"""Passes that are timed: so many at least and at most, until they have taken ENOUGH milliseconds."""
 
 
 class Passes:
@@ -61,7 +60,7 @@ class Passes:
     def usual(self, rows: int) -> tuple[float, int]:
         """The median time of a pass, and of how many passes it is the median."""
         for _ in range(SETTLED):
-            if self.milliseconds(rows) > SLOW:
+            if self.milliseconds(rows) > ENOUGH:
                 break
         times: list[float] = []
         while len(times) < FEWEST or (len(times) < MOST and sum(times) < ENOUGH):

@@ -37,7 +37,8 @@ class Candidate:
     """A drafter, a size and a rule, and what was counted of them.
 
     size: the value of the option ``sized``, or for a drafter without one the most nodes of its steps. prompts: how many, from the
-    first, have been written. counts: by kind of prompt, and under ALL.
+    first, have been written. counts: by kind of prompt, and under ALL. beside: tokens and milliseconds of plain decoding, which
+    wrote after the same prompts at about the same time: a machine may be busier at another.
     """
 
     cls: type[Drafter]
@@ -45,6 +46,7 @@ class Candidate:
     rule: str
     prompts: int = 0
     counts: dict[str, Counts] = field(default_factory=dict)
+    beside: tuple[int, float] = (0, 0.0)
 
     @property
     def key(self) -> Key:
@@ -109,17 +111,18 @@ class Candidate:
         finally:
             written.close()
 
-    def write(self, kind: str, models: Models, *text) -> None:
-        """Write the next prompt's text and count it. text: as for ``steps``."""
+    def write(self, models: Models, *text) -> Counts:
+        """Write a text and count it. text: as for ``steps``."""
         # on a GPU only recorded steps say what was judged
-        steps = self.steps(models, *text, recorded=models.target.asynchronous)
-        self.add(kind, counted(steps))
+        return counted(self.steps(models, *text, recorded=models.target.asynchronous))
 
-    def add(self, kind: str, counts: Counts) -> None:
-        """Take the counts of the next prompt's text."""
+    def add(self, kind: str, counts: Counts, plainly: Counts) -> None:
+        """Take the counts of the next prompt's text, and of plain decoding's."""
         for name in (kind, ALL):
             self.counts.setdefault(name, Counts()).add(counts)
         self.prompts += 1
+        tokens, spent = self.beside
+        self.beside = tokens + plainly.new_tokens, spent + sum(plainly.milliseconds.values())
 
 
 def plain(sampling: Sampling) -> Candidate:
@@ -144,6 +147,12 @@ def usual(cls: type[Drafter], sampling: Sampling, models: Models | None = None) 
     else:
         size = int(option.default) or cls.usual_size
     return Candidate(cls, size, cls.own_rule(sampling))
+
+
+def at_first(cls: type[Drafter], sampling: Sampling, models: Models) -> list[Candidate]:
+    """A drafter in its usual size and in the largest worth trying: one may be good only when it drafts far."""
+    one = usual(cls, sampling, models)
+    return list({each.size: each for each in (one, in_sizes(one)[-1])}.values())
 
 
 def in_sizes(candidate: Candidate) -> list[Candidate]:

@@ -43,24 +43,21 @@ class CostTable:
             rows = next((each for each in sorted(known) if each >= rows), rows)
         return interpolated(known, rows)
 
-    def missing(
-        self,
-        target: LanguageModel,
-        beside: LanguageModel | None,
-        draft: LanguageModel | None,
-        texts: Sequence[int],
-    ) -> Iterator[dict]:
-        """Measure what is not known yet, a ``cost`` line each. beside: the target as it reads several texts; None: it need not."""
+    def of_one_text(self, target: LanguageModel, draft: LanguageModel | None) -> Iterator[dict]:
+        """Measure what is not known yet, a ``cost`` line each."""
         longest = min(target.max_context - max(ROWS) - 1, 4 * self.usual)
         yield from self._measured("target", target, 1, self.usual, ROWS)
         if longest > self.usual:
             yield from self._measured("target", target, 1, longest, LONG_ROWS)
         if draft is not None:
             yield from self._measured("draft", draft, 1, self.usual, DRAFT_ROWS)
+
+    def of_several(self, target: LanguageModel, texts: Sequence[int]) -> Iterator[dict]:
+        """The same of passes over these numbers of texts. target: as it reads several."""
         for count in texts:
-            if count > 1 and beside is not None:
+            if count > 1:
                 rows = [each for each in JOINT_ROWS if each * count <= MOST_ROWS]
-                yield from self._measured("target", beside, count, self.usual, rows)
+                yield from self._measured("target", target, count, self.usual, rows)
 
     def _measured(
         self, what: str, model: LanguageModel, texts: int, context: int, rows: Sequence[int]

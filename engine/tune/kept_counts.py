@@ -14,13 +14,14 @@ class Counts:
     """Of some texts.
 
     positions: [reached, accepted] by place in the draft; reached: steps in which everything before the place was kept and
-    something was drafted there. drafted: nodes. lengths: steps by the number of nodes that they drafted. milliseconds: sums by
+    something was drafted there. drafted: nodes. draft_passes: of a draft model. lengths: steps by the number of nodes that they drafted. milliseconds: sums by
     stage, without the reading of the prompts.
     """
 
     steps: int = 0
     new_tokens: int = 0
     drafted: int = 0
+    draft_passes: int = 0
     positions: list[list[int]] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     milliseconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
@@ -30,7 +31,7 @@ class Counts:
         """What an ``acceptance`` line holds. Raises KeyError, TypeError or ValueError for a line that is none."""
         positions = [[int(one["reached"]), int(one["accepted"])] for one in line["positions"]]
         spent = {stage: float(line["milliseconds"][stage]) for stage in STAGES}
-        counts = (int(line[name]) for name in ("steps", "new_tokens", "drafted"))
+        counts = (int(line[name]) for name in ("steps", "new_tokens", "drafted", "draft_passes"))
         return cls(*counts, positions, [int(steps) for steps in line["lengths"]], spent)
 
     def to_dict(self) -> dict:
@@ -45,7 +46,8 @@ class Counts:
             "steps": self.steps,
             "new_tokens": self.new_tokens,
             "drafted": self.drafted,
-            "lengths": self.lengths,
+            "draft_passes": self.draft_passes,
+            "lengths": [*self.lengths],
             "milliseconds": spent | {"total": round(sum(spent.values()), 3)},
         }
 
@@ -53,6 +55,7 @@ class Counts:
         self.steps += other.steps
         self.new_tokens += other.new_tokens
         self.drafted += other.drafted
+        self.draft_passes += other.draft_passes
         self.lengths += [0] * (len(other.lengths) - len(self.lengths))
         for place, steps in enumerate(other.lengths):
             self.lengths[place] += steps
@@ -93,4 +96,5 @@ def counted(steps: Iterator[Step]) -> Counts:
         drafted += nodes
     positions = [[row["reached"], row["accepted"]] for row in totals.by_depth]
     spent = {stage: totals.milliseconds[stage] for stage in STAGES}
-    return Counts(totals.steps, totals.new_tokens, drafted, positions, lengths, spent)
+    passes = totals.passes.get("draft", 0)
+    return Counts(totals.steps, totals.new_tokens, drafted, passes, positions, lengths, spent)

@@ -16,14 +16,14 @@ from engine.model.language_model import LanguageModel
 from engine.parts.loading import load_models
 from engine.parts.opening import side_by_side
 from engine.sizes.this_machine import processor
-from engine.tune.candidates import chosen, needed, plain, usual
+from engine.tune.candidates import at_first, chosen, needed, plain
 from engine.tune.cost_table import CostTable
 from engine.tune.prompt_sample import PromptText
 from engine.tune.tuning_request import TuningRequest
 
 
 class OpenedTuning:
-    """prompts: as they were asked, and as the target is fed them. first: every drafter in its usual size. draft: the draft model,
+    """prompts: as they were asked, and as the target is fed them. first: every drafter in its usual size and in a large one. draft: the draft model,
     if there is one. exact: whether the texts are those of plain decoding, and not only up to rounding."""
 
     def __init__(self, request: TuningRequest, sampling: Sampling) -> None:
@@ -41,10 +41,10 @@ class OpenedTuning:
         self.first = []
         for cls in classes:
             with ENGINE_LOCK:  # it may make graphs of models that other runs read
-                one = usual(cls, sampling, self.models)
-                # a part that does not fit is told before anything is measured
-                one.request(self.models, self.prompts[0][1], sampling, 1)
-            self.first.append(one)
+                tried = at_first(cls, sampling, self.models)
+                for one in tried:  # a part that does not fit is told before anything is measured
+                    one.request(self.models, self.prompts[0][1], sampling, 1)
+            self.first += tried
         self.texts = sorted({1, *request.texts})
         self._path = request.models.target
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)

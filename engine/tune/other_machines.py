@@ -97,8 +97,7 @@ def _step(candidate, plain, texts, sizes, machine, target_pass) -> float | None:
     here = counts.usual("draft")
     if not cls.needs and cls.family == "retrieval":
         return verify + texts * here
-    if sizes.draft and "draft" in cls.needs and not machine.costs:
+    if sizes.draft and counts.draft_passes and not machine.costs:
         drafting = pass_milliseconds(sizes.draft, texts, machine.bandwidth, machine.arithmetic)
-        depth = len(counts.positions) if cls.shape != "chain" else counts.drafted_a_step
-        return verify + depth * drafting
+        return verify + counts.draft_passes / counts.steps * drafting
     return verify + here / plain.all.usual("verify") * target_pass(texts)

@@ -14,7 +14,7 @@ from pathlib import Path
 from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods import drafter
-from engine.tune.candidates import ALL, Candidate, Key
+from engine.tune.candidates import Candidate, Key
 from engine.tune.kept_counts import Counts
 from engine.tune.opened_tuning import OpenedTuning
 from engine.tune.tuning_request import TuningRequest
@@ -48,12 +48,14 @@ class RayWriters:
             raise UserError(f"No Ray cluster answers at {request.ray!r}.") from error
         self._request = ray.put(replace(request, record=None, machines=()))
 
-    def write(self, candidates: Sequence[Candidate], upto: int) -> Iterator[Candidate]:
-        """As ``Writers.write``; the tasks end in any order, and a candidate's texts are counted in theirs."""
+    def write(
+        self, plain: Candidate, candidates: Sequence[Candidate], upto: int
+    ) -> Iterator[Candidate]:
+        """As ``Writers.write``; tasks end in any order, and a candidate's texts are counted in theirs."""
         ray, waiting = self._ray, {}
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(counted_shard)
         ended: dict[tuple[Key, int], list] = {}
-        for one in candidates:
+        for one in (plain, *candidates):
             for start in range(one.prompts, upto, SHARD):
                 places = start, min(start + SHARD, upto)
                 waiting[task.remote(self._request, one.key, *places)] = one, start
@@ -63,8 +65,8 @@ class RayWriters:
                 one, start = waiting.pop(ready)
                 ended[one.key, start] = self._result(ready)
                 while (texts := ended.pop((one.key, one.prompts), None)) is not None:
-                    for kind, counts in texts:
-                        one.add(kind, Counts.of_line(counts))
+                    for kind, *counts in texts:
+                        one.add(kind, *map(Counts.of_line, counts))
                         yield one
         finally:
             for reference in waiting:
@@ -83,15 +85,16 @@ class RayWriters:
             ) from error
 
 
-def counted_shard(request: TuningRequest, key: Key, start: int, end: int) -> list[tuple[str, dict]]:
-    """Kind and counts of the texts after these prompts; runs on a node."""
+def counted_shard(request: TuningRequest, key: Key, start: int, end: int) -> list[tuple]:
+    """Kind, counts, and counts of plain decoding, of the texts after these prompts; runs on a node."""
     name, size, rule = key
     opened, sampling = _opened(request)
-    found = []
+    one, found = Candidate(drafter(name), size, rule), []
     for asked, prompt in opened.prompts[start:end]:
-        one = Candidate(drafter(name), size, rule)
-        one.write(asked.kind, opened.models, prompt, sampling, request.new_tokens)
-        found.append((asked.kind, one.counts[ALL].to_dict()))
+        text = opened.models, prompt, sampling, request.new_tokens
+        counts = one.write(*text).to_dict()
+        plainly = counts if one.plain else opened.plain.write(*text).to_dict()
+        found.append((asked.kind, counts, plainly))
     return found
 
 

@@ -48,6 +48,8 @@ def resumed(
                 ):  # the last of its group: without it the others do not count
                     one = measured.known(one)
                     one.prompts, one.counts = int(line["prompts"]), kinds.pop(one.key)
+                    beside = line["plain"]
+                    one.beside = int(beside["new_tokens"]), float(beside["milliseconds"])
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(f"{name} is no record of a tuning; name another file.") from None
     return measured

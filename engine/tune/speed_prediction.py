@@ -63,15 +63,25 @@ def tokens_a_second(candidate: Candidate, texts: int, costs: CostTable) -> float
     return spent and 1000 * texts * candidate.all.tokens_a_step / spent
 
 
+def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTable) -> Speed | None:
+    """As predicted; None where it cannot be told."""
+    predicted, usual = (tokens_a_second(one, texts, costs) for one in (candidate, plain))
+    if texts == 1 and candidate.counts:
+        tokens, spent = candidate.beside
+        usual = 1000 * tokens / spent
+    return Speed(predicted, usual) if predicted and usual else None
+
+
 def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:
     """What holds a candidate back for one text: {"cause", "sentence"}.
 
     Three runs are imagined: with a draft as cheap as a good one, with as many tokens kept as of a good one, and with a pass over
     many rows that costs no more than one over a single row. The cause is what gains most.
     """
-    counts, one = candidate.all, plain.all.usual()
+    counts, one = candidate.all, candidate.beside[1] / candidate.beside[0]
     draft, verify = counts.usual("draft"), counts.usual("verify")
-    single, length = plain.all.usual("verify"), max(1.0, counts.drafted_a_step)
+    single = one * plain.all.usual("verify") / plain.all.usual()
+    length = max(1.0, counts.drafted_a_step)
     tokens, spent = counts.tokens_a_step, counts.usual()
     depth = round(min(length, len(counts.positions) or 1))
     good = sum(GOOD_SHARE**place for place in range(1 + depth))
@@ -94,5 +104,6 @@ def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:
     }
     if ratio >= PAYS:
         took = f"A step writes {tokens:.2f} tokens in {spent:.1f} ms; plain decoding writes one in {one:.1f} ms."
-        return {"cause": "pays", "sentence": f"{took} {told[cause]}"}
+        held = told[cause][0].lower() + told[cause][1:]
+        return {"cause": "pays", "sentence": f"{took} What holds it back most: {held}"}
     return {"cause": cause, "sentence": told[cause]}

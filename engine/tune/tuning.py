@@ -4,8 +4,8 @@
 ``acceptance``, ``setting`` and ``estimate`` lines as they are measured, ``progress`` between them, and ``answer`` at the end.
 
 Not every drafter is tried in every size on every prompt. By successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
-Identification and Hyperparameter Optimization, 2016) all drafters write after a few prompts in their usual size, the better ones in all
-sizes, and ever fewer after ever more prompts.
+Identification and Hyperparameter Optimization, 2016) all drafters write after a few prompts in two sizes, the better ones in all sizes,
+and ever fewer after ever more prompts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from engine.tune.other_machines import Sizes, estimates
 from engine.tune.ray_writers import RayWriters
 from engine.tune.remaining_time import RemainingTime
 from engine.tune.resuming import Measured, resumed
-from engine.tune.speed_prediction import Speed, tokens_a_second
+from engine.tune.speed_prediction import Speed, speed_of
 from engine.tune.tuning_record import TuningRecord
 from engine.tune.tuning_request import TuningRequest
 from engine.tune.writing_in_turn import Writers
 
 Line = dict
-FIRST, SLICE = 6, 2
-"""Prompts after which every drafter writes, and after which its counts are told."""
+FIRST, SOON = 6, 2
+"""Prompts after which every drafter writes, and, within each so many, the first after which its counts are told."""
 KEPT, FINALISTS = 8, 2
 """Candidates that write after more than the first prompts, and that write after all."""
 HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
@@ -63,13 +63,8 @@ class Tuning:
         opened = self._opened
         if self._record is not None:
             yield from (line for line in self._record.lines if line["kind"] != "answer")
-        # what one text gains is known first: the passes of many texts take longer to measure
-        yield from self._write([self._measured.known(one) for one in opened.first], SLICE, 0)
-        for line in opened.costs.missing(
-            opened.models.target, opened.beside, opened.draft, opened.texts
-        ):
-            yield self._kept(line)
-            yield self._time.line("Measuring what a pass costs")
+        target = opened.models.target
+        yield from self._costs(opened.costs.of_one_text(target, opened.draft))
         yield from self._halve()
         yield from self._check()
         yield from self._closing_lines()
@@ -100,13 +95,20 @@ class Tuning:
         self._plain = self._measured.known(opened.plain)
         return opened.header
 
+    def _costs(self, lines: Iterator[Line]) -> Iterator[Line]:
+        for line in lines:
+            yield self._kept(line)
+            yield self._time.line("Measuring what a pass costs")
+
     def _halve(self) -> Iterator[Line]:
         most = len(self._opened.prompts)
         begun = [self._measured.known(one) for one in self._opened.first]
-        kept = max(FINALISTS, ceil(len(begun) / 3))
+        kept = max(FINALISTS, ceil(len({one.cls for one in begun}) / 3))
         self._time.other = (len(self._opened.texts) + 1) * 3 * SECONDS
         yield from self._write(begun, FIRST, kept * 5 * FIRST + 3 * KEPT * FIRST)
-        sized = [one for fast in self._fastest(begun, kept) for one in in_sizes(fast)]
+        if (beside := self._opened.beside) is not None:
+            yield from self._costs(self._opened.costs.of_several(beside, self._opened.texts))
+        sized = [one for fast in self._fastest(begun, kept, True) for one in in_sizes(fast)]
         tried = [self._measured.known(one) for one in sized]
         yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
         fast = self._fastest(tried, FINALISTS)
@@ -119,10 +121,16 @@ class Tuning:
             tried, kept = self._fastest(unique(tried), kept), max(FINALISTS, kept // 2)
             yield from self._write(tried, upto, 2 * kept * upto * (upto < most))
 
-    def _fastest(self, candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-        """So many for one text at a time, and the best for each other number of texts."""
+    def _fastest(
+        self, candidates: Sequence[Candidate], most: int, one_of_each: bool = False
+    ) -> list[Candidate]:
+        """So many for one text at a time, and the best for each other number of texts. one_of_each: drafter."""
         speeds = self._speeds(candidates)
-        chosen = ranked(candidates, speeds, 1)[:most]
+        chosen = ranked(candidates, speeds, 1)
+        if one_of_each:
+            firsts: dict = {}
+            chosen = [one for one in chosen if firsts.setdefault(one.cls, one) is one]
+        chosen = chosen[:most]
         for texts in self._opened.texts:
             chosen += ranked(candidates, speeds, texts)[:1]
         return unique(chosen)
@@ -131,23 +139,22 @@ class Tuning:
         """What is known of their speeds: checked, or predicted."""
         speeds: dict = {}
         for texts in self._opened.texts:
-            usual = tokens_a_second(self._plain, texts, self._opened.costs)
             for one in candidates:
                 known = self._measured.checked.get((one.key, texts))
-                predicted = tokens_a_second(one, texts, self._opened.costs)
-                if known is not None or (predicted and usual):
-                    speeds[one.key, texts] = known or Speed(predicted, usual)
+                known = known or speed_of(one, self._plain, texts, self._opened.costs)
+                if known is not None:
+                    speeds[one.key, texts] = known
         return speeds
 
     def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
         """Have each of them write after the first ``upto`` prompts, and plain decoding as well. after: how many texts are likely to
         follow."""
-        upto, writers = min(upto, len(self._opened.prompts)), [self._plain, *candidates]
-        self._time.texts = after + sum(max(0, upto - one.prompts) for one in writers)
-        for one in self._writers.write(writers, upto):
+        upto = min(upto, len(self._opened.prompts))
+        self._time.texts = after + sum(max(0, upto - one.prompts) for one in candidates)
+        for one in self._writers.write(self._plain, candidates, upto):
             self._time.wrote()
             yield self._time.line(f"Writing with {one.cls.title}")
-            if one.prompts % SLICE == 0 or one.prompts == upto:
+            if one.prompts % FIRST in (0, SOON) or one.prompts == upto:
                 yield from self._acceptance(one)
                 yield from self._settings([one])
 
@@ -177,8 +184,8 @@ class Tuning:
                 yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
             plainly, *others = found
             for one, speed in zip(runners, others, strict=True):
-                predicted = tokens_a_second(one, texts, opened.costs)
-                if plainly and speed and predicted:
+                if plainly and speed:
+                    predicted = speeds[one.key, texts].predicted
                     self._measured.checked[one.key, texts] = Speed(predicted, plainly, speed)
             yield from self._settings(runners)
 
@@ -188,7 +195,7 @@ class Tuning:
             one for one in self._measured.candidates.values() if one.counts and not one.plain
         ]
         most = max((one.prompts for one in counted), default=0)
-        return [one for one in counted if one.prompts > most - SLICE]
+        return [one for one in counted if one.prompts > most - SOON]
 
     def _closing_lines(self) -> Iterator[Line]:
         opened, furthest = self._opened, self._furthest()
@@ -218,6 +225,9 @@ class Tuning:
         for kind in [*kinds, ALL]:
             counts = candidate.counts[kind].to_dict()
             about = {"prompt_kind": kind, "prompts": candidate.prompts}
+            if kind == ALL:
+                tokens, spent = candidate.beside
+                about["plain"] = {"new_tokens": tokens, "milliseconds": round(spent, 3)}
             yield self._kept({"kind": "acceptance", **candidate.named, **about, **counts})
         self._told_prompts[candidate.key] = candidate.prompts
 
@@ -225,10 +235,12 @@ class Tuning:
         """Their speeds, as far as they have changed since they were told."""
         for (key, texts), speed in self._speeds(candidates).items():
             checked = None if speed.checked is None else round(speed.checked, 2)
+            one = self._measured.candidates[key]
             line = {
                 "kind": "setting",
-                **self._measured.candidates[key].named,
+                **one.named,
                 "lossless": self._opened.exact,
+                "prompts": one.prompts,
                 "texts": texts,
                 "predicted": round(speed.predicted, 2),
                 "checked": checked,

@@ -4,34 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from engine.chat.turns import ChatPrompt
 from engine.core.prompt import PromptReading
 from engine.core.sampling import Sampling
 from engine.tune.candidates import Candidate, Key
+from engine.tune.kept_counts import Counts
 from engine.tune.opened_tuning import OpenedTuning
 
 WARM_UP = 8  # tokens that a candidate writes before it is timed
+EACH = 8  # candidates after which plain decoding writes again
 
 
 class Writers:
     """Writers on this machine. A prompt is read once for all of them."""
 
     def __init__(self, opened: OpenedTuning, sampling: Sampling, new_tokens: int) -> None:
-        self._opened, self._sampling, self._new_tokens = opened, sampling, new_tokens
+        self._opened, self._text = opened, (sampling, new_tokens)
         self._warm: set[Key] = set()
 
-    def write(self, candidates: Sequence[Candidate], upto: int) -> Iterator[Candidate]:
-        """Have each write after those of the first ``upto`` prompts that it lacks. Yields who has just written."""
-        models = self._opened.models
+    def write(
+        self, plain: Candidate, candidates: Sequence[Candidate], upto: int
+    ) -> Iterator[Candidate]:
+        """Have each write after those of the first ``upto`` prompts that it lacks, and plain decoding again and again beside them.
+        Yields who has just written."""
         for place, (asked, prompt) in enumerate(self._opened.prompts[:upto]):
             reading = PromptReading(prompt.tokens[:-1])
-            turn = place % len(candidates)
-            for one in [*candidates[turn:], *candidates[:turn]]:
-                if one.prompts > place:
-                    continue
-                if one.key not in self._warm:
-                    self._warm.add(one.key)
-                    for _ in one.steps(models, prompt, self._sampling, WARM_UP):
-                        pass
-                text = models, prompt, self._sampling, self._new_tokens, reading
-                one.write(asked.kind, *text)
+            turn = place % max(1, len(candidates))
+            lacking = [one for one in candidates if one.prompts <= place]
+            lacking = [*lacking[turn:], *lacking[:turn]]
+            for number, one in enumerate(lacking):
+                if number % EACH == 0:
+                    plainly = self._counts(plain, prompt, reading)
+                    if plain.prompts <= place:
+                        plain.add(asked.kind, plainly, plainly)
+                        yield plain
+                one.add(asked.kind, self._counts(one, prompt, reading), plainly)
                 yield one
+
+    def _counts(self, one: Candidate, prompt: ChatPrompt, reading: PromptReading) -> Counts:
+        models, (sampling, new_tokens) = self._opened.models, self._text
+        if one.key not in self._warm:
+            self._warm.add(one.key)
+            one.write(models, prompt, sampling, WARM_UP)
+        return one.write(models, prompt, sampling, new_tokens, reading)

@@ -6,7 +6,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from engine.parts.loading import ModelPaths
-from engine.tune import checking_race
+from engine.tune import candidates, checking_race
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
 NOISE = 0.01
@@ -34,3 +34,5 @@ def pair(tmp_path_factory) -> ModelPaths:
 def quick(monkeypatch):
     monkeypatch.setattr(checking_race, "TURN", 0.02)
     monkeypatch.setattr(checking_race, "SECONDS", 0.05)
+    monkeypatch.setattr(checking_race, "GROUP", 2)
+    monkeypatch.setattr(candidates, "SIZES", (2, 5))

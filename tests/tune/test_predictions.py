@@ -23,13 +23,13 @@ def times(draft=0.0, verify=0.0, judge=0.0, commit=0.0) -> dict[str, float]:
 
 
 def chain(size: int, counts: Counts) -> Candidate:
-    return Candidate(drafter("chain"), size, "greedy", 1, {ALL: counts})
+    return Candidate(drafter("chain"), size, "greedy", 1, {ALL: counts}, beside=(100, 1100.0))
 
 
 PLAIN = plain(Sampling())
-PLAIN.counts[ALL] = Counts(100, 100, 0, [], [100], times(verify=1000, commit=100))
+PLAIN.counts[ALL] = Counts(100, 100, 0, 0, [], [100], times(verify=1000, commit=100))
 """10 ms a pass, 11 ms a token."""
-TWO = chain(2, Counts(10, 22, 20, [[10, 8], [8, 4]], [0, 0, 10], times(20, 120, 10, 10)))
+TWO = chain(2, Counts(10, 22, 20, 20, [[10, 8], [8, 4]], [0, 0, 10], times(20, 120, 10, 10)))
 """Two tokens a step, 1.2 of them kept; 2 ms of drafting, 12 ms of the pass, 2 ms of the rest."""
 
 
@@ -60,11 +60,11 @@ def test_costs_lie_on_lines_between_the_measured_ones():
 @pytest.mark.parametrize(
     ("cause", "counts"),
     [
-        ("draft too slow", Counts(10, 30, 40, [[10, 8]] * 4, [0] * 4 + [10], times(400, 110))),
-        ("too seldom kept", Counts(10, 12, 40, [[10, 2]] * 4, [0] * 4 + [10], times(20, 110))),
+        ("draft too slow", Counts(10, 30, 40, 40, [[10, 8]] * 4, [0] * 4 + [10], times(400, 110))),
+        ("too seldom kept", Counts(10, 12, 40, 40, [[10, 2]] * 4, [0] * 4 + [10], times(20, 110))),
         (
             "verification not free",
-            Counts(10, 30, 40, [[10, 8]] * 4, [0] * 4 + [10], times(20, 450)),
+            Counts(10, 30, 40, 40, [[10, 8]] * 4, [0] * 4 + [10], times(20, 450)),
         ),
     ],
 )

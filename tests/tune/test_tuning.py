@@ -32,7 +32,7 @@ def request_of(pair, quick):
 def kept(lines) -> dict:
     """By candidate, kind and number of prompts: what was counted, times left out."""
     names = ("drafter", "size", "verifier", "prompt_kind", "prompts")
-    counted = ("positions", "steps", "new_tokens", "drafted", "lengths")
+    counted = ("positions", "steps", "new_tokens", "drafted", "lengths", "draft_passes")
     return {
         tuple(line[name] for name in names): [line[name] for name in counted]
         for line in lines
