@@ -88,7 +88,6 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
             f"SGLang’s NGRAM drafts a tree from a trie of all texts seen, which is not `{setting.drafter}`: expect another acceptance than "
             "the measured one."
         )
-        depth = {"ngram-max-trie-depth": 18} if setting.drafter == "suffix" else {}
-        return {"algorithm": "NGRAM", "num-draft-tokens": size + 1, **depth}
+        return {"algorithm": "NGRAM", "num-draft-tokens": size + 1}
     notes.append(no_drafter("SGLang", setting))
     return None
