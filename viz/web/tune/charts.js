@@ -6,10 +6,11 @@ import { numberText } from "../cells.js";
 import { chartKey, lessonChart } from "../learn/chart.js";
 import { plural } from "../words.js";
 import { gainText, heatMap } from "./heat.js";
-import { acceptanceOf, sizeByDrafter, sizeByTexts, wilson } from "./record.js";
+import { acceptanceOf, hardlyKnown, sizeByDrafter, sizeByTexts, wilson } from "./record.js";
 
 const LINES = 6, DRAFTERS = 4, FEWEST = 8, PERCENT = 100;
-const CHECKED = "✓: checked by running; the others follow from what was kept and from what passes cost.";
+const CHECKED = "✓: checked by running; the others follow from what was kept and from what passes cost. "
+  + "~: tried on fewer prompts than others.";
 const round = (value, digits = 3) => (value === null ? null : Number(value.toFixed(digits)));
 const texts = (count) => (count === 1 ? "one text" : `${count} texts at once`);
 
@@ -17,8 +18,9 @@ const texts = (count) => (count === 1 ? "one text" : `${count} texts at once`);
 function told(cell, host) {
   const how = cell.kind === "estimate" ? "estimated" : cell.checked === null ? "predicted" : "checked by running";
   const law = cell.lossless === false ? ", lossy" : "";
+  const on = cell.prompts === null ? "" : `, on ${plural(cell.prompts, "prompt")}`;
   return `${host.title(cell.drafter)}, ${plural(cell.size, "token")}, ${texts(cell.texts)}: `
-    + `${gainText(cell.ratio)} plain decoding${law} (${how}).`;
+    + `${gainText(cell.ratio)} plain decoding${law} (${how}${on}).`;
 }
 const watch = (cell, host) => host.watch({ drafter: cell.drafter, options: cell.options, verifier: cell.verifier },
   "Watch it, step by step");
@@ -26,7 +28,9 @@ const watch = (cell, host) => host.watch({ drafter: cell.drafter, options: cell.
 /** @type {(grid: Grid, spec: any, host: TuneHost) => any} */
 function heat(grid, { key, title, note, columns, columnLabel }, host) {
   const all = grid.cells.flat().filter(Boolean), best = all.reduce((a, b) => (b.ratio > a.ratio ? b : a));
-  const drawn = heatMap({ grid, rows: grid.rows.map(String), columns, rowLabel: "tokens drafted", columnLabel,
+  const few = hardlyKnown(all);
+  const drawn = heatMap({ grid, text: (cell) => `${few(cell) ? "~" : ""}${gainText(cell.ratio)}`,
+    rows: grid.rows.map(String), columns, rowLabel: "tokens drafted", columnLabel,
     told: (cell) => told(cell, host), link: (cell) => watch(cell, host) });
   return { key, title, note, svg: drawn.svg, keys: drawn.keys, readout: drawn.readout, body: el("div", {}, drawn.svg),
     summary: `${grid.rows.length} sizes by ${columns.length}. The largest: ${told(best, host)} `

@@ -39,12 +39,13 @@ function words(x, y, text, more) {
 }
 
 /**
- * rows, columns: their names. told(cell): a cell in words; link(cell): what stands beside these words, or null. Returns
- * {svg, readout, keys}: readout tells the chosen cell; keys moves the choice.
- * @param {{ grid: Grid, rows: string[], columns: string[], rowLabel: string, columnLabel: string,
- *   told: (cell: SettingLine) => string, link: (cell: SettingLine) => Element | null }} spec
+ * text(cell): what is written in a cell. rows, columns: their names. told(cell): a cell in words; link(cell): what
+ * stands beside these words, or null. Returns {svg, readout, keys}: readout tells the chosen cell; keys moves the
+ * choice.
+ * @param {{ grid: Grid, text: (cell: SettingLine) => string, rows: string[], columns: string[], rowLabel: string,
+ *   columnLabel: string, told: (cell: SettingLine) => string, link: (cell: SettingLine) => Element | null }} spec
  */
-export function heatMap({ grid, rows, columns, rowLabel, columnLabel, told, link }) {
+export function heatMap({ grid, text, rows, columns, rowLabel, columnLabel, told, link }) {
   const { cells } = grid, left = 30 + Math.max(30, ...rows.map((name) => textWidth(name, FONT)));
   const names = columns.map((name) => shorten(name, 22));
   const longest = Math.max(...names.map((name) => textWidth(name, FONT)));
@@ -56,7 +57,7 @@ export function heatMap({ grid, rows, columns, rowLabel, columnLabel, told, link
   const ink = (cell) => (Math.abs(shadeOf(cell.ratio)) === SHADES ? "tn-on-shade" : "tn-in-cell");
   const drawn = cells.flatMap((row, r) => row.map((cell, c) => svgEl("g", {},
     svgEl("rect", { class: "tn-cell", "data-shade": cell ? shadeOf(cell.ratio) : "none", ...box(r, c) }),
-    cell && words(left + (c + 0.5) * WIDE, top + (r + 0.5) * HIGH, gainText(cell.ratio),
+    cell && words(left + (c + 0.5) * WIDE, top + (r + 0.5) * HIGH, text(cell),
       { "text-anchor": "middle", class: ink(cell) }),
     cell && cell.checked !== null && words(left + (c + 1) * WIDE - 11, top + r * HIGH + 8, "✓",
       { "text-anchor": "middle", class: `tn-checked ${ink(cell)}` }))));

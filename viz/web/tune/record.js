@@ -28,7 +28,7 @@ function setting(line, kind) {
   return { kind, drafter: key, options: table(line.options), size, verifier: word(line.verifier),
     lossless: typeof line.lossless === "boolean" ? line.lossless : null, texts, ratio,
     predicted: number(line.predicted), checked: number(line.checked), plain: number(line.plain),
-    machine: word(line.machine) };
+    machine: word(line.machine), prompts: whole(line.prompts) };
 }
 
 /** By kind: the line with the fields that are drawn; null where it cannot be drawn. */
@@ -150,10 +150,21 @@ export function sizeByTexts(settings, drafter) {
 }
 
 /**
- * All settings, the largest gain first.
+ * Whether a setting was tried on fewer prompts than others, so that its gain is hardly known.
+ * @type {(settings: SettingLine[]) => (one: SettingLine) => boolean}
+ */
+export function hardlyKnown(settings) {
+  const most = Math.max(...settings.map((one) => one.prompts ?? 0));
+  return (one) => one.prompts !== null && one.prompts < most - 1;
+}
+/**
+ * The settings that were tried on the most prompts, the largest gain first.
  * @type {(settings: SettingLine[]) => SettingLine[]}
  */
-export const ranked = (settings) => latest(settings).sort((a, b) => b.ratio - a.ratio);
+export function ranked(settings) {
+  const all = latest(settings), few = hardlyKnown(all);
+  return all.filter((one) => !few(one)).sort((a, b) => b.ratio - a.ratio);
+}
 
 /**
  * The lines of acceptance of one prompt kind: for each drafter the size that was tried on the most prompts, and the

@@ -52,6 +52,8 @@ export interface SettingLine {
   plain: number | null;
   ratio: number;
   machine: string;
+  /** On how many it was tried; null where the record does not say. */
+  prompts: number | null;
 }
 
 export interface WatchWish {
