@@ -1,7 +1,8 @@
 """What the Tune tab asks of the server besides measuring: a setting for another engine, another engine's record, estimates
 for another machine, and the five numbers called acceptance.
 
-Everything comes from a browser: each function checks its size, and answers with ``error``, one sentence, where it refuses.
+Everything comes from a browser, as the one value that gradio hands over: each function checks its size, and answers with
+``error``, one sentence, where it refuses.
 """
 
 import json
@@ -26,16 +27,18 @@ NAME = "This record"
 ESTIMATED = 12
 """Settings for which estimates are made: those with the most texts behind them."""
 MOST_COUNTED = 10**9
-Answer = Callable[..., dict]
+Answer = Callable[[Mapping], dict]
 
 
 def in_a_sentence(work: Answer) -> Answer:
     """The same function, whose refusals are answers. Data of a stranger that does not fit is refused in one sentence, too."""
 
     @wraps(work)
-    def answered(*given: object) -> dict:
+    def answered(asked: Mapping) -> dict:
         try:
-            return work(*map(_bounded, given))
+            if len(json.dumps(asked)) > LIMITS.trace_bytes * 5 // 4:
+                raise UserError(f"That is larger than {LIMITS.trace_megabytes} MB.")
+            return work(asked)
         except UserError as error:
             return {"error": str(error)}
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
@@ -44,32 +47,24 @@ def in_a_sentence(work: Answer) -> Answer:
     return answered
 
 
-def _bounded(given: object) -> object:
-    """Raises UserError for what is larger than a file may be."""
-    size = given if isinstance(given, str) else json.dumps(given)
-    if len(size.encode("utf-8", "replace")) > LIMITS.trace_bytes:
-        raise UserError(f"That is larger than {LIMITS.trace_megabytes} MB.")
-    return given
-
-
 @in_a_sentence
-def tune_export(record: str, engine: str) -> dict:
-    """The recommended setting in the words of an engine: {"text", "synthetic", "notes"}."""
-    told = export(recommended(record_lines(record, NAME), NAME), engine)
+def tune_export(asked: Mapping[str, str]) -> dict:
+    """The recommended setting in the words of an engine: {"text", "synthetic", "notes"}. asked: {"record", "engine"}."""
+    told = export(recommended(record_lines(asked["record"], NAME), NAME), asked["engine"])
     return {"text": told.text, "synthetic": told.synthetic, "notes": list(told.notes)}
 
 
 @in_a_sentence
-def tune_import(name: str, text: str) -> dict:
-    """The lines of another engine's record, as text: {"lines"}."""
-    return {"lines": "".join(map(written, imported_text(text, name[:80])))}
+def tune_import(asked: Mapping[str, str]) -> dict:
+    """The lines of another engine's record, as text: {"lines"}. asked: {"name", "text"} of a file."""
+    return {"lines": "".join(map(written, imported_text(asked["text"], asked["name"][-80:])))}
 
 
 @in_a_sentence
-def tune_estimate(record: str, wish: Mapping[str, str]) -> dict:
-    """``estimate`` lines as text: {"lines"}. wish: {"machine"}, the name of one, or {"costs"}, as pasted."""
-    machine = pasted(wish["costs"]) if "costs" in wish else machine_named(wish["machine"])
-    head, *lines = record_lines(record, NAME)
+def tune_estimate(asked: Mapping[str, str]) -> dict:
+    """``estimate`` lines as text: {"lines"}. asked: {"record"}, and {"machine"}, the name of one, or {"costs"}, as pasted."""
+    machine = pasted(asked["costs"]) if "costs" in asked else machine_named(asked["machine"])
+    head, *lines = record_lines(asked["record"], NAME)
     measured = resumed(lines, drafters(), CostTable(0), NAME)
     tried = list(measured.candidates.values())
     plain = next((one for one in tried if one.plain), None)
@@ -84,7 +79,7 @@ def tune_estimate(record: str, wish: Mapping[str, str]) -> dict:
 
 
 @in_a_sentence
-def tune_five(counts: Mapping[str, object]) -> dict:
+def tune_five(counts: Mapping) -> dict:
     """The five numbers: {"numbers": [{"title", "formula", "value", "means", "printed_by"}]}, each value in words."""
     plain = [counts.get(name) for name in ("steps", "drafted", "accepted", "new_tokens")]
     each = [one.get(name) for one in counts["positions"] for name in ("reached", "accepted")]

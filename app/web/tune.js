@@ -49,8 +49,8 @@ export const tuneHost = {
       go("watch", query);
     } });
   },
-  exported: (engine) => server.tune_export(keptLines(traceOf(ROOM)), engine),
-  estimated: (wish) => server.tune_estimate(keptLines(traceOf(ROOM)), wish),
+  exported: (engine) => server.tune_export({ record: keptLines(traceOf(ROOM)), engine }),
+  estimated: (wish) => server.tune_estimate({ record: keptLines(traceOf(ROOM)), ...wish }),
   five: (counts) => server.tune_five(counts),
 };
 
@@ -79,7 +79,7 @@ export function tuneTools(c) {
     const text = await file.text();
     let answer;
     if (OURS.test(text)) answer = { lines: text.endsWith("\n") ? text : `${text}\n` };
-    else try { answer = await server.tune_import(file.name, text); } catch {
+    else try { answer = await server.tune_import({ name: file.name, text }); } catch {
       answer = { error: "The server did not answer; try again." };
     }
     say(answer.error || `Opened: ${file.name.slice(0, 80)}. Nothing runs here.`);

@@ -133,14 +133,18 @@ def kept(record: str) -> str:
     return "".join(line for line in record.splitlines(True) if '"kind":"progress"' not in line)
 
 
+def estimated(record: str, **wish: str) -> dict:
+    return tune_estimate({"record": kept(record), **wish})
+
+
 def test_estimates_are_made_of_what_was_kept(stopped):
-    told = tune_estimate(kept(stopped), {"costs": "1:10,64:10"})
+    told = estimated(stopped, costs="1:10,64:10")
     lines = [json.loads(line) for line in told["lines"].splitlines()]
     assert lines and {line["kind"] for line in lines} == {"estimate"}
     assert all(line["plain"] == 100.0 for line in lines), "10 ms a token, whatever the rows"
-    assert tune_estimate(kept(stopped), {"machine": "H200"})["lines"]
-    assert "1:20" in tune_estimate(kept(stopped), {"costs": "x"})["error"]
-    assert "no machine" in tune_estimate(kept(stopped), {"machine": "<b>"})["error"]
+    assert estimated(stopped, machine="H200")["lines"]
+    assert "1:20" in estimated(stopped, costs="x")["error"]
+    assert "no machine" in estimated(stopped, machine="<b>")["error"]
 
 
 def test_five_numbers_of_counts():
@@ -166,11 +170,13 @@ HOSTILE = (
 @pytest.mark.parametrize("given", HOSTILE, ids=range(len(HOSTILE)))
 def test_whatever_a_browser_sends_is_answered_in_a_sentence(given):
     answers = [
-        tune_export(given, "vllm"),
-        tune_export('{"kind": "answer"}', given),
-        tune_import("a.json", given),
-        tune_estimate(given, {"costs": "1:2"}),
-        tune_estimate('{"kind":"tuning"}', given),
+        tune_export(given),
+        tune_export({"record": given, "engine": "vllm"}),
+        tune_export({"record": '{"kind": "answer"}', "engine": given}),
+        tune_import(given),
+        tune_import({"name": "a.json", "text": given}),
+        tune_estimate({"record": given, "costs": "1:2"}),
+        tune_estimate({"record": '{"kind":"tuning"}', "machine": given}),
         tune_five(given),
         tune_five({"positions": given}),
         tune_five({"positions": [{"reached": given, "accepted": 1}, given]}),
