@@ -6,8 +6,7 @@ Papers and engines print different ones of these under similar names; ``NUMBERS`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
-from operator import mul
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -105,10 +104,18 @@ def numbers_of(line: Mapping) -> dict:
 
 
 def survival(positions: Sequence[Mapping]) -> list[float] | None:
-    """For each position, the chance that it and all before it are kept, [K], falling: the product of the conditional rates, so that
-    drafts of different lengths count rightly. None where a position was never reached, or it is not known how often."""
-    rates = [_ratio(each.get("accepted"), each.get("reached")) for each in positions]
-    return None if None in rates else list(accumulate(rates, mul))
+    """For each position, the share of the drafts of which it and all before it were kept, [K], falling. A draft that was shorter counts
+    as refused there. None where it is not known how many drafts there were."""
+    drafts = positions[0].get("reached") if positions else None
+    rates = [_ratio(each.get("accepted"), drafts) for each in positions]
+    return rates if rates and None not in rates else None
+
+
+def cut_short(positions: Sequence[Mapping]) -> bool:
+    """Whether some drafts ended, all of them kept, before others did."""
+    return any(
+        after.get("reached", 0) < before.get("accepted", 0) for before, after in pairwise(positions)
+    )
 
 
 def _ratio(above: int | None, below: int | None) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from engine.bridges.checkpoint_files import Described
+from engine.bridges.drafter_kinds import SPECULATORS
 from engine.bridges.mtp_fields import mtp_layers
 from engine.printable import one_line
 
@@ -27,6 +28,8 @@ def traps(files: Described, kind: str) -> Iterator[Trap]:
     """Those that the checkpoint's own files show, whatever the target."""
     yield from _pickled(files)
     yield from _vocabulary(files, kind)
+    if kind == "eagle":
+        yield from _eagle(files)
     if kind in ("eagle3", "peagle"):
         yield from _eagle3(files, kind)
     if kind in BLOCKS:
@@ -86,13 +89,24 @@ def _size(shape: tuple[int, ...]) -> str:
     return f"{shape[0]:,}" if shape else "no"
 
 
+def _eagle(files: Described) -> Iterator[Trap]:
+    named = files.config.get("architectures")
+    first = named[0] if isinstance(named, list) and named else None
+    if isinstance(first, str) and first.endswith("Eagle"):
+        plain = first.removesuffix("Eagle")
+        yield Trap(
+            "architectures",
+            f"{one_line(first, 80)} is SGLang’s name; vLLM wants {one_line(plain, 80)}, or Eagle{one_line(plain, 80)}.",
+        )
+
+
 def _eagle3(files: Described, kind: str) -> Iterator[Trap]:
     config, nested = files.config, files.config.get("eagle_config")
-    if "norm_before_residual" not in config:
-        says = "vLLM’s loader takes it as true, speculators and Draftscope as false"
+    if kind == "eagle3" and SPECULATORS in config and "norm_before_residual" not in config:
         yield Trap(
             "norm_before_residual",
-            f"The entry is missing: {says}. Where the two differ, acceptance falls without an error, so write it down.",
+            "The entry is missing: in this layout vLLM takes it as true, speculators and Draftscope as false. Read wrongly, acceptance "
+            "falls without an error, so write it down.",
         )
     if kind == "peagle" and config.get("norm_before_residual") is True:
         yield Trap("norm_before_residual", "It is true; speculators trains P-EAGLE with false.")
@@ -111,14 +125,14 @@ def _eagle3(files: Described, kind: str) -> Iterator[Trap]:
     if config.get(AUX):
         yield Trap(
             "aux layer ids",
-            f"{AUX} = {one_line(str(config[AUX]), 80)} counts hidden_states (0 is the embedding), as in vLLM. In eagle_config the same "
-            "numbers would count layers, as in SGLang, one less each.",
+            f"{AUX} = {one_line(str(config[AUX]), 80)} counts hidden states, of which 0 is the embedding; the same numbers in eagle_config "
+            "would be one layer later for SGLang.",
         )
     elif isinstance(nested, dict) and nested.get(AUX):
         yield Trap(
             "aux layer ids",
-            f"eagle_config.{AUX} = {one_line(str(nested[AUX]), 80)} counts the layers whose outputs are read, as in SGLang; vLLM’s entry of "
-            "this name, at the top, is one more each.",
+            f"eagle_config.{AUX} = {one_line(str(nested[AUX]), 80)}: SGLang and Draftscope read the outputs of these layers, vLLM takes the "
+            "numbers as hidden states, one layer earlier. One of them is wrong for this drafter, and acceptance falls without an error.",
         )
     else:
         yield Trap(
@@ -136,23 +150,33 @@ def _block(files: Described, kind: str) -> Iterator[Trap]:
         yield Trap(
             "aux layer ids", "It does not say which layers of the target it reads.", wrong=True
         )
-    elif BLOCK_AUX[0] in both:
+    elif both.get(BLOCK_AUX[0]):
         yield Trap(
             "aux layer ids",
-            f"{BLOCK_AUX[0]} = {one_line(str(ids), 80)} counts hidden_states; vLLM reads the layer of each number less one.",
+            f"{BLOCK_AUX[0]} = {one_line(str(ids), 80)} counts hidden states; {BLOCK_AUX[1]}, the authors’ entry, counts layers, one less each.",
         )
     if both.get("mask_token_id") is None:
         yield Trap(
             "mask_token_id", "It fills masks, and does not say which token the mask is.", wrong=True
         )
+    if config.get("model_type") == "dflash":
+        yield Trap(
+            "model_type",
+            "It is dflash, which vLLM refuses, because transformers has no such model; published drafters name their target’s, qwen3 for "
+            "instance.",
+        )
     anchor, size = both.get("sample_from_anchor"), files.number("block_size")
-    if kind == "dspark" and anchor is None:
+    if kind == "dspark" and anchor is None and SPECULATORS in config:
         yield Trap(
             "sample_from_anchor",
             "The entry is missing: speculators takes it as true (a block of B drafts B tokens), vLLM’s loader as false (B − 1).",
         )
-    elif size is not None:
-        drafts = size if anchor is True else size - 1
+        return
+    if kind == "dflash" and anchor is True:
+        yield Trap("sample_from_anchor", "It is true, which vLLM refuses for DFlash.")
+    if size is not None:
+        whole = anchor is True or (kind == "dspark" and anchor is None)
+        drafts = size if whole else size - 1
         yield Trap(
             "block size", f"A block of {size} drafts {drafts} tokens, the number to give as K."
         )

@@ -6,6 +6,10 @@ STOPS = (
     "Draftscope’s chain stops early where the draft is unsure; vLLM and SGLang always draft the full length, and llama.cpp stops by the "
     "probability of a single token."
 )
+CUT_SHORT = (
+    "Some of the measured drafts were shorter than others. What was not drafted counts as refused in the rates for a test, so a server that "
+    "always drafts the full length may keep more."
+)
 PLACE = "The record does not know where the drafter’s weights are: put their folder or Hub name in the place of {}."
 WHICH_EAGLE = "If `python -m engine inspect` calls the checkpoint EAGLE-3, the {} is {}."
 NO_RATES = "The record does not know the acceptance of every position, so there is no setting to test the server with it."

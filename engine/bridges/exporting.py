@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.bridges.acceptance_numbers import numbers
+from engine.bridges.acceptance_numbers import cut_short, numbers
+from engine.bridges.export_words import CUT_SHORT
 from engine.bridges.llama_cpp_flags import llama_cpp_flags
 from engine.bridges.recommended import Recommended
 from engine.bridges.sglang_flags import sglang_flags
@@ -56,6 +57,8 @@ def export(setting: Recommended, engine: str) -> Export:
         notes.append(
             f"The record was measured with the rule `{setting.verifier}`, which {title} does not have; its own rule keeps another share."
         )
+    if synthetic and cut_short(setting.positions):
+        notes.append(CUT_SHORT)
     return Export(title, text, synthetic, (*notes, *_measured(setting), CAUTION))
 
 

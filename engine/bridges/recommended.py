@@ -38,8 +38,8 @@ class Recommended:
 
     @property
     def rates(self) -> list[float] | None:
-        """For each position, the chance that it and all before it are kept, rounded, as far as ``size`` goes; None where some were not
-        measured."""
+        """For each position, the share of drafts of which it and all before it were kept, rounded, as far as ``size`` goes; None where
+        some were not measured."""
         found = survival(self.positions[: self.size])
         if found is None or len(found) < self.size:
             return None

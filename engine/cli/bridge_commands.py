@@ -111,7 +111,8 @@ def _table(lines: list[dict]) -> list[str]:
     rows = [
         (
             "source",
-            "drafter",
+            "drafter, size",
+            "prompts",
             "steps",
             "drafted",
             "kept",
@@ -128,7 +129,8 @@ def _table(lines: list[dict]) -> list[str]:
                 terminal.one_line(
                     f"{source.get('engine', 'Draftscope')}: {source.get('name', '')}", 40
                 ),
-                terminal.one_line(line.get("drafter", "–"), 16),
+                terminal.one_line(f"{line.get('drafter', '–')} {line.get('size', '')}", 20),
+                terminal.one_line(line.get("prompt_kind", "–"), 16),
                 f"{line['steps']:,}" if "steps" in line else "–",
                 f"{line['drafted']:,}" if "drafted" in line else "–",
                 _figure(found["kept_share"], "{:.1%}"),

@@ -7,8 +7,7 @@ POSITIONS = (
     {"position": 2, "reached": 160, "accepted": 120},
     {"position": 3, "reached": 100, "accepted": 50},
 )
-"""Some steps drafted two tokens only, so the third position was reached less often than the second was kept. The chance that
-all are kept: 0.8, 0.8 · 0.75 = 0.6, 0.6 · 0.5 = 0.3."""
+"""20 of 200 steps drafted two tokens only, and kept both. Of all drafts, 160, 120 and 50 kept the first, two and three tokens."""
 
 
 def setting(drafter="chain", size=3, **changes) -> Recommended:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.bridges.acceptance_numbers import NUMBERS, numbers, numbers_of, survival
+from engine.bridges.acceptance_numbers import NUMBERS, cut_short, numbers, numbers_of, survival
 from engine.bridges.step_counts import StepCounts
 
 STEPS = [(3, 3), (3, 1), (3, 0), (2, 2), (3, 1)]
@@ -42,7 +42,9 @@ def test_the_five_numbers(counts):
     assert found["mean_without_bonus"] == 7 / 5 and found["mean_with_bonus"] == 12 / 5
     assert found["block_efficiency"] == 11 / 5, "the last step of the text was cut by one token"
     assert {each.key for each in NUMBERS} == found.keys() - {"unconditional"}
-    assert survival(counts.positions()) == pytest.approx([0.8, 0.4, 0.4])
+    assert survival(counts.positions()) == [4 / 5, 2 / 5, 1 / 5]
+    assert cut_short(counts.positions()), "one draft of two tokens was kept whole"
+    assert not cut_short([{"reached": 3, "accepted": 2}, {"reached": 2, "accepted": 0}])
 
 
 def test_what_is_not_known_is_none():

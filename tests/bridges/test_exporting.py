@@ -172,12 +172,12 @@ def test_what_cannot_be_expressed_is_said_and_not_replaced(engine, given, word):
 
 
 def test_the_measured_acceptance_goes_to_engines_that_take_it():
-    """Each rate is the chance that the position and all before it are kept, as both engines define it."""
+    """Each rate is the share of drafts of which the position and all before it are kept, as both engines define it."""
     for given in (setting(), setting(verifier="block", off_above=4)):
         synthetic = json.loads(export(given, "vllm").synthetic)
-        assert synthetic["synthetic_acceptance_rates"] == [0.8, 0.6, 0.3]
+        assert synthetic["synthetic_acceptance_rates"] == [0.8, 0.6, 0.25]
         assert synthetic["rejection_sample_method"] == "synthetic"
-    assert export(setting(), "llama.cpp").synthetic.endswith(" --spec-synth-rates 0.8,0.6,0.3")
+    assert export(setting(), "llama.cpp").synthetic.endswith(" --spec-synth-rates 0.8,0.6,0.25")
     for less in (POSITIONS[:2], ({"position": 1, "accepted": 3},) * 3, ()):
         assert not export(setting(positions=less), "vllm").synthetic
 

@@ -97,6 +97,14 @@ def without(key):
 TABLES = {"d2t": (DRAFT,), "t2d": (V,)}
 TRAPS = {
     "norm_before_residual is missing": (without("norm_before_residual"), "norm_before_residual"),
+    "SGLang's name of EAGLE": (
+        (
+            {**LAYOUTS["eagle"]()[0], "architectures": ["LlamaForCausalLMEagle"]},
+            LAYOUTS["eagle"]()[1],
+        ),
+        "architectures",
+    ),
+    "DFlash from its anchor": ((BLOCK | {"sample_from_anchor": True}, ONE), "sample_from_anchor"),
     "P-EAGLE with the norm": (
         speculators(speculators_model_type="peagle", mask_token_id=3),
         "norm_before_residual",
@@ -119,7 +127,11 @@ TRAPS = {
         "aux layer ids",
     ),
     "a block": ((BLOCK, ONE), "block size"),
-    "DSpark without its anchor": (({**BLOCK, "markov_rank": 8}, ONE), "sample_from_anchor"),
+    "a type that transformers lacks": ((BLOCK, ONE), "model_type"),
+    "DSpark without its anchor": (
+        ({**BLOCK, "speculators_model_type": "dspark"}, ONE),
+        "sample_from_anchor",
+    ),
     "MTP of DeepSeek": (({**CAUSAL, "num_nextn_predict_layers": 1}, ONE), "MTP layers"),
     "MTP of Qwen": (({**CAUSAL, "text_config": {"mtp_num_hidden_layers": 1}}, ONE), "MTP layers"),
     "MTP of MiniMax": (({**CAUSAL, "num_mtp_modules": 3}, ONE), "MTP layers"),
@@ -154,6 +166,15 @@ def test_a_trap_is_named(case, tmp_path):
     files, name = (TRAPS | WRONG)[case]
     found = inspect_drafter(made(tmp_path / "d", *files))
     assert any(trap.name == name and trap.wrong == (case in WRONG) for trap in found.traps)
+
+
+def test_what_all_engines_read_alike_is_no_trap(tmp_path):
+    found = inspect_drafter(made(tmp_path / "authors", *LAYOUTS["eagle3"]()))
+    assert "norm_before_residual" not in [trap.name for trap in found.traps]
+    found = inspect_drafter(made(tmp_path / "dense", {**BLOCK, "markov_rank": 8}, ONE))
+    assert [trap.sentence for trap in found.traps if trap.name == "block size"] == [
+        "A block of 8 drafts 8 tokens, the number to give as K."
+    ]
 
 
 def test_mtp_weights_that_are_there_are_seen(tmp_path):
