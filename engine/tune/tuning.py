@@ -29,7 +29,7 @@ from engine.tune.writing_in_turn import Writers
 
 Line = dict
 FIRST, SOON = 6, 2
-"""Prompts after which every drafter writes, and, within each so many, the first after which its counts are told."""
+"""Prompts after which every drafter writes; its counts are told as often, and a first time after SOON."""
 KEPT, FINALISTS = 8, 2
 """Candidates that write after more than the first prompts, and that write after all."""
 HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
@@ -154,7 +154,7 @@ class Tuning:
         for one in self._writers.write(self._plain, candidates, upto):
             self._time.wrote()
             yield self._time.line(f"Writing with {one.cls.title}")
-            if one.prompts % FIRST in (0, SOON) or one.prompts == upto:
+            if one.prompts % FIRST == 0 or one.prompts in (SOON, upto):
                 yield from self._acceptance(one)
                 yield from self._settings([one])
 
