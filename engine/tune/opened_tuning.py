@@ -37,9 +37,11 @@ class OpenedTuning:
         self.draft = draft if isinstance(draft, LanguageModel) else None
         self.prompts = _read(target, request)
         self.plain = plain(sampling)
-        self.first = [one for cls in classes for one in at_first(cls, sampling, self.models)]
-        for one in self.first:  # a part that does not fit is told before anything is measured
-            one.request(self.models, self.prompts[0][1], sampling, 1)
+        self.first = [
+            candidate for cls in classes for candidate in at_first(cls, sampling, self.models)
+        ]
+        for candidate in self.first:  # a part that does not fit is told before anything is measured
+            candidate.request(self.models, self.prompts[0][1], sampling, 1)
         self.texts = sorted({1, *request.texts})
         self._path = request.models.target
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)
