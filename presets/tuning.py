@@ -16,9 +16,9 @@ def usual_prompts(family: str = "") -> list[PromptText]:
 
 def machine_named(name: str) -> OtherMachine:
     """The machine of this name, or of which this is a part of the name. Raises UserError that names the known ones."""
-    known = [one for one in machines() if name.casefold() in one["name"].casefold()]
+    known = [machine for machine in machines() if name.casefold() in machine["name"].casefold()]
     if len(known) != 1 or not name.strip():
-        names = ", ".join(one["name"] for one in machines())
+        names = ", ".join(machine["name"] for machine in machines())
         raise UserError(f"There is no machine {name!r}; known are: {names}.")
     (machine,) = known
     return OtherMachine(machine["name"], machine["bandwidth"], machine["arithmetic"])

@@ -16,30 +16,30 @@ from engine.tune.tuning_request import OtherMachine, TuningRequest
 
 
 def tune(
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
     models: ModelPaths,
     usual_prompts: Callable[[], Sequence[PromptText]],
     machine_named: Callable[[str], OtherMachine],
 ) -> int:
     """usual_prompts: those that are measured on where no file is named. Returns the exit code."""
-    machines = [machine_named(name) for name in given.machine]
-    if given.costs is not None:
-        machines.append(pasted(given.costs))
-    if given.prompts is None:
-        sample = Sample.of(usual_prompts(), given.seed)
+    machines = [machine_named(name) for name in arguments.machine]
+    if arguments.costs is not None:
+        machines.append(pasted(arguments.costs))
+    if arguments.prompts is None:
+        sample = Sample.of(usual_prompts(), arguments.seed)
     else:
-        sample = Sample.of_file(Path(given.prompts), given.seed)
+        sample = Sample.of_file(Path(arguments.prompts), arguments.seed)
     names = ("temperature", "top_k", "top_p", "seed", "new_tokens", "dtype", "device", "ray")
-    keys = None if given.drafters is None else given.drafters.split(",")
+    keys = None if arguments.drafters is None else arguments.drafters.split(",")
     request = TuningRequest(
         models,
         sample,
         drafters=None if keys is None else tuple(key.strip() for key in keys),
-        record=None if given.record is None else Path(given.record),
+        record=None if arguments.record is None else Path(arguments.record),
         machines=tuple(machines),
-        **{name: getattr(given, name) for name in names},
+        **{name: getattr(arguments, name) for name in names},
     )
-    return _show(Tuning(request), given.json)
+    return _show(Tuning(request), arguments.json)
 
 
 def _show(tuning: Tuning, as_json: bool) -> int:

@@ -21,21 +21,21 @@ def told(lines: Iterable[Mapping]) -> str:
         f"{answer['why']['cause'].capitalize()}. {answer['why']['sentence']}",
     ]
     settings = by_kind.get("setting", [])
-    most = max((one["prompts"] for one in settings), default=0)
+    most = max((line["prompts"] for line in settings), default=0)
     settings = [
-        one for one in settings if one["prompts"] >= most - 1
+        line for line in settings if line["prompts"] >= most - 1
     ]  # the others are hardly known
     parts += ["\nThe best by texts at a time:", *_speeds(_best_by_texts(settings))]
     parts += ["\nOne text at a time:", *_speeds(_fastest(settings, 1))]
     shown = answer.get("best_tried", answer)
-    acceptance = [one for one in by_kind.get("acceptance", []) if _names(one) == _names(shown)]
+    acceptance = [line for line in by_kind.get("acceptance", []) if _names(line) == _names(shown)]
     parts += [
         f"\n`{shown['drafter']}`, size {shown['size']}: share kept of the tokens that are reached, by place"
     ]
     parts += _places(acceptance)
-    machines = dict.fromkeys(one["machine"] for one in by_kind.get("estimate", []))
+    machines = dict.fromkeys(line["machine"] for line in by_kind.get("estimate", []))
     for name in machines:
-        own = [one for one in by_kind["estimate"] if one["machine"] == name]
+        own = [line for line in by_kind["estimate"] if line["machine"] == name]
         parts += [
             f"\nAn estimate for {name}; nothing was measured there:",
             *_speeds(_best_by_texts(own)),
@@ -65,12 +65,12 @@ def _key(line: Mapping) -> tuple:
 
 def _fastest(settings: Sequence[Mapping], texts: int) -> list[Mapping]:
     """Checked ones first."""
-    own = [one for one in settings if one["texts"] == texts]
-    return sorted(own, key=lambda one: (one["checked"] is None, -one["ratio"]))[:MOST_ROWS]
+    own = [line for line in settings if line["texts"] == texts]
+    return sorted(own, key=lambda line: (line["checked"] is None, -line["ratio"]))[:MOST_ROWS]
 
 
 def _best_by_texts(settings: Sequence[Mapping]) -> list[Mapping]:
-    counts = sorted({one["texts"] for one in settings})
+    counts = sorted({line["texts"] for line in settings})
     return [_fastest(settings, count)[0] for count in counts]
 
 
@@ -78,27 +78,29 @@ def _speeds(settings: Sequence[Mapping]) -> list[str]:
     rows = [
         f"{'texts':>5}  {'drafter':15} {'size':>4}  {'rule':13} {'tokens/s':>8} {'plain':>8} {'ratio':>6}"
     ]
-    for one in settings:
-        speed = one["predicted"] if one["checked"] is None else one["checked"]
+    for line in settings:
+        speed = line["predicted"] if line["checked"] is None else line["checked"]
         how = (
-            "predicted" if one["checked"] is None else f"checked; predicted {one['predicted']:.1f}"
+            "predicted"
+            if line["checked"] is None
+            else f"checked; predicted {line['predicted']:.1f}"
         )
-        how = "estimate" if one["kind"] == "estimate" else how
+        how = "estimate" if line["kind"] == "estimate" else how
         rows.append(
-            f"{one['texts']:5}  {one['drafter']:15} {one['size']:4}  {one['verifier']:13} {speed:8.1f} {one['plain']:8.1f} "
-            f"{one['ratio']:6.2f}  {how}"
+            f"{line['texts']:5}  {line['drafter']:15} {line['size']:4}  {line['verifier']:13} {speed:8.1f} {line['plain']:8.1f} "
+            f"{line['ratio']:6.2f}  {how}"
         )
     return rows
 
 
 def _places(acceptance: Sequence[Mapping]) -> list[str]:
     rows = []
-    for one in sorted(
-        acceptance, key=lambda one: (one["prompt_kind"] != "all", one["prompt_kind"])
+    for line in sorted(
+        acceptance, key=lambda line: (line["prompt_kind"] != "all", line["prompt_kind"])
     ):
-        places = [place for place in one["positions"] if place["reached"]][:MOST_POSITIONS]
+        places = [place for place in line["positions"] if place["reached"]][:MOST_POSITIONS]
         shares = "".join(f"{place['accepted'] / place['reached']:6.0%}" for place in places)
         rows.append(
-            f"  {one['prompt_kind']:14} {one['new_tokens'] / one['steps']:5.2f} tokens a step {shares}"
+            f"  {line['prompt_kind']:14} {line['new_tokens'] / line['steps']:5.2f} tokens a step {shares}"
         )
     return rows

@@ -15,25 +15,28 @@ TIE = 0.02
 
 def ranked(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> list[Candidate]:
     """The fastest first, as far as their speeds are known."""
-    known = [one for one in candidates if (one.key, texts) in speeds]
-    return sorted(known, key=lambda one: speeds[one.key, texts].ratio, reverse=True)
+    known = [candidate for candidate in candidates if (candidate.key, texts) in speeds]
+    return sorted(known, key=lambda candidate: speeds[candidate.key, texts].ratio, reverse=True)
 
 
 def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candidate | None:
     """The fastest; of those of one drafter and rule that come near to it, the one that drafts least. Checked ones go before
     predicted ones."""
     known = ranked(candidates, speeds, texts)
-    known = [one for one in known if speeds[one.key, texts].checked is not None] or known
+    known = [
+        candidate for candidate in known if speeds[candidate.key, texts].checked is not None
+    ] or known
     if not known:
         return None
     first = known[0]
     enough = (1 - TIE) * speeds[first.key, texts].ratio
     near = [
-        one
-        for one in known
-        if (one.cls, one.rule) == (first.cls, first.rule) and speeds[one.key, texts].ratio >= enough
+        candidate
+        for candidate in known
+        if (candidate.cls, candidate.rule) == (first.cls, first.rule)
+        and speeds[candidate.key, texts].ratio >= enough
     ]
-    return min(near, key=lambda one: one.size)
+    return min(near, key=lambda candidate: candidate.size)
 
 
 def off_above(candidate: Candidate, speeds: Speeds, texts: Sequence[int]) -> int | None:

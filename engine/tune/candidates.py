@@ -151,8 +151,8 @@ def usual(cls: type[Drafter], sampling: Sampling, models: Models | None = None) 
 
 def at_first(cls: type[Drafter], sampling: Sampling, models: Models) -> list[Candidate]:
     """A drafter in its usual size and in the largest worth trying: one may be good only when it drafts far."""
-    one = usual(cls, sampling, models)
-    return list({each.size: each for each in (one, in_sizes(one)[-1])}.values())
+    candidate = usual(cls, sampling, models)
+    return list({each.size: each for each in (candidate, in_sizes(candidate)[-1])}.values())
 
 
 def in_sizes(candidate: Candidate) -> list[Candidate]:

@@ -74,9 +74,11 @@ class Race:
         coming, began = cycle(prompts), perf_counter()
         while True:
             group = [*islice(coming, GROUP)]
-            for one, own in zip(self._candidates, speeds, strict=True):
+            for candidate, own in zip(self._candidates, speeds, strict=True):
                 steps = (
-                    step for each in group for step in one.steps(self._models, each, *self._text)
+                    step
+                    for each in group
+                    for step in candidate.steps(self._models, each, *self._text)
                 )
                 stretch = Stretch(steps)
                 stretch.go_on()
@@ -89,7 +91,7 @@ class Race:
     def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
         """All steps until fewer texts are left than are to be written at a time: all write the same texts."""
         some = [*islice(cycle(prompts), max(2 * texts, 2 * GROUP))]
-        stretches = [Stretch(self._steps(one, some, texts)) for one in self._candidates]
+        stretches = [Stretch(self._steps(candidate, some, texts)) for candidate in self._candidates]
         going = stretches
         while going:
             going = [stretch for stretch in going if stretch.go_on(TURN)]

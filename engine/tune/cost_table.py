@@ -24,19 +24,19 @@ Place = tuple[str, int, int]
 
 @dataclass
 class CostTable:
-    """usual: the length of the texts for which costs are looked up. found: milliseconds by place and rows."""
+    """usual: the length of the texts for which costs are looked up. entries: milliseconds by place and rows."""
 
     usual: int
-    found: dict[Place, dict[int, float]] = field(default_factory=dict)
+    entries: dict[Place, dict[int, float]] = field(default_factory=dict)
 
     def add(self, line: Mapping) -> None:
         """Raises KeyError, TypeError or ValueError for a line that is no ``cost`` line."""
         place = str(line["what"]), int(line["texts"]), int(line["context"])
-        self.found.setdefault(place, {})[int(line["rows"])] = float(line["milliseconds"])
+        self.entries.setdefault(place, {})[int(line["rows"])] = float(line["milliseconds"])
 
     def milliseconds(self, rows: float, texts: int) -> float | None:
         """Of a pass of the target over so many rows of each text; None where nothing like it was measured."""
-        known = self.found.get(("target", texts, self.usual))
+        known = self.entries.get(("target", texts, self.usual))
         if not known or 1 not in known:
             return None
         if texts > 1:
@@ -62,7 +62,7 @@ class CostTable:
     def _measured(
         self, what: str, model: LanguageModel, texts: int, context: int, rows: Sequence[int]
     ) -> Iterator[dict]:
-        known = self.found.get((what, texts, context), {})
+        known = self.entries.get((what, texts, context), {})
         if all(each in known for each in rows) or max(known.values(), default=0.0) > DEAREST:
             return
         passes = prepared(model, texts, context, rows)

@@ -29,7 +29,7 @@ class Counts:
     @classmethod
     def of_line(cls, line: Mapping) -> Counts:
         """What an ``acceptance`` line holds. Raises KeyError, TypeError or ValueError for a line that is none."""
-        positions = [[int(one["reached"]), int(one["accepted"])] for one in line["positions"]]
+        positions = [[int(place["reached"]), int(place["accepted"])] for place in line["positions"]]
         spent = {stage: float(line["milliseconds"][stage]) for stage in STAGES}
         counts = (int(line[name]) for name in ("steps", "new_tokens", "drafted", "draft_passes"))
         return cls(*counts, positions, [int(steps) for steps in line["lengths"]], spent)

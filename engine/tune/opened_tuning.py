@@ -42,8 +42,8 @@ class OpenedTuning:
         for cls in classes:
             with ENGINE_LOCK:  # it may make graphs of models that other runs read
                 tried = at_first(cls, sampling, self.models)
-                for one in tried:  # a part that does not fit is told before anything is measured
-                    one.request(self.models, self.prompts[0][1], sampling, 1)
+                for candidate in tried:  # a part that does not fit is told before anything is measured
+                    candidate.request(self.models, self.prompts[0][1], sampling, 1)
             self.first += tried
         self.texts = sorted({1, *request.texts})
         self._path = request.models.target

@@ -67,10 +67,13 @@ def estimates(
     for candidate in candidates:
         for count in texts:
             spent = _step(candidate, plain, count, sizes, machine, target_pass)
-            one = target_pass(count)
-            if spent is None or one is None:
+            plain_step = target_pass(count)
+            if spent is None or plain_step is None:
                 continue
-            speed, usual = 1000 * count * candidate.all.tokens_a_step / spent, 1000 * count / one
+            speed, usual = (
+                1000 * count * candidate.all.tokens_a_step / spent,
+                1000 * count / plain_step,
+            )
             yield {
                 "kind": "estimate",
                 "machine": machine.name,

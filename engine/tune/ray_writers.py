@@ -55,19 +55,19 @@ class RayWriters:
         ray, waiting = self._ray, {}
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(counted_shard)
         ended: dict[tuple[Key, int], list] = {}
-        for one in (plain, *candidates):
-            for start in range(one.prompts, upto, SHARD):
+        for candidate in (plain, *candidates):
+            for start in range(candidate.prompts, upto, SHARD):
                 places = start, min(start + SHARD, upto)
-                waiting[task.remote(self._request, one.key, *places)] = one, start
+                waiting[task.remote(self._request, candidate.key, *places)] = candidate, start
         try:
             while waiting:
                 (ready,), _ = ray.wait([*waiting], num_returns=1)
-                one, start = waiting.pop(ready)
-                ended[one.key, start] = self._result(ready)
-                while (texts := ended.pop((one.key, one.prompts), None)) is not None:
+                candidate, start = waiting.pop(ready)
+                ended[candidate.key, start] = self._result(ready)
+                while (texts := ended.pop((candidate.key, candidate.prompts), None)) is not None:
                     for kind, *counts in texts:
-                        one.add(kind, *map(Counts.of_line, counts))
-                        yield one
+                        candidate.add(kind, *map(Counts.of_line, counts))
+                        yield candidate
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)
@@ -89,13 +89,13 @@ def counted_shard(request: TuningRequest, key: Key, start: int, end: int) -> lis
     """Kind, counts, and counts of plain decoding, of the texts after these prompts; runs on a node."""
     name, size, rule = key
     opened, sampling = _opened(request)
-    one, found = Candidate(drafter(name), size, rule), []
+    candidate, texts = Candidate(drafter(name), size, rule), []
     for asked, prompt in opened.prompts[start:end]:
         text = opened.models, prompt, sampling, request.new_tokens
-        counts = one.write(*text).to_dict()
-        plainly = counts if one.plain else opened.plain.write(*text).to_dict()
-        found.append((asked.kind, counts, plainly))
-    return found
+        counts = candidate.write(*text).to_dict()
+        plainly = counts if candidate.plain else opened.plain.write(*text).to_dict()
+        texts.append((asked.kind, counts, plainly))
+    return texts
 
 
 _last: list[tuple[TuningRequest, OpenedTuning, Sampling]] = []

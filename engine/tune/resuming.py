@@ -38,24 +38,29 @@ def resumed(
             if line["kind"] == "cost":
                 costs.add(line)
             elif line["kind"] in ("acceptance", "setting") and line["drafter"] in classes:
-                one = Candidate(classes[line["drafter"]], int(line["size"]), str(line["verifier"]))
+                candidate = Candidate(
+                    classes[line["drafter"]], int(line["size"]), str(line["verifier"])
+                )
                 if line["kind"] == "setting":
-                    _take_speed(measured, one, line)
+                    _take_speed(measured, candidate, line)
                     continue
-                kinds[one.key][str(line["prompt_kind"])] = Counts.of_line(line)
+                kinds[candidate.key][str(line["prompt_kind"])] = Counts.of_line(line)
                 if (
                     line["prompt_kind"] == ALL
                 ):  # the last of its group: without it the others do not count
-                    one = measured.known(one)
-                    one.prompts, one.counts = int(line["prompts"]), kinds.pop(one.key)
+                    candidate = measured.known(candidate)
+                    candidate.prompts, candidate.counts = (
+                        int(line["prompts"]),
+                        kinds.pop(candidate.key),
+                    )
                     beside = line["plain"]
-                    one.beside = int(beside["new_tokens"]), float(beside["milliseconds"])
+                    candidate.beside = int(beside["new_tokens"]), float(beside["milliseconds"])
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(f"{name} is no record of a tuning; name another file.") from None
     return measured
 
 
-def _take_speed(measured: Measured, one: Candidate, line: Mapping) -> None:
+def _take_speed(measured: Measured, candidate: Candidate, line: Mapping) -> None:
     if line["checked"] is not None:
         speed = Speed(*(float(line[name]) for name in ("predicted", "plain", "checked")))
-        measured.checked[one.key, int(line["texts"])] = speed
+        measured.checked[candidate.key, int(line["texts"])] = speed

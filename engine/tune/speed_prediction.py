@@ -65,7 +65,7 @@ def tokens_a_second(candidate: Candidate, texts: int, costs: CostTable) -> float
 
 def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTable) -> Speed | None:
     """As predicted; None where it cannot be told."""
-    predicted, usual = (tokens_a_second(one, texts, costs) for one in (candidate, plain))
+    predicted, usual = (tokens_a_second(each, texts, costs) for each in (candidate, plain))
     if texts == 1 and candidate.counts:
         tokens, spent = candidate.beside
         usual = 1000 * tokens / spent
@@ -78,18 +78,18 @@ def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:
     Three runs are imagined: with a draft as cheap as a good one, with as many tokens kept as of a good one, and with a pass over
     many rows that costs no more than one over a single row. The cause is what gains most.
     """
-    counts, one = candidate.all, candidate.beside[1] / candidate.beside[0]
+    counts, plain_token = candidate.all, candidate.beside[1] / candidate.beside[0]
     draft, verify = counts.usual("draft"), counts.usual("verify")
-    single = one * plain.all.usual("verify") / plain.all.usual()
+    single = plain_token * plain.all.usual("verify") / plain.all.usual()
     length = max(1.0, counts.drafted_a_step)
     tokens, spent = counts.tokens_a_step, counts.usual()
     depth = round(min(length, len(counts.positions) or 1))
     good = sum(GOOD_SHARE**place for place in range(1 + depth))
     cheap = min(draft, GOOD_DRAFT * length * single)
     gains = {
-        "draft too slow": tokens * one / (spent - draft + cheap),
-        "too seldom kept": max(tokens, good) * one / spent,
-        "verification not free": tokens * one / (spent - max(0.0, verify - single)),
+        "draft too slow": tokens * plain_token / (spent - draft + cheap),
+        "too seldom kept": max(tokens, good) * plain_token / spent,
+        "verification not free": tokens * plain_token / (spent - max(0.0, verify - single)),
     }
     cause = max(gains, key=gains.__getitem__)
     share = counts.kept_share
@@ -103,7 +103,7 @@ def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:
         ),
     }
     if ratio >= PAYS:
-        took = f"A step writes {tokens:.2f} tokens in {spent:.1f} ms; plain decoding writes one in {one:.1f} ms."
+        took = f"A step writes {tokens:.2f} tokens in {spent:.1f} ms; plain decoding writes one in {plain_token:.1f} ms."
         held = told[cause][0].lower() + told[cause][1:]
         return {"cause": "pays", "sentence": f"{took} What holds it back most: {held}"}
     return {"cause": cause, "sentence": told[cause]}

@@ -15,7 +15,7 @@ from math import ceil
 
 from engine.core.sampling import Sampling
 from engine.tune.answering import Speeds, answer, best, ranked
-from engine.tune.candidates import ALL, Candidate, by_other_rules, in_sizes
+from engine.tune.candidates import Candidate, by_other_rules, in_sizes
 from engine.tune.checking_race import SECONDS, Race
 from engine.tune.opened_tuning import OpenedTuning
 from engine.tune.other_machines import Sizes, estimates
@@ -23,20 +23,21 @@ from engine.tune.ray_writers import RayWriters
 from engine.tune.remaining_time import RemainingTime
 from engine.tune.resuming import Measured, resumed
 from engine.tune.speed_prediction import Speed, speed_of
+from engine.tune.told_lines import acceptance_lines, setting_line
 from engine.tune.tuning_record import TuningRecord
 from engine.tune.tuning_request import TuningRequest
 from engine.tune.writing_in_turn import Writers
 
 Line = dict
 FIRST, SOON = 6, 2
-"""Prompts after which every drafter writes, and, within each so many, the first after which its counts are told."""
+"""Prompts after which every drafter writes; its counts are told as often, and a first time after SOON."""
 KEPT, FINALISTS = 8, 2
 """Candidates that write after more than the first prompts, and that write after all."""
 HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
 
 
 def unique(candidates: Iterable[Candidate]) -> list[Candidate]:
-    return list({one.key: one for one in candidates}.values())
+    return list({candidate.key: candidate for candidate in candidates}.values())
 
 
 class Tuning:
@@ -75,7 +76,9 @@ class Tuning:
         if self._opened is None:
             return []
         told = [
-            line for one in self._measured.candidates.values() for line in self._acceptance(one)
+            line
+            for candidate in self._measured.candidates.values()
+            for line in self._acceptance(candidate)
         ]
         return [*told, *self._closing_lines()]
 
@@ -87,11 +90,13 @@ class Tuning:
             self._writers = RayWriters(self.request)
         if self.request.record is not None:
             self._record = TuningRecord(self.request.record, opened.header)
-            classes = {one.cls.key: one.cls for one in (opened.plain, *opened.first)}
+            classes = {
+                candidate.cls.key: candidate.cls for candidate in (opened.plain, *opened.first)
+            }
             name = self.request.record.name
             self._measured = resumed(self._record.lines, classes, opened.costs, name)
-            for one in self._measured.candidates.values():
-                self._told_prompts[one.key] = one.prompts
+            for candidate in self._measured.candidates.values():
+                self._told_prompts[candidate.key] = candidate.prompts
         self._plain = self._measured.known(opened.plain)
         return opened.header
 
@@ -102,18 +107,20 @@ class Tuning:
 
     def _halve(self) -> Iterator[Line]:
         most = len(self._opened.prompts)
-        begun = [self._measured.known(one) for one in self._opened.first]
-        kept = max(FINALISTS, ceil(len({one.cls for one in begun}) / 3))
+        begun = [self._measured.known(candidate) for candidate in self._opened.first]
+        kept = max(FINALISTS, ceil(len({candidate.cls for candidate in begun}) / 3))
         self._time.other = (len(self._opened.texts) + 1) * 3 * SECONDS
         yield from self._write(begun, FIRST, kept * 5 * FIRST + 3 * KEPT * FIRST)
         if (beside := self._opened.beside) is not None:
             yield from self._costs(self._opened.costs.of_several(beside, self._opened.texts))
-        sized = [one for fast in self._fastest(begun, kept, True) for one in in_sizes(fast)]
-        tried = [self._measured.known(one) for one in sized]
+        sized = [
+            candidate for fast in self._fastest(begun, kept, True) for candidate in in_sizes(fast)
+        ]
+        tried = [self._measured.known(candidate) for candidate in sized]
         yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
         fast = self._fastest(tried, FINALISTS)
-        ruled = [each for one in fast for each in by_other_rules(one, self.sampling)]
-        tried += [self._measured.known(one) for one in ruled]
+        ruled = [each for candidate in fast for each in by_other_rules(candidate, self.sampling)]
+        tried += [self._measured.known(candidate) for candidate in ruled]
         yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
         upto, kept = FIRST, KEPT
         while upto < most:
@@ -129,7 +136,11 @@ class Tuning:
         chosen = ranked(candidates, speeds, 1)
         if one_of_each:
             firsts: dict = {}
-            chosen = [one for one in chosen if firsts.setdefault(one.cls, one) is one]
+            chosen = [
+                candidate
+                for candidate in chosen
+                if firsts.setdefault(candidate.cls, candidate) is candidate
+            ]
         chosen = chosen[:most]
         for texts in self._opened.texts:
             chosen += ranked(candidates, speeds, texts)[:1]
@@ -139,24 +150,24 @@ class Tuning:
         """What is known of their speeds: checked, or predicted."""
         speeds: dict = {}
         for texts in self._opened.texts:
-            for one in candidates:
-                known = self._measured.checked.get((one.key, texts))
-                known = known or speed_of(one, self._plain, texts, self._opened.costs)
+            for candidate in candidates:
+                known = self._measured.checked.get((candidate.key, texts))
+                known = known or speed_of(candidate, self._plain, texts, self._opened.costs)
                 if known is not None:
-                    speeds[one.key, texts] = known
+                    speeds[candidate.key, texts] = known
         return speeds
 
     def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
         """Have each of them write after the first ``upto`` prompts, and plain decoding as well. after: how many texts are likely to
         follow."""
         upto = min(upto, len(self._opened.prompts))
-        self._time.texts = after + sum(max(0, upto - one.prompts) for one in candidates)
-        for one in self._writers.write(self._plain, candidates, upto):
+        self._time.texts = after + sum(max(0, upto - candidate.prompts) for candidate in candidates)
+        for candidate in self._writers.write(self._plain, candidates, upto):
             self._time.wrote()
-            yield self._time.line(f"Writing with {one.cls.title}")
-            if one.prompts % FIRST in (0, SOON) or one.prompts == upto:
-                yield from self._acceptance(one)
-                yield from self._settings([one])
+            yield self._time.line(f"Writing with {candidate.cls.title}")
+            if candidate.prompts % FIRST == 0 or candidate.prompts in (SOON, upto):
+                yield from self._acceptance(candidate)
+                yield from self._settings([candidate])
 
     def _check(self) -> Iterator[Line]:
         """Run the best beside plain decoding, for each number of texts at a time."""
@@ -169,8 +180,10 @@ class Tuning:
             if texts > 1 and first is not None and (first.key, texts) in speeds:
                 runners.append(first)
             runners = unique(runners)
-            hopeless = all(speeds[one.key, texts].ratio < HOPELESS for one in runners)
-            if hopeless or all((one.key, texts) in self._measured.checked for one in runners):
+            hopeless = all(speeds[candidate.key, texts].ratio < HOPELESS for candidate in runners)
+            if hopeless or all(
+                (candidate.key, texts) in self._measured.checked for candidate in runners
+            ):
                 continue
             contest = Race(
                 [self._plain, *runners],
@@ -179,23 +192,25 @@ class Tuning:
                 self.sampling,
                 self.request.new_tokens,
             )
-            for found in contest.run([prompt for _, prompt in opened.prompts], texts):
+            for rates in contest.run([prompt for _, prompt in opened.prompts], texts):
                 self._time.other = left * (1 + len(runners)) * SECONDS
                 yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
-            plainly, *others = found
-            for one, speed in zip(runners, others, strict=True):
+            plainly, *others = rates
+            for candidate, speed in zip(runners, others, strict=True):
                 if plainly and speed:
-                    predicted = speeds[one.key, texts].predicted
-                    self._measured.checked[one.key, texts] = Speed(predicted, plainly, speed)
+                    predicted = speeds[candidate.key, texts].predicted
+                    self._measured.checked[candidate.key, texts] = Speed(predicted, plainly, speed)
             yield from self._settings(runners)
 
     def _furthest(self) -> list[Candidate]:
         """The candidates that wrote after as many prompts as any; only these are compared."""
         counted = [
-            one for one in self._measured.candidates.values() if one.counts and not one.plain
+            candidate
+            for candidate in self._measured.candidates.values()
+            if candidate.counts and not candidate.plain
         ]
-        most = max((one.prompts for one in counted), default=0)
-        return [one for one in counted if one.prompts > most - SOON]
+        most = max((candidate.prompts for candidate in counted), default=0)
+        return [candidate for candidate in counted if candidate.prompts > most - SOON]
 
     def _closing_lines(self) -> Iterator[Line]:
         opened, furthest = self._opened, self._furthest()
@@ -218,35 +233,17 @@ class Tuning:
             yield self._kept(told)
 
     def _acceptance(self, candidate: Candidate) -> Iterator[Line]:
-        """Its counts, if there are any that were not told; those of all prompts last."""
-        if not candidate.counts or self._told_prompts.get(candidate.key) == candidate.prompts:
-            return
-        *kinds, _ = sorted(candidate.counts, key=lambda kind: kind == ALL)
-        for kind in [*kinds, ALL]:
-            counts = candidate.counts[kind].to_dict()
-            about = {"prompt_kind": kind, "prompts": candidate.prompts}
-            if kind == ALL:
-                tokens, spent = candidate.beside
-                about["plain"] = {"new_tokens": tokens, "milliseconds": round(spent, 3)}
-            yield self._kept({"kind": "acceptance", **candidate.named, **about, **counts})
-        self._told_prompts[candidate.key] = candidate.prompts
+        """Its counts, if there are any that were not told."""
+        if candidate.counts and self._told_prompts.get(candidate.key) != candidate.prompts:
+            for line in acceptance_lines(candidate):
+                yield self._kept(line)
+            self._told_prompts[candidate.key] = candidate.prompts
 
     def _settings(self, candidates: Sequence[Candidate]) -> Iterator[Line]:
         """Their speeds, as far as they have changed since they were told."""
         for (key, texts), speed in self._speeds(candidates).items():
-            checked = None if speed.checked is None else round(speed.checked, 2)
-            one = self._measured.candidates[key]
-            line = {
-                "kind": "setting",
-                **one.named,
-                "lossless": self._opened.exact,
-                "prompts": one.prompts,
-                "texts": texts,
-                "predicted": round(speed.predicted, 2),
-                "checked": checked,
-                "ratio": round(speed.ratio, 3),
-                "plain": round(speed.plain, 2),
-            }
+            candidate = self._measured.candidates[key]
+            line = setting_line(candidate, texts, speed, self._opened.exact)
             if self._told.get((key, texts)) != line:
                 self._told[key, texts] = line
                 yield self._kept(line)

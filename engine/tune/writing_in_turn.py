@@ -30,20 +30,20 @@ class Writers:
         for place, (asked, prompt) in enumerate(self._opened.prompts[:upto]):
             reading = PromptReading(prompt.tokens[:-1])
             turn = place % max(1, len(candidates))
-            lacking = [one for one in candidates if one.prompts <= place]
+            lacking = [candidate for candidate in candidates if candidate.prompts <= place]
             lacking = [*lacking[turn:], *lacking[:turn]]
-            for number, one in enumerate(lacking):
+            for number, candidate in enumerate(lacking):
                 if number % EACH == 0:
                     plainly = self._counts(plain, prompt, reading)
                     if plain.prompts <= place:
                         plain.add(asked.kind, plainly, plainly)
                         yield plain
-                one.add(asked.kind, self._counts(one, prompt, reading), plainly)
-                yield one
+                candidate.add(asked.kind, self._counts(candidate, prompt, reading), plainly)
+                yield candidate
 
-    def _counts(self, one: Candidate, prompt: ChatPrompt, reading: PromptReading) -> Counts:
+    def _counts(self, candidate: Candidate, prompt: ChatPrompt, reading: PromptReading) -> Counts:
         models, (sampling, new_tokens) = self._opened.models, self._text
-        if one.key not in self._warm:
-            self._warm.add(one.key)
-            one.write(models, prompt, sampling, WARM_UP)
-        return one.write(models, prompt, sampling, new_tokens, reading)
+        if candidate.key not in self._warm:
+            self._warm.add(candidate.key)
+            candidate.write(models, prompt, sampling, WARM_UP)
+        return candidate.write(models, prompt, sampling, new_tokens, reading)
