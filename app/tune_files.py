@@ -18,6 +18,7 @@ from engine.bridges.recommended import recommended
 from engine.bridges.record_lines import record_lines
 from engine.errors import UserError
 from engine.methods import drafters
+from engine.printable import one_line
 from engine.tune.cost_table import CostTable
 from engine.tune.other_machines import Sizes, estimates, pasted
 from engine.tune.resuming import resumed
@@ -27,6 +28,8 @@ NAME = "This record"
 ESTIMATED = 12
 """Settings for which estimates are made: those with the most texts behind them."""
 MOST_COUNTED = 10**9
+LONGEST = 399
+"""Characters of a refusal, which may name what was sent."""
 Answer = Callable[[Mapping], dict]
 
 
@@ -40,7 +43,7 @@ def in_a_sentence(work: Answer) -> Answer:
                 raise UserError(f"That is larger than {LIMITS.trace_megabytes} MB.")
             return work(asked)
         except UserError as error:
-            return {"error": str(error)}
+            return {"error": one_line(str(error)[:LONGEST])}
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             return {"error": "That could not be read; it is not as this page writes it."}
 

@@ -42,7 +42,7 @@ class OpenedTuning:
         for cls in classes:
             with ENGINE_LOCK:  # it may make graphs of models that other runs read
                 tried = at_first(cls, sampling, self.models)
-                for candidate in tried:  # a part that does not fit is told before anything is measured
+                for candidate in tried:  # a part that does not fit is told early
                     candidate.request(self.models, self.prompts[0][1], sampling, 1)
             self.first += tried
         self.texts = sorted({1, *request.texts})
