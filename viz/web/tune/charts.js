@@ -1,6 +1,6 @@
 // The figures of a tuning: gains by size and drafter and by size and number of texts, acceptance by position, the cost
 // of a pass.
-/** @import { Grid, SettingLine, TuneFigure, TuneHost, TuningRecord } from "./types.d.ts" */
+/** @import { AnswerLine, Grid, SettingLine, TuneFigure, TuneHost, TuningRecord } from "./types.d.ts" */
 import { el } from "../base.js";
 import { numberText } from "../cells.js";
 import { chartKey, lessonChart } from "../learn/chart.js";
@@ -10,7 +10,8 @@ import { acceptanceOf, hardlyKnown, sizeByDrafter, sizeByTexts, wilson } from ".
 
 const LINES = 6, DRAFTERS = 4, FEWEST = 8, PERCENT = 100;
 const CHECKED = "✓: checked by running; the others follow from what was kept and from what passes cost. "
-  + "~: tried on fewer prompts than others.";
+  + "~: tried on fewer prompts than others. Green frame: the answer, for which settings that were checked go before "
+  + "predicted ones.";
 const round = (value, digits = 3) => (value === null ? null : Number(value.toFixed(digits)));
 const texts = (count) => (count === 1 ? "one text" : `${count} texts at once`);
 
@@ -25,11 +26,12 @@ function told(cell, host) {
 const watch = (cell, host) => host.watch({ drafter: cell.drafter, options: cell.options, verifier: cell.verifier },
   "Watch it, step by step");
 
-/** @type {(grid: Grid, spec: any, host: TuneHost) => any} */
-function heat(grid, { key, title, note, columns, columnLabel }, host) {
+/** @type {(grid: Grid, answer: AnswerLine | null, spec: any, host: TuneHost) => any} */
+function heat(grid, answer, { key, title, note, columns, columnLabel }, host) {
   const all = grid.cells.flat().filter(Boolean), best = all.reduce((a, b) => (b.ratio > a.ratio ? b : a));
   const few = hardlyKnown(all);
   const drawn = heatMap({ grid, text: (cell) => `${few(cell) ? "~" : ""}${gainText(cell.ratio)}`,
+    answered: ({ drafter, size, texts: count }) => drafter === answer?.drafter && size === answer.size && count === 1,
     rows: grid.rows.map(String), columns, rowLabel: "tokens drafted", columnLabel,
     told: (cell) => told(cell, host), link: (cell) => watch(cell, host) });
   return { key, title, note, svg: drawn.svg, keys: drawn.keys, readout: drawn.readout, body: el("div", {}, drawn.svg),
@@ -41,19 +43,19 @@ function heat(grid, { key, title, note, columns, columnLabel }, host) {
       round(one.checked, 2), round(one.plain, 2)]) } };
 }
 
-/** @type {(settings: SettingLine[], host: TuneHost) => TuneFigure} */
-export function drafterFigure(settings, host) {
+/** @type {(settings: SettingLine[], answer: AnswerLine | null, host: TuneHost) => TuneFigure} */
+export function drafterFigure(settings, answer, host) {
   const grid = sizeByDrafter(settings), fewest = Math.min(...settings.map((one) => one.texts));
-  return heat(grid, { key: "drafters", title: `Which drafter, and how many tokens? (${texts(fewest)})`,
+  return heat(grid, answer, { key: "drafters", title: `Which drafter, and how many tokens? (${texts(fewest)})`,
     note: "Tokens a second, as a multiple of plain decoding on this machine and these prompts. The line parts what "
       + `pays from what does not. ${CHECKED}`,
     columns: grid.columns.map((key) => host.title(String(key))), columnLabel: "drafter" }, host);
 }
 
-/** @type {(settings: SettingLine[], drafter: string, host: TuneHost) => TuneFigure} */
-export function textsFigure(settings, drafter, host) {
+/** @type {(settings: SettingLine[], drafter: string, answer: AnswerLine | null, host: TuneHost) => TuneFigure} */
+export function textsFigure(settings, drafter, answer, host) {
   const grid = sizeByTexts(settings, drafter);
-  return heat(grid, { key: `texts-${drafter.replace(/[^\w-]/g, "")}`,
+  return heat(grid, answer, { key: `texts-${drafter.replace(/[^\w-]/g, "")}`,
     title: `From how many texts on does it hurt? (${host.title(drafter)})`,
     note: "Many texts in one pass fill the arithmetic of the machine, and rows for drafts are no longer nearly free: "
       + `the line is where drafting stops paying. ${CHECKED}`,

@@ -39,7 +39,7 @@ export function elsewhere(host) {
       answer.error || "These settings cannot be estimated from this record.");
   }
   function draw(settings, none) {
-    const figure = settings.length ? drafterFigure(settings, host) : null;
+    const figure = settings.length ? drafterFigure(settings, null, host) : null;
     writeText(said, figure ? `Estimated for ${settings[0].machine || "these costs"}.` : none);
     result.replaceChildren(...(figure ? [tuneFigure({ ...figure, key: "estimate",
       title: `Estimate: ${figure.title}`, note: "An estimate: tokens a second there, as a multiple of plain decoding "

@@ -39,13 +39,14 @@ function words(x, y, text, more) {
 }
 
 /**
- * text(cell): what is written in a cell. rows, columns: their names. told(cell): a cell in words; link(cell): what
- * stands beside these words, or null. Returns {svg, readout, keys}: readout tells the chosen cell; keys moves the
- * choice.
- * @param {{ grid: Grid, text: (cell: SettingLine) => string, rows: string[], columns: string[], rowLabel: string,
- *   columnLabel: string, told: (cell: SettingLine) => string, link: (cell: SettingLine) => Element | null }} spec
+ * text(cell): what is written in a cell. answered(cell): whether it is the answer. rows, columns: their names.
+ * told(cell): a cell in words; link(cell): what stands beside these words, or null. Returns {svg, readout, keys}:
+ * readout tells the chosen cell; keys moves the choice.
+ * @param {{ grid: Grid, text: (cell: SettingLine) => string, answered: (cell: SettingLine) => boolean,
+ *   rows: string[], columns: string[], rowLabel: string, columnLabel: string,
+ *   told: (cell: SettingLine) => string, link: (cell: SettingLine) => Element | null }} spec
  */
-export function heatMap({ grid, text, rows, columns, rowLabel, columnLabel, told, link }) {
+export function heatMap({ grid, text, answered, rows, columns, rowLabel, columnLabel, told, link }) {
   const { cells } = grid, left = 30 + Math.max(30, ...rows.map((name) => textWidth(name, FONT)));
   const names = columns.map((name) => shorten(name, 22));
   const longest = Math.max(...names.map((name) => textWidth(name, FONT)));
@@ -61,10 +62,12 @@ export function heatMap({ grid, text, rows, columns, rowLabel, columnLabel, told
       { "text-anchor": "middle", class: ink(cell) }),
     cell && cell.checked !== null && words(left + (c + 1) * WIDE - 11, top + r * HIGH + 8, "✓",
       { "text-anchor": "middle", class: `tn-checked ${ink(cell)}` }))));
+  const frames = cells.flatMap((row, r) => row.map((cell, c) => cell && answered(cell)
+    && svgEl("rect", { class: "tn-answered", ...box(r, c) })));
   const ring = svgEl("rect", { class: "tn-ring", visibility: "hidden" });
   const svg = svgEl("svg",
     { class: "ln-chart tn-heat", viewBox: `0 0 ${width} ${height}`, width, "aria-hidden": "true" },
-    ...drawn, svgEl("path", { class: "tn-edge", d: edge(cells, left, top) }), ring,
+    ...drawn, svgEl("path", { class: "tn-edge", d: edge(cells, left, top) }), ...frames, ring,
     ...rows.map((name, r) => words(left - 8, top + (r + 0.5) * HIGH, name, { "text-anchor": "end" })),
     ...names.map((name, c) => (slopes
       ? words(0, 0, name, { transform: `translate(${left + (c + 0.5) * WIDE - 4} ${top - 10}) rotate(-${SLOPE})` })

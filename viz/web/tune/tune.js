@@ -62,10 +62,11 @@ export function mountTune(element, host) {
     const drafted = setting.filter((one) => one.drafter !== PLAIN), compared = drafted.length > 0;
     answer.draw(told([now, running, record.head, Boolean(record.acceptance.length)]),
       () => answerCard(record, running, host));
-    drafters.draw(told(setting), () => (compared ? tuneFigure(drafterFigure(setting, host)) : null));
+    drafters.draw(told([setting, now]),
+      () => (compared ? tuneFigure(drafterFigure(setting, now, host)) : null));
     const tried = [...new Set(drafted.filter((one) => one.texts > 1).map((one) => one.drafter))];
     const best = [drafter, now?.drafter, now?.best_tried, tried[0]].find((key) => key && tried.includes(key));
-    texts.draw(told([setting, best]), () => best && tuneFigure(textsFigure(setting, best, host),
+    texts.draw(told([setting, best, now]), () => best && tuneFigure(textsFigure(setting, best, now, host),
       choice("Drafter", tried.map((key) => [key, host.title(key)]), best, (key) => { drafter = key; draw(); })));
     const kinds = promptKinds(record), chosen = kinds.includes(kind) ? kind : kinds[0];
     acceptance.draw(told([record.acceptance, chosen]), () => {
