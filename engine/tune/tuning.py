@@ -167,7 +167,7 @@ class Tuning:
             yield self._time.line(f"Writing with {candidate.cls.title}")
             if candidate.prompts % FIRST == 0 or candidate.prompts in (SOON, upto):
                 yield from self._acceptance(candidate)
-                yield from self._settings([candidate])
+                yield from self._settings([] if candidate.plain else [candidate])
 
     def _check(self) -> Iterator[Line]:
         """Run the best beside plain decoding, for each number of texts at a time."""
