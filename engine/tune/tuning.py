@@ -97,6 +97,10 @@ class Tuning:
             self._measured = resumed(self._record.lines, classes, opened.costs, name)
             for candidate in self._measured.candidates.values():
                 self._told_prompts[candidate.key] = candidate.prompts
+            for line in self._record.lines:
+                if line["kind"] == "setting":
+                    key = line["drafter"], line["size"], line["verifier"]
+                    self._told[key, line["texts"]] = line
         self._plain = self._measured.known(opened.plain)
         return opened.header
 
