@@ -97,6 +97,10 @@ class Tuning:
             self._measured = resumed(self._record.lines, classes, opened.costs, name)
             for candidate in self._measured.candidates.values():
                 self._told_prompts[candidate.key] = candidate.prompts
+            for line in self._record.lines:
+                if line["kind"] == "setting":
+                    key = line["drafter"], line["size"], line["verifier"]
+                    self._told[key, line["texts"]] = line
         self._plain = self._measured.known(opened.plain)
         return opened.header
 
@@ -167,7 +171,7 @@ class Tuning:
             yield self._time.line(f"Writing with {candidate.cls.title}")
             if candidate.prompts % FIRST == 0 or candidate.prompts in (SOON, upto):
                 yield from self._acceptance(candidate)
-                yield from self._settings([candidate])
+                yield from self._settings([] if candidate.plain else [candidate])
 
     def _check(self) -> Iterator[Line]:
         """Run the best beside plain decoding, for each number of texts at a time."""

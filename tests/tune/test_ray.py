@@ -4,7 +4,6 @@ import importlib.util
 import os
 import signal
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,9 +27,9 @@ def test_without_ray_a_sentence_says_so(pair, capsys, tmp_path):
     assert code == 2 and "pip install ray" in capsys.readouterr().err
 
 
-def kill_a_worker(killed: list[int]) -> None:
+def kill_a_worker(killed: list[int], over: threading.Event) -> None:
     """End the first process that runs a task, as a lost node would."""
-    for _ in range(600):
+    while not over.wait(0.05):
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 name = entry.read_bytes()
@@ -40,7 +39,6 @@ def kill_a_worker(killed: list[int]) -> None:
                 os.kill(int(entry.parent.name), signal.SIGKILL)
                 killed.append(int(entry.parent.name))
                 return
-        time.sleep(0.05)
 
 
 @pytest.mark.exhaustive
@@ -48,9 +46,11 @@ def kill_a_worker(killed: list[int]) -> None:
 def test_a_cluster_that_loses_a_worker_counts_what_one_machine_counts(pair, quick):
     asked = TuningRequest(pair, Sample.of(PROMPTS), ("chain",), new_tokens=12, texts=(1,))
     alone, killed = kept(Tuning(asked).lines()), []
-    killer = threading.Thread(target=kill_a_worker, args=(killed,))
+    over = threading.Event()
+    killer = threading.Thread(target=kill_a_worker, args=(killed, over))
     killer.start()
     found = kept(Tuning(replace(asked, ray="local")).lines())
+    over.set()
     killer.join()
     shared = found.keys() & alone.keys()
     assert killed and len(shared) > len(alone) / 2
