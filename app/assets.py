@@ -16,6 +16,7 @@ STYLES = (
     "methods.css",
     "own-models.css",
     "learn.css",
+    "tune.css",
     "one-column.css",
 )
 

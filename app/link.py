@@ -16,7 +16,7 @@ from engine.trace import Trace
 
 SHORT = {"t": "temperature", "k": "top_k", "p": "top_p", "seed": "seed", "n": "max_new_tokens"}
 """Names of the numbers in an address."""
-TABS = ("watch", "compare", "methods", "learn")
+TABS = ("watch", "compare", "methods", "learn", "tune")
 
 
 class Names(NamedTuple):
@@ -157,6 +157,22 @@ def read_race(
     ]
     if len(lanes) >= 2:
         values["lanes"] = json.dumps(lanes)
+    return values
+
+
+def read_tune(query: Mapping[str, str], offer: Mapping[str, Mapping]) -> dict[str, object]:
+    """Tune's control values from an address; {} if it holds none. kinds: those of the page's prompts, separated by spaces;
+    prompts: pasted ones; all=1: every drafter."""
+    if tab_of(query) != "tune":
+        return {}
+    values = _example(query, {}, offer)
+    if query.get("prompts"):
+        text = query["prompts"][: LIMITS.prompt_characters]
+        values["prompts"] = {"source": "pasted", "text": text}
+    elif query.get("kinds"):
+        values["prompts"] = {"source": "ours", "kinds": query["kinds"][:200].split()}
+    if query.get("all") == "1":
+        values["prompts"] = {**values.get("prompts", {}), "all": True}
     return values
 
 

@@ -92,8 +92,9 @@ def start(
     make: Callable[[Mapping[str, object]], Job],
     values: Mapping[str, object],
     single: bool = False,
+    limits: Limits = LIMITS,
 ) -> Iterator[Update]:
-    """Begin a run in place of the visitor's last one. single: pause after its first step."""
+    """Begin a run in place of the visitor's last one. single: pause after its first step. limits: of the run."""
     leave(session, tab)
     if shutdown.closing.is_set():
         yield None, "error", shutdown.CLOSING
@@ -105,7 +106,7 @@ def start(
         settled = sizes.settled(session, models, values)
         opening = telling.heard(lambda: made(session, tab, make, settled))
         job = yield from _said(opening)
-        seat = seats.put(session, tab, Seat(job))
+        seat = seats.put(session, tab, Seat(job, limits=limits))
         sizes.keep(session, models, values, job.header())
     except UserError as error:
         yield None, "error", str(error)

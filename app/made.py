@@ -84,7 +84,8 @@ class Made:
         for line in filter(None, lines.split("\n")):
             entry = json.loads(line)
             take = {"run": self._began, "step": self._stepped, "summary": self._ended}
-            take[entry["kind"]](entry, entry.get("lane", ""))
+            if entry["kind"] in take:  # the lines of a tuning are of other kinds
+                take[entry["kind"]](entry, entry.get("lane", ""))
 
     def _began(self, run: dict, lane: str) -> None:
         labels = {"model_name": run["target"]["name"], "drafter": run["drafter"]["key"]}

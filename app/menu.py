@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 
 from app.settings import LIMITS, model_paths
+from engine.bridges.exporting import ENGINES
 from engine.catalogue import lossless
 from engine.core.options import Option
 from engine.core.sampling import Sampling
@@ -17,6 +18,7 @@ from engine.rules import Verifier, verifiers
 from presets import examples, families, opening_trace, presets, race_files, races, trace_files
 from presets.conditions import figure
 from presets.families import converses, title
+from presets.machines import machines
 from viz.race import joined
 
 FAMILIES = {
@@ -42,6 +44,8 @@ def offer() -> dict:
         "rules": rule_menu(),
         "models": [name for name in families() if name],
         "chat": [name for name in families() if converses(name)],
+        "machines": [one["name"] for one in machines()],
+        "engines": [(key, title) for key, (title, _) in ENGINES.items()],
     }
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from app.inspected import inspected
 from app.menu import lacking
 from app.settings import LIMITS, Limits, allowed_models, model_paths
 from app.visitors import VISITORS, anyone, first_to_go
@@ -147,6 +148,7 @@ class OwnModels:
             choice = self.of(session)
             choice.paths, choice.turns = _paths(found), []
             choice.chat, choice.told = has_template(model), told(model, choice.paths)
+            choice.told["inspected"] = inspected(target, draft, self.allowed)
         return choice.told
 
     @contextmanager

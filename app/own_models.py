@@ -5,12 +5,13 @@ no address and no trace carries them.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import gradio as gr
 
 from app import live, telling
 from app.fence import Maker
+from app.inspected import inspected
 from app.own import Choice, own, page_converses
 from app.parts import QUICK, SLOW, html
 from app.seats import Job
@@ -70,8 +71,15 @@ def offer() -> dict:
     return {"bring": bool(own.allowed), "allowed": patterns}
 
 
-def shown(choice: Choice, task: str = "", share: float = 0.0, problem: str = "") -> str:
-    """The section's value: what is loaded, the conversation, and how far the opening of a model has come."""
+def shown(
+    choice: Choice,
+    task: str = "",
+    share: float = 0.0,
+    problem: str = "",
+    seen: Sequence[str] = (),
+) -> str:
+    """The section's value: what is loaded, the conversation, how far the opening of a model has come, and what was seen in its
+    files."""
     return json.dumps(
         {
             "token": choice.token if choice.held else "",
@@ -85,6 +93,7 @@ def shown(choice: Choice, task: str = "", share: float = 0.0, problem: str = "")
             "task": task,
             "share": share,
             "problem": one_line(problem),
+            "inspected": [one_line(line) for line in seen or choice.told.get("inspected", ())],
         }
     )
 
@@ -136,7 +145,8 @@ def _load(request: gr.Request, event: gr.EventData) -> Iterator[str]:
         for task, share in telling.heard(work):
             yield shown(own.read(session), task, share)
     except UserError as error:
-        yield shown(own.read(session), problem=str(error))
+        seen = inspected(wish.get("target"), wish.get("draft"), own.allowed)
+        yield shown(own.read(session), problem=str(error), seen=seen)
         return
     choice = own.read(session)
     asks = ", ".join(choice.told.get("left_out", ()))

@@ -29,6 +29,7 @@ from app.parts import QUICK, SPARE, html
 from app.seats import sweep_forever
 from app.settings import LIMITS, MCP, address
 from app.shares import Shares
+from app.tune import Tune
 from app.visitors import VISITORS, proxies
 from app.watch import Watch
 from engine.methods import unusable
@@ -54,6 +55,8 @@ def build() -> gr.Blocks:
                 watch = Watch()
             with gr.Tab("Compare", id="compare"):
                 compare = Compare()
+            with gr.Tab("Tune", id="tune"):
+                tune = Tune()
             with gr.Tab("Methods", id="methods"):
                 methods = Methods()
             with gr.Tab("Learn", id="learn"):
@@ -63,6 +66,7 @@ def build() -> gr.Blocks:
         html("DraftscopePage.foot(element, props.line);", line=words.FOOT)
         watch.wire(page, methods)
         compare.wire(page, watch.own)
+        tune.wire(page, watch.own)
         learn.wire()
         page.load(_open_room, None, rooms, **QUICK)
         page.unload(_leave)

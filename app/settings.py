@@ -81,6 +81,14 @@ class Limits:
     """Most keys and values that one run may hold, in all of its lanes and models together."""
     trace_megabytes: int = 8
     """Largest trace that a run may write, and that a visitor may open."""
+    tune_prompts: int = 24
+    """Most prompts that one tuning measures on; of more, a sample is drawn."""
+    tune_kilobytes: int = 256
+    """Largest text or file of prompts."""
+    tune_tokens: int = 64
+    """Most tokens that a tuning writes after each prompt."""
+    tune_seconds: int = 240
+    """Most seconds that one tuning may compute."""
     resident_models: int = 4
     """Models of visitors' own that are held in memory at once."""
     plain_milliseconds: int = 4000
@@ -99,6 +107,10 @@ class Limits:
         return self.trace_megabytes * 1_000_000
 
     @property
+    def tune_bytes(self) -> int:
+        return self.tune_kilobytes * 1000
+
+    @property
     def body_bytes(self) -> int:
         """The most that one request may have. A trace grows by an eighth when it is sent as JSON."""
         return max(self.body_megabytes * 1_000_000, self.trace_bytes * 5 // 4)
@@ -110,9 +122,9 @@ class Limits:
 
     @property
     def visitor_megabytes(self) -> int:
-        """The most that one visitor may take: four runs with their traces (Watch, Compare, a lesson's, and one that
+        """The most that one visitor may take: five runs with their traces (Watch, Compare, Tune, a lesson's, and one that
         measures the speed) and one memory."""
-        return 4 * (self.kv_megabytes + self.trace_megabytes) + self.memory_megabytes
+        return 5 * (self.kv_megabytes + self.trace_megabytes) + self.memory_megabytes
 
     def told(self) -> list[tuple[str, str]]:
         """The limits as the page lists them: (thing, amount)."""
@@ -124,6 +136,10 @@ class Limits:
             ("Drafted", f"{self.max_nodes} nodes a step"),
             ("Lanes", f"{self.lanes} a race"),
             ("Computing", f"{self.run_seconds:,} seconds a run"),
+            (
+                "A tuning",
+                f"{self.tune_prompts} prompts, {self.tune_tokens} tokens after each, {self.tune_seconds:,} seconds",
+            ),
             ("Runs at once", f"{self.running} take turns, {self.waiting} more wait in line"),
             (
                 "Of one address",

@@ -28,6 +28,21 @@ WATCH_LEAD = [
 WATCH_HINT = "This run was made earlier. Press Run for a new one."
 COMPARE_HINT = "This race was run earlier. Press Race for a new one."
 
+TUNE_LEAD = [
+    "Will guessing ahead pay for your prompts: which ",
+    [
+        "drafter",
+        "What guesses the next tokens: a small model, extra heads, or a search in the text.",
+    ],
+    ", how many tokens, and from how many ",
+    [
+        "texts at once",
+        "A server writes several texts with one pass of the target. The more there are, the less room is left for drafts.",
+    ],
+    " on does it hurt? It is measured here, on this machine, and the best settings are checked by running them beside plain decoding.",
+]
+TUNE_HINT = "A first answer comes within half a minute; Stop keeps what has been measured."
+
 METHODS_LEAD = [
     (
         "One line for each method; it opens on how it works, what its paper claims, and what we measured "

@@ -1,4 +1,4 @@
-"""The command line: list, run, bench, prove, datastore."""
+"""The command line: list, run, bench, tune, prove, export, import, inspect, datastore."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     explains; 128 plus the number of the signal that ended the run."""
     terminal.speak_unicode()
     try:
-        given = parser(_list, _run, _bench, _embedded_target).parse_args(arguments)
+        given = parser(_list, _run, _bench, _tune, _embedded_target).parse_args(arguments)
         if getattr(given, "methods", None) is not None:
             os.environ[OUTSIDE] = given.methods  # read when methods are first looked for
         return given.action(given)
@@ -95,6 +95,14 @@ def _bench(given: argparse.Namespace) -> int:
     models = _models(given) if own is None else _family(own, given)
     run_suite(suite, models, workloads, given.quick, given.json)
     return 0
+
+
+def _tune(given: argparse.Namespace) -> int:
+    from engine.cli.tune_command import tune
+    from presets.tuning import machine_named, usual_prompts
+
+    models = _models(given)
+    return tune(given, models, lambda: usual_prompts(models.family), machine_named)
 
 
 def _embedded_target() -> str:

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from engine.bench.report import processor
 from engine.run import RunRequest, open_run
+from engine.sizes.this_machine import processor
 from engine.trace import Trace, read_trace
 from presets import HERE, examples, trace_file
 from presets.recording import request_of

@@ -8,6 +8,7 @@ from math import sqrt
 from statistics import median, quantiles
 from typing import NamedTuple
 
+from engine.sizes.roofline import pass_milliseconds
 from engine.trace import Trace
 from presets.figures import FIGURES
 from presets.machines import machines
@@ -17,7 +18,7 @@ FEWEST, MOST, SPREAD = 5, 25, 0.05
 over the root of their number, falls below this share of their median."""
 SHORTEST = 8
 """Tokens; over fewer, a busy moment of the machine would be taken for the speed."""
-GPU, WEIGHTS, WEIGHT_BYTES = "NVIDIA L4", 8e9, 2
+GPU, WEIGHTS = "NVIDIA L4", 8e9
 """The machine of the projection, and its target."""
 
 
@@ -90,8 +91,7 @@ def projected(plain: Costs, run: Costs) -> float:
     machine = next(one for one in machines() if one["name"] == GPU)
 
     def milliseconds(rows: float) -> float:
-        reading = WEIGHT_BYTES * WEIGHTS / (machine["bandwidth"] * 1e6)
-        return max(reading, 2 * WEIGHTS * rows / (machine["arithmetic"] * 1e6))
+        return pass_milliseconds(WEIGHTS, rows, machine["bandwidth"], machine["arithmetic"])
 
     checking, drafting = milliseconds(run.rows) / milliseconds(1), run.draft / plain.verify
     return round(run.gain / (checking + drafting), 2)

@@ -35,9 +35,10 @@ FLOORS = {
     "parts": "core model bounded fast.cpu fast.gpu",
     "methods.shared": "core rules model fast.cpu fast.gpu fast.kernels parts",
     "methods": "core rules model bounded fast.cpu fast.gpu parts methods.shared",
-    "sizes": "core rules model parts loops",
+    "sizes": "core rules model batch parts loops",
     "trace": "core rules model",
     "continuous": "core",
+    "bridges": "core parts trace model",
     "run": "core rules model chat parts methods sizes trace loops",
     "training": "core rules model fast.gpu parts methods methods.shared sizes loops run",
     "bench": (
@@ -45,7 +46,8 @@ FLOORS = {
         "continuous training loops run"
     ),
     "proof": "core rules model parts methods methods.shared loops",
-    "cli": "core rules parts methods methods.shared proof",
+    "tune": "core rules model chat batch parts methods sizes trace loops run",
+    "cli": "core rules parts methods methods.shared proof run tune bridges trace",
 }
 """Room of the engine -> the rooms below it."""
 

@@ -6,6 +6,7 @@ import { agrees, settled } from "./differences.js";
 import { exampleOf, examplePrompt } from "./examples.js";
 import { viewOf } from "./rooms.js";
 
+const LONGEST = 2000;   // characters of pasted prompts in an address
 const SHORT = { t: "temperature", k: "top_k", p: "top_p", seed: "seed", n: "max_new_tokens" };
 
 /** The beginning and the end that both addresses share; the prompt only where it is not the example's own. */
@@ -14,10 +15,23 @@ function address(room, preset, now, fill) {
   if (preset) query.set("preset", preset);
   if (now.prompt !== examplePrompt(room, preset)) query.set("prompt", now.prompt);
   fill(query);
+  return numbers(query, now);
+}
+
+function numbers(query, now) {
   if (now.models) query.set("models", now.models);
   for (const [short, name] of Object.entries(SHORT)) if (now[name] !== null && now[name] !== undefined)
     query.set(short, now[name]);
   return query;
+}
+
+/** Tune: the prompts of this page by their kinds, or pasted ones that are short; a file is not in it. */
+function ofTune(now) {
+  const { source, kinds, text, all } = JSON.parse(now.prompts), query = new URLSearchParams({ tab: "tune" });
+  if (all) query.set("all", "1");
+  if (source === "ours") query.set("kinds", kinds.join(" "));
+  if (source === "pasted" && text.length <= LONGEST) query.set("prompts", text);
+  return numbers(query, now);
 }
 
 /** Write a pair into an address. names: the names of its fields there; for options, the prefix of their names. */
@@ -62,6 +76,7 @@ const OF = {
  * @type {(room: Tab, now: Settings) => URLSearchParams}
  */
 export function addressOf(room, now) {
+  if (room === "tune") return ofTune(now);
   const held = settled(room, now);
   return OF[room](exampleOf(room, held), held);
 }

@@ -28,7 +28,8 @@ function cover(name, words, running) {
 /** Compare once more, and mark the picture. */
 function look(name) {
   const r = room(name), view = viewOf(name), trace = traceOf(name), running = stateOf(name) === "running";
-  if (!view || !view.cover || !r.now) return;
+  if (!view || !r.now) return;
+  if (!view.cover) { settle(name); return; }
   const words = !trace || isWaiting(name) ? [] : differing(name);
   const now = JSON.stringify([words, running]);
   if (now !== r.cover) {

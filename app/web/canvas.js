@@ -1,11 +1,13 @@
 // What draws the trace of each tab.
 /** @import { Component, Tab } from "./types.d.ts" */
 import { settle } from "./history.js";
+import { tuneHost } from "./tune.js";
 import { watchLane } from "./shared.js";
 import { relay } from "./lesson-run.js";
 import { offer } from "./offer.js";
 import { feed, room } from "./rooms.js";
 import { mountCompare } from "../../viz/web/compare.js";
+import { mountTune } from "../../viz/web/tune/tune.js";
 import { mountWatch } from "../../viz/web/watch.js";
 
 const PATIENCE = 2500;   // ms: the trace that an address names comes from the server; else the page's own is drawn
@@ -16,6 +18,7 @@ const MOUNTS = {
   compare: (element) => mountCompare(element, { about: (key) => (offer.drafters[key] || {}).summary,
     watch: watchLane }),
   learn: () => relay,
+  tune: (element) => mountTune(element, tuneHost),
 };
 
 /** The example of Watch that the address names. */

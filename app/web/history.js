@@ -8,7 +8,8 @@ import { finished } from "./runs.js";
 import { find, targetOf } from "../../viz/web/base.js";
 
 const asked = () => new URLSearchParams(location.search);
-const roomOf = (query) => (["compare", "methods", "learn"].includes(query.get("tab")) ? query.get("tab") : "watch");
+const OTHERS = ["compare", "tune", "methods", "learn"];
+const roomOf = (query) => (OTHERS.includes(query.get("tab")) ? query.get("tab") : "watch");
 const tab = (room) => find(`#rooms [role=tab][data-tab-id='${room}']`);
 const usual = {};      // by room: the example that is shown where no other is asked for
 const shown = {};      // by room: what of it is open beside an example, as the address names it
@@ -99,7 +100,7 @@ function move() {
   goal = { ...goalOf(asked()), run: false, preset: asked().get("preset") };
   if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
   if (room !== "methods" && !movers[room]) return;         // its tab is being built
-  const answers = room === "watch" || room === "compare";
+  const answers = ["watch", "compare", "tune"].includes(room);
   if (answers) awaited[room] = (awaited[room] || 0) + 1;
   if (movers[room]) movers[room](Object.fromEntries(asked()));
   comeToRest(room, answers ? LOST : TAKEN);

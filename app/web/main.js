@@ -21,6 +21,8 @@ import { exampleShown, happen, messageOf, ranHere, stateOf, traceOf, viewOf } fr
 import { link, raceTools, tools } from "./rows.js";
 import { hearButtons, over, status } from "./run.js";
 import { terms } from "./terms.js";
+import { tuneAsk } from "./tune-ask.js";
+import { tuneTools } from "./tune.js";
 import { exampleNote, whose } from "./whose.js";
 import { tellingStep } from "../../viz/web/player.js";
 
@@ -29,7 +31,7 @@ globalThis.DraftscopePage = {
   // what a component builds when it is loaded
   allowed, canvas, cards, change, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote,
   ownModels,
-  pair, proof: proofPart, raceTools, status, terms, tools,
+  pair, proof: proofPart, raceTools, status, terms, tools, tuneAsk, tuneTools,
   // what an event of gradio tells
   controls, link, moved, over, whose,
   // what is known of a tab, by its name

@@ -2,10 +2,11 @@
 /** @import { Offer } from "./types.d.ts" */
 
 /**
- * {drafters, rules, families}, by key; models: the names of the families of models, chat: of those that converse.
+ * {drafters, rules, families}, by key; models: the names of the families of models, chat: of those that converse;
+ * machines, engines: what Tune offers.
  * @type {Offer}
  */
-export const offer = { drafters: {}, rules: {}, families: {}, models: [], chat: [] };
+export const offer = { drafters: {}, rules: {}, families: {}, models: [], chat: [], machines: [], engines: [] };
 
 /**
  * Take over what the server offers; once, before anything is built.

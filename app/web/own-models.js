@@ -1,6 +1,6 @@
 // "Conversation and own models": a conversation with a chat model, strings that end a text, a target and a draft of the
 // visitor's. The value is JSON from the server: {token, loaded, missing, converses, chat, system, turns, stop, task,
-// share, problem}.
+// share, problem, inspected}.
 /** @import { Component } from "./types.d.ts" */
 import { setConversation } from "./agreement.js";
 import { onModels, setOwnPair } from "./choices.js";
@@ -41,6 +41,9 @@ export function ownModels(c, offer) {
   const progress = el("p", { class: "pg-own-progress", role: "status", hidden: true }, bar, doing);
   const problem = el("p", { class: "pg-alarm", role: "alert" });
   const facts = el("p", { class: "pg-help", id: "own-facts" });
+  const seen = el("ul", { class: "pg-help" });
+  const inspected = el("details", { id: "own-inspected", hidden: true },
+    el("summary", { text: "What its files say" }), seen);
   const allowed = el("p",
     { class: "pg-help", text: offer.allowed.length ? `The host allows: ${offer.allowed.join(", ")}.`
       : "Only safetensors are opened, and no code of a model runs." });
@@ -67,7 +70,8 @@ export function ownModels(c, offer) {
   const talk = el("div", { class: "pg-own-talk" }, chatLine, said);
   const bring = el("div", { class: "pg-own-bring" }, el("strong", { text: "Own models" }), allowed,
     field("Target", target), field("Draft", draft), el("div", { class: "pg-own-go" }, load, unload), progress);
-  c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, sampling);
+  c.element.append(talk, field("Strings that end the text", stop), problem, bring, facts, inspected,
+    sampling);
   bring.hidden = !offer.bring;
 
   const strings = () => stop.value.split("\n").filter(Boolean);
@@ -88,6 +92,8 @@ export function ownModels(c, offer) {
     writeText(doing, now.task ? ` ${now.task}` : "");
     writeText(problem, now.problem);
     facts.hidden = sampling.hidden = unload.hidden = !pair;
+    inspected.hidden = !now.inspected.length;
+    seen.replaceChildren(...now.inspected.map((text) => el("li", { text })));
     if (pair) writeText(facts, `${pair.target}: ${pair.parameters.toLocaleString("en")} parameters, a context of ` +
       `${pair.context.toLocaleString("en")} tokens` +
       `${pair.draft ? `; ${pair.draft} drafts` : "; no draft model"}. Watch and Compare use it now.`);

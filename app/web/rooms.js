@@ -7,6 +7,7 @@ import { finished } from "./runs.js";
 
 const FIELDS = {
   watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
+  tune: ["prompts", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
   compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
 };
 const rooms = {};   // by name
@@ -55,11 +56,12 @@ export const putAway = (name) => (room(name).ran ? "" : room(name).mine);
  */
 export const isWaiting = (name) => room(name).run.unheard;
 /**
- * Whether nothing moves in a room: no run goes on or waits, and no steps are being replayed.
+ * Whether nothing moves in a room: no run goes on or waits, and no steps are being replayed. Tune rests without a
+ * record, too.
  * @type {(name: Tab) => boolean}
  */
-export const atRest = (name) => Boolean(traceOf(name)) && !["running", "paused"].includes(stateOf(name)) &&
-  !isWaiting(name) && !viewOf(name).playing;
+export const atRest = (name) => (Boolean(traceOf(name)) || name === "tune") &&
+  !["running", "paused"].includes(stateOf(name)) && !isWaiting(name) && !viewOf(name)?.playing;
 /**
  * The example that a room shows, "" for the visitor's own.
  * @type {(name: Tab) => string}

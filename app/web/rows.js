@@ -10,6 +10,8 @@ import { fileTools, toolButton } from "./tools.js";
 import { el, whenShown } from "../../viz/web/base.js";
 
 const says = {};   // by room: what tells of its link
+/** @type {(room: Tab, say: (words: string) => void) => void} */
+export const tellLink = (room, say) => { says[room] = say; };
 
 function row(c, room, linkId, exported, ...more) {
   const line = el("span", { class: "pg-said", role: "status" }), say = (words) => { line.textContent = words; };
@@ -45,10 +47,14 @@ export function raceTools(c) {
  * @type {(room: Tab, values: any[]) => Promise<void>}
  */
 export async function link(room, values) {
-  const query = addressOf(room, namedControls(room, values)), text = `${location.origin}${location.pathname}?${query}`;
+  const now = namedControls(room, values), query = addressOf(room, now);
+  const text = `${location.origin}${location.pathname}?${query}`;
   try {
     put(query);
     await navigator.clipboard.writeText(text);
-    says[room](query.has("step") ? "Link copied: it brings this run, this step and the chosen token." : "Link copied.");
+    if (room === "tune") says[room](query.has("prompts") || query.has("kinds")
+      ? "Link copied: it brings these settings." : "Link copied: it brings these settings, without your prompts.");
+    else says[room](query.has("step") ? "Link copied: it brings this run, this step and the chosen token."
+      : "Link copied.");
   } catch { says[room]("The link stands in the address bar."); }
 }

@@ -15,6 +15,7 @@ const IDS = {
   watch: { run: "run", pause: "pause", step: "step", stop: "stop" },
   compare: { run: "race", pause: "race-pause", stop: "race-stop" },
   learn: {},
+  tune: { run: "measure", stop: "tune-stop" },
 };
 
 const TABS = /** @type {Tab[]} */ (Object.keys(IDS));

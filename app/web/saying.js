@@ -30,6 +30,10 @@ const SENTENCES = {
       return `Done: all ${many(over, "lane")} have come to the end. ▶ plays the race.`;
     },
   },
+  tune: {
+    running: () => "Measuring.",
+    done: (record) => (record.includes('"kind":"answer"') ? "Measured." : "Stopped before there was an answer."),
+  },
 };
 
 /**
@@ -38,6 +42,6 @@ const SENTENCES = {
  */
 export function saying(kind, state, trace) {
   const said = SENTENCES[kind][state];
-  if (!said || (state === "done" && !finished(trace)) || (state === "paused" && !trace)) return "";
+  if (!said || (state === "done" && kind !== "tune" && !finished(trace)) || (state === "paused" && !trace)) return "";
   return said(trace);
 }

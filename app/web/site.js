@@ -1,5 +1,6 @@
-// The entry of the place without a server: the page's four tabs over runs that were made earlier. Runs and lessons lie
-// in files beside the page, as scripts, because a page that was opened from a disk may load nothing else.
+// The entry of the place without a server: the page's tabs over runs that were made earlier, without Tune, which
+// measures. Runs and lessons lie in files beside the page, as scripts, because a page that was opened from a disk may
+// load nothing else.
 /** @import { Component } from "./types.d.ts" */
 /** @import { View } from "../../viz/web/view-types.d.ts" */
 import { cards } from "./cards.js";

@@ -3,7 +3,7 @@
 import type { Run, Summary, Turn } from "../../viz/web/types.d.ts";
 import type { State, View } from "../../viz/web/view-types.d.ts";
 
-export type Tab = "watch" | "compare" | "learn";
+export type Tab = "watch" | "compare" | "learn" | "tune";
 
 /** What gr.HTML hands to a component of the page. */
 export interface Component {
@@ -62,6 +62,9 @@ export interface Offer {
   families: Record<string, string>;
   models: string[];
   chat: string[];
+  /** Of Tune: machines for estimates, and engines that take a setting, with their names. */
+  machines: string[];
+  engines: [string, string][];
 }
 
 /** A drafter and a rule with their options; verifier: "" for the automatic one. */
@@ -77,6 +80,8 @@ export interface Settings {
   prompt?: string;
   pair?: string;
   lanes?: string;
+  /** JSON: a TunePrompts. */
+  prompts?: string;
   json_schema?: string;
   temperature?: number;
   top_k?: number;
@@ -84,6 +89,16 @@ export interface Settings {
   seed?: number;
   max_new_tokens?: number;
   models?: string;
+}
+
+/** The prompts of a tuning: of this page by kind, pasted, or of a file. */
+export interface TunePrompts {
+  source: "ours" | "pasted" | "file";
+  kinds: string[];
+  text: string;
+  name: string;
+  /** Whether every drafter that can run is tried, not only the usual ones. */
+  all: boolean;
 }
 
 export interface Example extends Settings {

@@ -15,10 +15,10 @@ from engine.bench.goals import Goal, goal_table, goals
 from engine.bench.peers import SCHEDULES, Generate, peer_contestants
 from engine.bench.report import Report, setting, table
 from engine.bench.suite import Cards, Plan, Result, Suite, choose
-from engine.bench.verify_cost import verify_costs
 from engine.core.step import STAGES
 from engine.methods import drafters
 from engine.parts.loading import ModelPaths, Models, load_models
+from engine.sizes.verify_cost import verify_costs
 
 FULL = Plan(prompts=6, rounds=3, tokens=128)
 QUICK = Plan(prompts=2, rounds=2, tokens=48)

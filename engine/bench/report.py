@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import transformers
 
 from engine.errors import UserError
 from engine.parts.loading import Models
+from engine.sizes.this_machine import processor
 from engine.trace import write_lines
 
 
@@ -92,16 +92,6 @@ def setting(models: Models, **more: object) -> dict:
         "transformers": transformers.__version__,
         **more,
     }
-
-
-def processor() -> str:
-    """The name of this machine's processor."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.split(":", 1)[1].strip() for line in file if "model name" in line]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def drawing(title: str, x: str, y: str, points: Sequence[tuple[str, str, float, float]]) -> dict:

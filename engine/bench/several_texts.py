@@ -3,24 +3,13 @@
 import time
 from collections.abc import Iterator, Sequence
 
-import torch
-from transformers import AutoModelForCausalLM
-
 from engine.batch.together import decode_together
 from engine.bench.contestants import Ours
 from engine.core.step import Step
 from engine.model.language_model import LanguageModel
-from engine.parts.loading import ModelPaths
-from engine.parts.opening import language_model
 
 Steps = Iterator[tuple[int, Step]]
 """(index of the text, its step)."""
-
-
-def side_by_side(paths: ModelPaths, target: LanguageModel) -> LanguageModel:
-    """The same target, able to read several texts in one pass."""
-    module = AutoModelForCausalLM.from_pretrained(paths.target, dtype=torch.float32).eval()
-    return language_model(module, target.tokenizer, target.name, static=True)
 
 
 class Texts:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.cli import prove_command, terminal
+from engine.cli import bridge_commands, prove_command, terminal
 from engine.errors import UserError
 from engine.finding import suites
 
@@ -45,7 +45,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(
-    listing: Action, run: Action, bench: Action, embedded_target: Callable[[], str]
+    listing: Action, run: Action, bench: Action, tune: Action, embedded_target: Callable[[], str]
 ) -> argparse.ArgumentParser:
     """Flags and help of every command. The parsed namespace has ``action``: the function given here.
 
@@ -53,7 +53,9 @@ def parser(
     """
     parser = _Parser(prog="python -m engine", description="Draftscope's speculative engine.")
     commands = parser.add_subparsers(
-        required=True, metavar="list | run | bench | prove | datastore", parser_class=_Parser
+        required=True,
+        metavar="list | run | bench | tune | prove | export | import | inspect | datastore",
+        parser_class=_Parser,
     )
     listed = commands.add_parser("list", help="drafters, verifiers, presets and methods")
     listed.add_argument("--json", action="store_true", help="as JSON")
@@ -61,8 +63,11 @@ def parser(
     listed.set_defaults(action=listing)
     _add_run(commands.add_parser("run", help="write a continuation, and its trace"), run)
     _add_bench(commands.add_parser("bench", help="this engine and its peers, side by side"), bench)
+    tuning = commands.add_parser("tune", help="which drafter, how many tokens, and why")
+    _add_tune(tuning, tune)
     prove = commands.add_parser("prove", help="show that a method is exact, or where it is not")
     prove_command.declare(prove)
+    bridge_commands.declare(commands)
     datastore = commands.add_parser(
         "datastore", help="make a datastore of your text, in which drafts are looked up"
     )
@@ -148,6 +153,34 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
     )
     _add_methods(bench)
     bench.set_defaults(action=action, preset=None)
+
+
+def _add_tune(tune: argparse.ArgumentParser, action: Action) -> None:
+    add = tune.add_argument
+    add("--target", metavar="DIR", help="target model: a directory or hub name")
+    add("--draft", metavar="DIR", help="draft model for it")
+    add("--diffusion", metavar="DIR", help="diffusion drafter for it")
+    add("--part", metavar="NAME=DIR", action="append", default=[], help="another part, by its role")
+    add(
+        "--prompts",
+        metavar="FILE",
+        help="your prompts: JSONL, CSV, or a prompt a line; else our own",
+    )
+    add("--drafters", metavar="KEY,KEY", help="only these (see list)")
+    add("--temperature", type=float, default=0.0, metavar="T")
+    add("--top-k", type=int, default=0, metavar="K", help="0: off")
+    add("--top-p", type=float, default=1.0, metavar="P", help="1: off")
+    add("--seed", type=int, default=0, metavar="S")
+    add("--new-tokens", type=int, default=64, metavar="N", help="written after each prompt")
+    add("--record", metavar="FILE", help="keep what is measured; a tuning that was stopped goes on")
+    add("--machine", metavar="NAME", action="append", default=[], help="an estimate for this GPU")
+    add("--costs", metavar="ROWS:MS,...", help="an estimate for these passes of the target")
+    add("--dtype", metavar="D", help="float32 | bfloat16 | float16")
+    add("--device", metavar="D")
+    add("--ray", metavar="ADDRESS", help="count on a Ray cluster; auto: one on this machine")
+    add("--json", action="store_true", help="all lines as they come, as JSON")
+    _add_methods(tune)
+    tune.set_defaults(action=action, preset=None)
 
 
 def _add_datastore(parser: argparse.ArgumentParser, usual_target: Callable[[], str]) -> None:

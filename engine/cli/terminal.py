@@ -69,12 +69,13 @@ class Bar:
         self._task = ""
         self._live = sys.stderr is not None and sys.stderr.isatty()
 
-    def __call__(self, task: str, share: float) -> None:
-        """share: of the task, from 0 to 1."""
+    def __call__(self, task: str, share: float, left: str = "") -> None:
+        """share: of the task, from 0 to 1. left: the time that it will still take, in words."""
         if self._live:
             done = round(share * self.WIDTH)
             bar = "█" * done + "·" * (self.WIDTH - done)
-            _on_error(f"\r\x1b[K{one_line(task, 120)} {bar} {share:4.0%}")
+            left = left and f", {left} left"
+            _on_error(f"\r\x1b[K{one_line(task, 120)} {bar} {share:4.0%}{left}")
         elif task != self._task:
             say(f"{task} ...")
         self._task = task

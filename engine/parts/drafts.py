@@ -50,7 +50,7 @@ def _found(target: str, parts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, 
     if usual is None:
         return ()
     found = {Path(usual).name: DraftPart(usual, _parameters(usual))}
-    tokens = _tokens(target)
+    tokens = tokens_of(target)
     for role, path in parts:
         if role != ROLE and tokens and _is_draft(path, target, tokens):
             found.setdefault(Path(path).name, DraftPart(path, _parameters(path)))
@@ -64,10 +64,10 @@ def _is_draft(path: str, target: str, tokens: Mapping[str, int]) -> bool:
     except (ValueError, UserError):
         return False
     causal = isinstance(named, list) and any(str(one).endswith("ForCausalLM") for one in named)
-    return causal and _tokens(path) == tokens
+    return causal and tokens_of(path) == tokens
 
 
-def _tokens(folder: str) -> dict[str, int]:
+def tokens_of(folder: str) -> dict[str, int]:
     """Token -> id, as in the tokenizer's file; {} if there is none."""
     try:
         written = json_object(Path(folder) / "tokenizer.json")
@@ -75,7 +75,7 @@ def _tokens(folder: str) -> dict[str, int]:
         if isinstance(vocabulary, list):
             vocabulary = {entry[0]: index for index, entry in enumerate(vocabulary)}
         return {**vocabulary, **{one["content"]: one["id"] for one in written["added_tokens"]}}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, LookupError, TypeError):
         return {}
 
 

@@ -66,7 +66,7 @@ def inspect(
 def _inspected(folder: Path, root: Path, name: str) -> Checkpoint:
     if not folder.is_dir():
         raise UserError(f"There is no folder of a model at {name}.")
-    _refuse_links(folder, root, name)
+    refuse_links(folder, root, name)
     config = _json(folder / "config.json", name, MOST_CONFIG)
     _refuse_code(folder, config, name)
     _refuse_giants(config, name)
@@ -79,8 +79,8 @@ def _inspected(folder: Path, root: Path, name: str) -> Checkpoint:
     return Checkpoint(folder, name, *promise)
 
 
-def _refuse_links(folder: Path, root: Path, name: str) -> None:
-    """Everything, at every depth, must lie below the root, and must be a file or a folder."""
+def refuse_links(folder: Path, root: Path, name: str) -> None:
+    """Raises UserError unless everything in the folder, at every depth, is a file or a folder that lies below the root."""
     inside = root.resolve()
     if inside == Path(inside.anchor):
         return

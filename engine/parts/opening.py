@@ -74,6 +74,16 @@ def language_model(
     return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
 
 
+def side_by_side(target: LanguageModel, path: str) -> LanguageModel:
+    """The same target, opened once more where it must be, so that it can read several texts in one pass. path: where it was
+    opened. On a GPU every model can; one that keeps a state or has attention of its own reads them one after the other."""
+    if target.device.type == "cuda":
+        return target
+    folder = path if Path(path).is_dir() else str(folder_of(path))
+    module = causal_model(folder, target.dtype).to(target.device).eval()
+    return language_model(module, target.tokenizer, target.name, static=True)
+
+
 def _usual(
     module: PreTrainedModel, tokenizer, name: str, lean: bool, static: bool
 ) -> LanguageModel:

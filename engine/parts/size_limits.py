@@ -71,19 +71,14 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
     Raises UserError, one sentence, if it may not be opened. Nothing outside the allowed folders
     is looked at.
     """
-    if not isinstance(wish, str) or not wish.strip() or len(wish) > 300 or not wish.isprintable():
-        raise UserError("Name a model: OWNER/NAME on the Hub, or a folder.")
-    wish = wish.strip()
-    root = _root_of(wish, allowed)
+    wish, root = allowed_wish(wish, allowed)
     if root is not None:
         found = inspect(wish, root)
-    elif is_hub_name(wish) and any(fnmatchcase(wish, one) for one in _names(allowed)):
+    else:
         folder = download(wish, allowed.room(), tell)
         found = inspect(
             folder, folder.parent.parent, wish
         )  # its cache folder: links lead to the blobs
-    else:
-        raise UserError("This page does not open that model; its host lists those that it does.")
     room = allowed.room()
     if found.nbytes > room:
         raise UserError(
@@ -92,6 +87,20 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
         )
     distrust(found.folder)
     return found
+
+
+def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
+    """What the visitor names, and the allowed folder that it lies in; None if it is a name on the Hub. Raises UserError, one
+    sentence, for what the host does not allow."""
+    if not isinstance(wish, str) or not wish.strip() or len(wish) > 300 or not wish.isprintable():
+        raise UserError("Name a model: OWNER/NAME on the Hub, or a folder.")
+    wish = wish.strip()
+    root = _root_of(wish, allowed)
+    if root is None and not (
+        is_hub_name(wish) and any(fnmatchcase(wish, one) for one in _names(allowed))
+    ):
+        raise UserError("This page does not open that model; its host lists those that it does.")
+    return wish, root
 
 
 def _names(allowed: Allowed) -> list[str]:

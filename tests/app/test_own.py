@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from transformers import LlamaConfig
 
+from app.inspected import inspected
 from app.live import opened
 from app.menu import drafter_menu
 from app.own import MOST_VISITORS, Choice, OwnModels, page_converses
@@ -20,6 +21,7 @@ from engine.parts.models import open_model
 from engine.parts.size_limits import Allowed
 from engine.run import RunRequest, open_run
 from presets import family
+from tests.engine.eagle_cells import LAYOUTS, checkpoint, tensors_of
 from tests.pairs import SIZES, make, strangers_pair
 
 
@@ -330,3 +332,19 @@ def test_drafters_that_lack_a_part_beside_an_own_target_cannot_be_run(pair):
     assert "chain" not in own.of("a").missing and "medusa" in own.of("a").missing
     assert Choice().missing == {}
     own.leave("a")
+
+
+def test_what_a_drafter_is_is_told_for_allowed_folders_only(pair, tmp_path):
+    target, shelf = pair[0], tmp_path / "shelf"
+    config, shapes = LAYOUTS["eagle3"]()
+    drafter = checkpoint(shelf / "cell", config, tensors_of(shapes))
+    allowed = Allowed((str(shelf), target))
+    told = inspected(target, str(drafter), allowed)
+    assert told[0].startswith("cell is an EAGLE-3 drafter.")
+    assert any("does not fit the target stranger" in line for line in told)
+    assert inspected(target, "", allowed)[0].startswith("stranger is a causal language model.")
+    assert inspected(target, str(drafter), Allowed((target,))) == []
+    (drafter / "config.json").rename(tmp_path / "secret.json")
+    (drafter / "config.json").symlink_to(tmp_path / "secret.json")
+    assert inspected(target, str(drafter), allowed) == [], "a link leads out of the folder"
+    assert inspected(None, 3, allowed) == inspected("org/model", "", allowed) == []

@@ -54,6 +54,8 @@ def test_a_strangers_pair_end_to_end(visitor, pair):
     page = visitor.page
     assert "stranger: " in page.inner_text("#own-facts")
     assert "stranger-small drafts" in page.inner_text("#own-facts")
+    page.click("#own-inspected summary")
+    assert "stranger-small is a causal language model" in page.inner_text("#own-inspected")
     assert page.is_checked("#own-chat")
     for turn, said in enumerate(["Hello dog", "And then?"], start=1):
         assert visitor.run(said) == "done", visitor.alarm
@@ -109,4 +111,5 @@ def test_what_is_not_on_the_hosts_list_is_told_in_one_sentence(visitor, wish):
     load(visitor, wish, "")
     told = visitor.page.inner_text("#own-models [role=alert]")
     assert told.startswith("This page does not open that model")
+    assert not visitor.page.locator("#own-inspected").is_visible()
     assert os.sep + "root" not in told

@@ -1,4 +1,5 @@
 // What draws a trace, and what it asks of the page around it. For the type checker alone, as types.d.ts.
+import type { TuningRecord } from "./tune/types.d.ts";
 import type { NodeRef } from "./types.d.ts";
 
 export type Model = ReturnType<typeof import("./trace.js").traceModel>;
@@ -23,6 +24,8 @@ export interface View {
   select?(node: NodeRef): void;
   cover?(element: Element | null, running: boolean): void;
   prove?(checked: Checked | null, measuring?: boolean): void;
+  /** What the text of a tuning tells. */
+  record?(): TuningRecord;
   feedFirst?(text: string, options?: { elsewhere?: boolean }): void;
 }
 

@@ -12,10 +12,11 @@ from statistics import median
 
 from engine.bench.contestants import Ours, chain, plain
 from engine.bench.report import Report, setting, table
-from engine.bench.several_texts import Texts, joined, side_by_side
+from engine.bench.several_texts import Texts, joined
 from engine.bench.suite import Cards, in_turn
 from engine.methods.smartspec.drafter import SmartSpecDrafter
 from engine.parts.loading import ModelPaths, Models, load_models
+from engine.parts.opening import side_by_side
 
 LOADS, QUICK_LOADS, ROUNDS = (1, 2, 4, 8, 12, 16), (1, 4, 16), 3
 FIXED = (2, 4, 7)  # lengths of the chains
@@ -31,7 +32,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     rounds. written: how many texts. equal: how many of them smartspec wrote as plain decoding did, as far as both came.
     ratio: the speed of smartspec, divided by that of the best other contestant in the same round; again the median."""
     models = load_models(paths, chain().needs, "float32", "cpu")
-    beside = side_by_side(paths, models.target)
+    beside = side_by_side(models.target, paths.target)
     prompts = [
         models.target.tokenizer(contestant)["input_ids"] for contestant in in_turn(workloads)
     ]

@@ -11,8 +11,8 @@ const HIGH = 330, LEFT = 58, RIGHT = 18, TOP = 16, BELOW = 48;
 export const chartWidth = () => (innerWidth < 560 ? 360 : 640);
 
 /**
- * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, mark}]; mark: a short
- * text at the line's end. told: the text for screen readers. Returns the <svg>.
+ * x, y: {low, high, ticks: [[value, text]], label, log}. lines: [{name, points: [[x, y]], dots, spread: [[x, low,
+ * high]]}]. told: the text for screen readers. Returns the <svg>.
  * @param {any} spec
  */
 export function lessonChart({ x, y, lines, marks = [], told }) {
@@ -31,7 +31,9 @@ export function lessonChart({ x, y, lines, marks = [], told }) {
       [svgEl("path", { class: "ln-grid", d: `M${LEFT} ${py(value)}H${WIDE - RIGHT}` }),
         text(LEFT - 8, py(value) + 4, words, "end")]);
   const foot = x.ticks.map(([value, words]) => text(px(value), HIGH - BELOW + 20, words, "middle"));
-  const drawn = lines.map(({ points, dots, name }, i) => svgEl("g", { "data-line": i, class: "ln-line-group" },
+  const bar = ([at, low, high]) => `M${px(at) - 4} ${py(low)}h8M${px(at)} ${py(low)}V${py(high)}m-4 0h8`;
+  const drawn = lines.map(({ points, dots, name, spread }, i) => svgEl("g", { "data-line": i, class: "ln-line-group" },
+    spread && svgEl("path", { class: "ln-spread", "data-line": i, d: spread.map(bar).join("") }),
     svgEl("path", { class: "ln-line", "data-line": i,
       d: points.map(([a, b], k) => `${k ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("") }),
     ...(dots ? points.map(([a, b]) => svgEl("circle", { class: "ln-dot", "data-line": i, cx: px(a), cy: py(b), r: 4 }))

@@ -29,7 +29,10 @@ export const slideText = (x, y, words, size, fill, more) => {
 };
 const place = (copy, attributes) => setAttributes(copy, attributes);
 
-/** The chips of a legend, or the lines of a chart's key: [[svg, words]]. */
+/**
+ * The chips of a legend, or the lines of a chart's key: [[svg, words]].
+ * @type {(list: ParentNode | null, selector: string) => [Element, string][]}
+ */
 const keysOf = (list, selector) => (list ? [...list.querySelectorAll(selector)] : [])
   .map((one) => [one.matches("svg") ? one : one.querySelector("svg"), one.matches("svg") ? ""
     : one.textContent.trim()]);
@@ -95,7 +98,11 @@ function ending(text, wide) {
   return (from ? "…" : "") + points.slice(from).join("");
 }
 
-function chart(svg) {
+/**
+ * A chart with its key.
+ * @type {(svg: SVGSVGElement) => ReturnType<Picture["draw"]>}
+ */
+export function chartPicture(svg) {
   const { width: wide, height: high } = svg.viewBox.baseVal, k = Math.max(1, svg.getBoundingClientRect().width / wide);
   const holder = svg.parentNode;
   return { width: wide * k, height: high * k, parts: [place(plainCopy(svg), { width: wide * k, height: high * k })],
@@ -131,7 +138,7 @@ export const picturesIn = (element) => [
       ({ key: numbered("tree", i), name: nameOf(one), root: one.closest(".ds"), draw: () => tree(one) })),
   ...all(element, ".ln-chart")
     .map((one, i) =>
-      ({ key: numbered("chart", i), name: "The chart", root: one.closest(".ds"), draw: () => chart(one) })),
+      ({ key: numbered("chart", i), name: "The chart", root: one.closest(".ds"), draw: () => chartPicture(one) })),
   ...all(element, ".js-plotly-plot")
     .map((one, i) =>
       ({ key: numbered("figure", i), name: said(one, ".gtitle") || "Figure", root: null,

@@ -1,0 +1,28 @@
+"""What a visitor's own checkpoint is, in the words of ``python -m engine inspect``: for models that the host allows."""
+
+from pathlib import Path
+
+from engine.bridges.inspecting import inspect_drafter
+from engine.errors import UserError
+from engine.parts.hub import name_of
+from engine.parts.inspection import refuse_links
+from engine.parts.size_limits import Allowed, allowed_wish
+
+
+def inspected(target: object, draft: object, allowed: Allowed) -> list[str]:
+    """Sentences on the draft beside the target, or on the target where no draft is named; none where they cannot be looked at. Only
+    descriptions are read, and nothing outside the allowed folders is looked at."""
+    try:
+        beside = _checked(target, allowed)
+        if not draft:
+            return inspect_drafter(beside).lines()
+        return inspect_drafter(_checked(draft, allowed), beside).lines()
+    except (UserError, OSError):
+        return []
+
+
+def _checked(wish: object, allowed: Allowed) -> str:
+    name, root = allowed_wish(wish, allowed)
+    if root is not None and Path(name).is_dir():
+        refuse_links(Path(name), root, name_of(name))
+    return name

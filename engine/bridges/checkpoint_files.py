@@ -1,0 +1,160 @@
+"""A checkpoint as its files describe it: configuration, names and shapes of the tensors, tokens. No tensor is read.
+
+It is a folder, or a model on the Hub, of which only descriptions are fetched (the headers of the weights by ranges of bytes).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from engine.errors import UserError
+from engine.parts.drafts import tokens_of
+from engine.parts.files import CONFIG, PICKLED, json_object
+from engine.parts.hub import PATIENCE, is_hub_name, name_of, within
+from engine.parts.inspection import MOST_FILES, entries
+
+Shape = tuple[int, ...]
+MOST_HEADERS, MOST_FETCHED = 512, 64
+"""Files of weights in a folder, and on the Hub."""
+ADAPTER, TOKENIZER = "adapter_config.json", "tokenizer.json"
+NO_ANSWER = "The Hub did not answer, so {} cannot be looked at; try again later, or name a folder."
+
+
+@dataclass(frozen=True)
+class Described:
+    """name: for people. shapes: of each tensor in its safetensors files. pickled: files that may hold a program. adapter: whether it is
+    one. tokens: token -> id, {} without a tokenizer."""
+
+    name: str
+    config: Mapping[str, object]
+    shapes: Mapping[str, Shape]
+    pickled: tuple[str, ...] = ()
+    adapter: bool = False
+    tokens: Mapping[str, int] | None = None
+
+    @property
+    def inner(self) -> Mapping[str, object]:
+        """The part of the configuration that describes the layers."""
+        for key in ("transformer_layer_config", "text_config"):
+            if isinstance(self.config.get(key), dict):
+                return self.config[key]  # type: ignore[return-value]
+        return self.config
+
+    def number(self, *names: str) -> int | None:
+        """The first of these entries that is a whole number, in the configuration or in the part of it on the layers."""
+        for name in names:
+            for where in (self.config, self.inner):
+                value = where.get(name)
+                if isinstance(value, int) and not isinstance(value, bool):
+                    return value
+        return None
+
+    @property
+    def tokenizer_digest(self) -> str:
+        """Twelve hexadecimal digits of all tokens and their ids; "" without a tokenizer."""
+        if not self.tokens:
+            return ""
+        pairs = json.dumps(sorted(self.tokens.items(), key=str)).encode()
+        return hashlib.sha256(pairs).hexdigest()[:12]
+
+
+def described(wish: str) -> Described:
+    """What lies in this folder, or under this name on the Hub. Raises UserError, one sentence."""
+    if not wish.strip() or "\0" in wish or len(wish) > 4096:
+        raise UserError("Name a checkpoint: a folder, or OWNER/NAME on the Hub.")
+    folder = Path(wish)
+    try:
+        if folder.is_dir():
+            return _of_folder(folder)
+        if folder.exists():
+            raise UserError(f"{folder.name} is a file; name the folder of the checkpoint.")
+    except OSError as error:
+        raise UserError(f"{folder.name[:80]} cannot be read: {error.strerror}.") from None
+    if is_hub_name(wish):
+        return _of_hub(wish)
+    raise UserError(
+        f"There is no folder {folder.name[:80]!r}, and no model on the Hub is named so."
+    )
+
+
+def _of_folder(folder: Path) -> Described:
+    name = name_of(folder.resolve())
+    files = sorted(one for one in folder.iterdir() if one.is_file())
+    if len(files) > MOST_FILES:
+        raise UserError(f"The folder of {name} holds too many files.")
+    names = {one.name for one in files}
+    adapter = ADAPTER in names
+    if CONFIG not in names and not adapter:
+        raise UserError(f"{name} has no {CONFIG}, so there is nothing to tell what it is.")
+    try:
+        config = json_object(folder / CONFIG) if CONFIG in names else {}
+    except ValueError as error:
+        raise UserError(f"The checkpoint {name} cannot be looked at: {error}.") from None
+    weights = [one for one in files if one.suffix == ".safetensors"]
+    if len(weights) > MOST_HEADERS:
+        raise UserError(f"The folder of {name} holds too many files of weights.")
+    shapes: dict[str, Shape] = {}
+    for file in weights:
+        try:
+            shapes |= {key: shape for key, (shape, _) in entries(file).items()}
+        except (OSError, SafetensorError):
+            raise UserError(f"{file.name} of {name} is damaged or cut off.") from None
+    pickled = tuple(one.name for one in files if one.suffix in PICKLED)
+    return Described(name, config, shapes, pickled, adapter, tokens_of(str(folder)))
+
+
+def _of_hub(name: str) -> Described:
+    """Fetches config.json, tokenizer.json and the headers of the weights; anonymously, as everything for a visitor is."""
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        NotASafetensorsRepoError,
+        SafetensorsParsingError,
+    )
+
+    hub = HfApi(token=False)
+    try:
+        found = within(PATIENCE, lambda: hub.model_info(name, timeout=PATIENCE))
+        names = {one.rfilename for one in found.siblings or []}
+        if CONFIG not in names and ADAPTER not in names:
+            raise UserError(f"{name} has no {CONFIG}, so there is nothing to tell what it is.")
+        here = {
+            one: Path(
+                hf_hub_download(name, one, revision=found.sha, token=False, etag_timeout=PATIENCE)
+            )
+            for one in (CONFIG, TOKENIZER)
+            if one in names
+        }
+        config = json_object(here[CONFIG]) if CONFIG in here else {}
+        shapes: dict[str, Shape] = {}
+        weights = sorted(one for one in names if one.endswith(".safetensors"))
+        if len(weights) > MOST_FETCHED:
+            raise UserError(
+                f"{name} has more than {MOST_FETCHED} files of weights; download it, and name its folder."
+            )
+        for file in weights:
+            header = hub.parse_safetensors_file_metadata(
+                name, file, revision=found.sha, token=False
+            )
+            shapes |= {key: tuple(one.shape) for key, one in header.tensors.items()}
+    except UserError:
+        raise
+    except (NotASafetensorsRepoError, SafetensorsParsingError):
+        raise UserError(f"A file of weights of {name} is damaged.") from None
+    except HfHubHTTPError as error:
+        if error.response is None:
+            raise UserError(NO_ANSWER.format(name)) from None
+        raise UserError(f"The Hub has no public model {name}.") from None
+    except ValueError as error:
+        raise UserError(f"The checkpoint {name} cannot be looked at: {str(error)[:120]}.") from None
+    except Exception as error:  # no connection, in many kinds
+        raise UserError(NO_ANSWER.format(name)) from error
+    pickled = tuple(sorted(one for one in names if Path(one).suffix in PICKLED))
+    tokens = tokens_of(str(here[TOKENIZER].parent)) if TOKENIZER in here else {}
+    return Described(name, config, shapes, pickled, ADAPTER in names, tokens)

@@ -1,0 +1,31 @@
+"""Sentences that the exporters for several engines share."""
+
+from engine.bridges.recommended import Recommended
+
+STOPS = (
+    "Draftscope’s chain stops early where the draft is unsure; vLLM and SGLang always draft the full length, and llama.cpp stops by the "
+    "probability of a single token."
+)
+CUT_SHORT = (
+    "Some of the measured drafts were shorter than others. What was not drafted counts as refused in the rates for a test, so a server that "
+    "always drafts the full length may keep more."
+)
+PLACE = "The record does not know where the drafter’s weights are: put their folder or Hub name in the place of {}."
+WHICH_EAGLE = "If `python -m engine inspect` calls the checkpoint EAGLE-3, the {} is {}."
+NO_RATES = "The record does not know the acceptance of every position, so there is no setting to test the server with it."
+
+
+def no_drafter(engine: str, setting: Recommended) -> str:
+    return f"{engine} has no drafter like `{setting.drafter}`, so this setting cannot be expressed for it."
+
+
+def no_tree(engine: str, setting: Recommended) -> str:
+    return f"{engine} drafts chains only: a tree of {setting.size} nodes, {setting.width} wide, cannot be expressed for it."
+
+
+def no_block_rule(engine: str) -> str:
+    return f"{engine} has no block verification; its own rule keeps fewer tokens."
+
+
+def no_switch(engine: str, setting: Recommended) -> str:
+    return f"Above {setting.off_above} texts at a time plain decoding was faster; {engine} cannot switch by the number of texts."

@@ -1,0 +1,68 @@
+"""A recommended setting in the words of a serving engine. What an engine cannot express is said in a sentence, never replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.bridges.acceptance_numbers import cut_short, numbers
+from engine.bridges.export_words import CUT_SHORT
+from engine.bridges.llama_cpp_flags import llama_cpp_flags
+from engine.bridges.recommended import Recommended
+from engine.bridges.sglang_flags import sglang_flags
+from engine.bridges.transformers_arguments import transformers_arguments
+from engine.bridges.vllm_config import vllm_config
+from engine.errors import unknown
+
+CAUTION = (
+    "Acceptance is a property of this pair of models and this kind of text, and carries over. The size was chosen with the times of a "
+    "pass on this machine, and does not carry over: measure again where the server runs."
+)
+
+
+@dataclass(frozen=True)
+class Export:
+    """text: what the engine takes, "" where it cannot express the setting. synthetic: the same with our measured acceptance in the place
+    of the drafter's, for a test of the server's speed, "" where the engine has no such mode or the record does not know enough. notes:
+    sentences for people."""
+
+    engine: str
+    text: str
+    synthetic: str = ""
+    notes: tuple[str, ...] = ()
+
+
+Words = tuple[str, str, list[str]]
+"""text, synthetic and notes of an Export."""
+ENGINES: dict[str, tuple[str, Callable[[Recommended], Words]]] = {
+    "vllm": ("vLLM", vllm_config),
+    "sglang": ("SGLang", sglang_flags),
+    "llama.cpp": ("llama.cpp", llama_cpp_flags),
+    "transformers": ("transformers", transformers_arguments),
+}
+"""Key -> the engine's name, and who writes for it."""
+EXACT = ("greedy", "rejection", "block")
+"""Rules that are those of the engines, or are handled where an engine has them."""
+
+
+def export(setting: Recommended, engine: str) -> Export:
+    """Raises UserError for an unknown engine."""
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    title, write = ENGINES[engine]
+    text, synthetic, notes = write(setting)
+    if not text:
+        return Export(title, "", notes=tuple(notes))
+    if setting.verifier not in EXACT:
+        notes.append(
+            f"The record was measured with the rule `{setting.verifier}`, which {title} does not have; its own rule keeps another share."
+        )
+    if synthetic and cut_short(setting.positions):
+        notes.append(CUT_SHORT)
+    return Export(title, text, synthetic, (*notes, *_measured(setting), CAUTION))
+
+
+def _measured(setting: Recommended) -> list[str]:
+    rates = numbers(setting.positions)["conditional"]
+    told = [f"{place}: {rate:.3f}" for place, rate in enumerate(rates, 1) if rate is not None]
+    return [f"Measured rate by position, of the tokens reached: {', '.join(told)}."] if told else []

@@ -1,0 +1,23 @@
+"""The ``acceptance`` line that an importer makes: what the source does not know is not in it."""
+
+from __future__ import annotations
+
+from engine.bridges.step_counts import StepCounts
+
+
+def imported_line(engine: str, name: str, lacks: str = "", **known: object) -> dict:
+    """engine: who measured it. name: of the file. lacks: a sentence on what the source does not say, "" where it says all. known: further
+    fields of the line; those that are None are left out."""
+    source = {"engine": engine, "name": name} | ({"lacks": lacks} if lacks else {})
+    fields = {key: value for key, value in known.items() if value is not None}
+    return {"kind": "acceptance", "source": source, "prompt_kind": "all", **fields}
+
+
+def counted(counts: StepCounts) -> dict:
+    """The fields that follow from counts of steps."""
+    return {
+        "positions": counts.positions(),
+        "steps": counts.total,
+        "drafted": counts.drafted,
+        "accepted": counts.accepted,
+    }

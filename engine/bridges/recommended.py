@@ -1,0 +1,126 @@
+"""The setting that a tuning record recommends, with what was measured of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from engine.bridges.acceptance_numbers import survival
+from engine.bridges.step_counts import whole
+from engine.errors import UserError
+
+PLAIN = "none"
+NUMBERS = {"depth", "top_k", "max_ngram", "min_ngram"}
+"""Options that are written into settings of other engines, and so must be numbers."""
+USUAL_DEPTH = 8
+"""The depth of an EAGLE tree whose options do not name one."""
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """target, draft: names of models, "" where the record has none. drafter, verifier: this engine's keys. size: tokens, or nodes of a
+    tree, drafted in a step. off_above: texts at a time above which plain decoding is faster; None: no such number was found.
+    positions: counts as in an ``acceptance`` line, over all prompts. checkpoint: folder or Hub name of the drafter's weights, "" if it is
+    not known. eagle3: whether these are of EAGLE-3; None if it is not known."""
+
+    target: str
+    draft: str
+    drafter: str
+    size: int
+    verifier: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    temperature: float = 0.0
+    off_above: int | None = None
+    positions: tuple[Mapping, ...] = ()
+    checkpoint: str = ""
+    eagle3: bool | None = None
+
+    @property
+    def rates(self) -> list[float] | None:
+        """For each position, the share of drafts of which it and all before it were kept, rounded, as far as ``size`` goes; None where
+        some were not measured."""
+        found = survival(self.positions[: self.size])
+        if found is None or len(found) < self.size:
+            return None
+        return [round(each, 4) for each in found]
+
+    @property
+    def depth(self) -> int:
+        """Of an EAGLE tree."""
+        return min(int(self.options.get("depth") or USUAL_DEPTH), self.size)
+
+    @property
+    def width(self) -> int:
+        """Of an EAGLE tree: candidates below each node; 1 is a chain."""
+        depth = int(self.options.get("depth") or USUAL_DEPTH)
+        return int(self.options.get("top_k") or -(-self.size // depth))
+
+
+def recommended(lines: Iterable[Mapping], name: str) -> Recommended:
+    """The last answer among the lines of a record. name: of the record. Raises UserError, one sentence, where there is none, it is plain
+    decoding, or it is broken."""
+    lines = list(lines)
+    answers = [line for line in lines if line.get("kind") == "answer"]
+    if not answers:
+        raise UserError(f"{name} has no answer yet; `python -m engine tune` writes one at its end.")
+    try:
+        return _read(answers[-1], lines, name)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise UserError(f"The answer in {name} is broken.") from None
+
+
+def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
+    drafter, size, options = answer["drafter"], answer["size"], dict(answer.get("options") or {})
+    if drafter in (None, PLAIN):
+        why = (answer.get("why") or {}).get("sentence") or ""
+        raise UserError(
+            f"{name} recommends plain decoding, so there is nothing to export. {why}".strip()
+        )
+    about = next((line for line in lines if line.get("kind") == "tuning"), {})
+    off = answer.get("off_above")
+    if not isinstance(drafter, str) or isinstance(size, bool) or not 1 <= size <= 1024:
+        raise ValueError
+    if off is not None and not 1 <= off <= 1 << 20:
+        raise ValueError
+    for option in NUMBERS & options.keys():
+        whole(options[option], 1024)
+    return Recommended(
+        target=_name(about, "target"),
+        draft=_name(about, "draft"),
+        drafter=drafter,
+        size=int(size),
+        verifier=str(answer["verifier"]),
+        options=options,
+        temperature=float((about.get("sampling") or {}).get("temperature") or 0.0),
+        off_above=None if off is None else int(off),
+        positions=_positions(lines, answer, options),
+    )
+
+
+def _name(about: Mapping, role: str) -> str:
+    return str((about.get(role) or {}).get("name") or "")
+
+
+def _positions(lines: list[Mapping], answer: Mapping, options: Mapping) -> tuple[Mapping, ...]:
+    """Of this setting over all prompts: the line for all of them, or the sum of those for each kind. A later line replaces an
+    earlier one of its kind."""
+    latest: dict[object, Mapping] = {}
+    wanted = answer["drafter"], options, answer["size"], answer["verifier"]
+    for line in lines:
+        rule = line.get("verifier", answer["verifier"])
+        key = line.get("drafter"), line.get("options") or {}, line.get("size"), rule
+        if line.get("kind") == "acceptance" and key == wanted:
+            latest[line.get("prompt_kind")] = line
+    chosen = [latest["all"]] if "all" in latest else list(latest.values())
+    reached, accepted = Counter(), Counter()
+    for line in chosen:
+        for each in line.get("positions", ()):
+            if "reached" not in each:
+                return ()
+            reached[each["position"]] += each["reached"]
+            accepted[each["position"]] += each["accepted"]
+    return tuple(
+        {"position": place, "reached": reached[place], "accepted": accepted[place]}
+        for place in sorted(reached)
+    )

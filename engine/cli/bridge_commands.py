@@ -1,0 +1,157 @@
+"""``engine export``, ``engine import`` and ``engine inspect``: to serving engines, from them, and what a drafter is to them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from engine.bridges.exporting import ENGINES
+from engine.cli import terminal
+from engine.errors import UserError
+
+WEIGHTS = {
+    "chain": ("causal",),
+    "eagle": ("eagle", "eagle3"),
+    "dflash": ("dflash",),
+    "mtp": ("causal",),
+}
+"""Drafter -> the kinds of checkpoint that it can use."""
+UNFIT = 1
+"""Exit code of ``inspect`` for a drafter that does not fit."""
+
+
+def declare(commands: argparse._SubParsersAction) -> None:
+    export = commands.add_parser("export", help="a tuning's answer as settings of a serving engine")
+    export.add_argument("record", metavar="RECORD", help="the record of a tuning")
+    export.add_argument("--to", required=True, choices=tuple(ENGINES), help="the engine")
+    export.add_argument(
+        "--checkpoint", metavar="DIR", help="the drafter's weights, to be named in the settings"
+    )
+    export.set_defaults(action=_export)
+    imported = commands.add_parser("import", help="acceptance from other engines' records")
+    imported.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="answers or metrics of a server, a log of specspecs, traces, or a folder",
+    )
+    imported.add_argument("--record", metavar="OUT", help="adds the lines to this record")
+    imported.set_defaults(action=_import)
+    inspect = commands.add_parser("inspect", help="what a drafter's checkpoint is, and its traps")
+    inspect.add_argument("checkpoint", metavar="CHECKPOINT", help="a directory or hub name")
+    inspect.add_argument("--target", metavar="T", help="the target that it is to draft for")
+    inspect.set_defaults(action=_inspect)
+
+
+def _export(given: argparse.Namespace) -> int:
+    """The setting on standard output, everything else on standard error."""
+    from engine.bridges.exporting import export
+    from engine.bridges.recommended import recommended
+    from engine.bridges.record_lines import checked_text, record_lines
+
+    path = Path(given.record)
+    setting = recommended(record_lines(checked_text(path), path.name), path.name)
+    if given.checkpoint is not None:
+        setting = _beside(setting, given.checkpoint)
+    found = export(setting, given.to)
+    if not found.text:
+        raise UserError(" ".join(found.notes))
+    terminal.write(f"{found.text}\n")
+    for note in found.notes:
+        terminal.say(note)
+    if found.synthetic:
+        terminal.say(
+            f"To test {found.engine} with the measured acceptance, whatever the drafter's quality: {found.synthetic}"
+        )
+    return 0
+
+
+def _beside(setting, checkpoint: str):
+    """The setting with its drafter's weights. Raises UserError for weights of another kind of drafter."""
+    from engine.bridges.drafter_kinds import KINDS
+    from engine.bridges.inspecting import inspect_drafter
+
+    kind = inspect_drafter(checkpoint).kind
+    if kind not in WEIGHTS.get(setting.drafter, ()):
+        name = Path(checkpoint).name
+        raise UserError(
+            f"{name} is {KINDS[kind].title}, and the record recommends `{setting.drafter}`, which cannot use it."
+        )
+    eagle3 = {"eagle": False, "eagle3": True}.get(kind)
+    return replace(setting, checkpoint=checkpoint, eagle3=eagle3)
+
+
+def _import(given: argparse.Namespace) -> int:
+    from engine.bridges.importing import imported
+    from engine.bridges.record_lines import checked_text, record_lines
+    from engine.trace import Outlet, to_line
+
+    before, outlet = "", None
+    if given.record is not None:
+        out = Path(given.record)
+        outlet = Outlet(out)
+        if out.is_file():
+            kept = record_lines(checked_text(out), out.name)
+            before = "".join(map(to_line, kept))
+    lines = imported(given.files)
+    for row in _table(lines):
+        terminal.write(f"{row}\n")
+    for lacks in dict.fromkeys(line.get("source", {}).get("lacks") for line in lines):
+        if lacks:
+            terminal.say(lacks)
+    if outlet is not None:
+        outlet.write([before, *map(to_line, lines)])
+    return 0
+
+
+def _table(lines: list[dict]) -> list[str]:
+    from engine.bridges.acceptance_numbers import numbers_of
+
+    rows = [
+        (
+            "source",
+            "drafter, size",
+            "prompts",
+            "steps",
+            "drafted",
+            "kept",
+            "mean length",
+            "rate by position, of the reached",
+        )
+    ]
+    for line in lines:
+        found, source = numbers_of(line), line.get("source", {})
+        rates = found["conditional"]
+        known = [f"{rate:.2f}" if rate is not None else "–" for rate in rates]
+        rows.append(
+            (
+                terminal.one_line(
+                    f"{source.get('engine', 'Draftscope')}: {source.get('name', '')}", 40
+                ),
+                terminal.one_line(f"{line.get('drafter', '–')} {line.get('size', '')}", 20),
+                terminal.one_line(line.get("prompt_kind", "–"), 16),
+                f"{line['steps']:,}" if "steps" in line else "–",
+                f"{line['drafted']:,}" if "drafted" in line else "–",
+                _figure(found["kept_share"], "{:.1%}"),
+                _figure(found["mean_with_bonus"], "{:.2f}"),
+                " ".join(known) if any(rate is not None for rate in rates) else "–",
+            )
+        )
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]) - 1)]
+    return [
+        "  ".join([*(one.ljust(w) for one, w in zip(row, widths, strict=False)), row[-1]])
+        for row in rows
+    ]
+
+
+def _figure(value: object, form: str) -> str:
+    return form.format(value) if isinstance(value, int | float) else "–"
+
+
+def _inspect(given: argparse.Namespace) -> int:
+    from engine.bridges.inspecting import inspect_drafter
+
+    found = inspect_drafter(given.checkpoint, given.target)
+    terminal.write("".join(f"{terminal.one_line(line)}\n" for line in found.lines()))
+    return UNFIT if found.wrong else 0

@@ -1,0 +1,112 @@
+"""The answer of a tuning: one sentence, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from engine.tune.candidates import Candidate, Key
+from engine.tune.speed_prediction import PAYS, Speed, why
+
+Speeds = Mapping[tuple[Key, int], Speed]
+"""By candidate and number of texts."""
+TIE = 0.02
+"""Share of the speed by which a larger draft must be better."""
+
+
+def ranked(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> list[Candidate]:
+    """The fastest first, as far as their speeds are known."""
+    known = [candidate for candidate in candidates if (candidate.key, texts) in speeds]
+    return sorted(known, key=lambda candidate: speeds[candidate.key, texts].ratio, reverse=True)
+
+
+def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candidate | None:
+    """The fastest; of those of one drafter and rule that come near to it, the one that drafts least. Checked ones go before
+    predicted ones."""
+    known = ranked(candidates, speeds, texts)
+    known = [
+        candidate for candidate in known if speeds[candidate.key, texts].checked is not None
+    ] or known
+    if not known:
+        return None
+    first = known[0]
+    enough = (1 - TIE) * speeds[first.key, texts].ratio
+    near = [
+        candidate
+        for candidate in known
+        if (candidate.cls, candidate.rule) == (first.cls, first.rule)
+        and speeds[candidate.key, texts].ratio >= enough
+    ]
+    return min(near, key=lambda candidate: candidate.size)
+
+
+def off_above(candidate: Candidate, speeds: Speeds, texts: Sequence[int]) -> int | None:
+    """The most texts at a time up to which the candidate is faster than plain decoding, between two measured numbers along a line;
+    None where it is as far as was measured."""
+    before: tuple[int, float] | None = None
+    for count in sorted(texts):
+        if (candidate.key, count) not in speeds:
+            continue
+        ratio = speeds[candidate.key, count].ratio
+        if ratio < 1:
+            if before is None:
+                return 0
+            place, above = before
+            return int(place + (count - place) * (above - 1) / (above - ratio))
+        before = count, ratio
+    return None
+
+
+def answer(
+    candidates: Sequence[Candidate],
+    plain: Candidate,
+    speeds: Speeds,
+    texts: Sequence[int],
+    link: Mapping,
+) -> dict | None:
+    """The ``answer`` line, for one text at a time; None where nothing can be compared. link: prompt, temperature and seed of a run
+    that shows it."""
+    first = best(candidates, speeds, texts=1)
+    if first is None:
+        return None
+    ratio = speeds[first.key, 1].ratio
+    reason = why(first, plain, ratio)
+    shown = {"drafter": first.cls.key, "options": first.options, **link}
+    told = first.named | {"ratio": round(ratio, 3)}
+    if ratio < PAYS:
+        spoken = f"{ratio:.2f} times" if ratio < 1 else "as fast as"
+        sentence = f"Plain decoding: nothing tried here is faster; the best, {_named(first)}, is {spoken} plain decoding."
+        plainly = plain.named | {"ratio": 1.0, "off_above": None, "best_tried": told}
+        return {
+            "kind": "answer",
+            "sentence": sentence,
+            **plainly,
+            "why": reason,
+            "preset_link": shown,
+        }
+    limit = off_above(first, speeds, texts)
+    sentence = f"{_named(first)}: {ratio:.1f} times plain decoding for one text"
+    if limit is not None:
+        sentence += f"; switch it off above {limit} text{'s' if limit > 1 else ''}."
+    else:
+        most = max(count for key, count in speeds if key == first.key)
+        sentence += (
+            "."
+            if most == 1
+            else f", and faster than it up to {most} texts at a time, the most tried."
+        )
+    return {
+        "kind": "answer",
+        "sentence": sentence,
+        **told,
+        "off_above": limit,
+        "why": reason,
+        "preset_link": shown,
+    }
+
+
+def _named(candidate: Candidate) -> str:
+    noun = "token" if candidate.cls.shape == "chain" else "node"
+    size = (
+        f", {candidate.size} {noun}{'s' if candidate.size != 1 else ''}" if candidate.size else ""
+    )
+    return f"`{candidate.cls.key}`{size}"

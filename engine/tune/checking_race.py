@@ -1,0 +1,113 @@
+"""The predicted best, checked by running: candidates and plain decoding write after the same prompts, in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import cycle, islice
+from statistics import median
+from time import perf_counter
+
+from engine.batch.together import decode_together
+from engine.chat.turns import ChatPrompt
+from engine.core.sampling import Sampling
+from engine.core.step import Step
+from engine.core.threads import ENGINE_LOCK, torch_threads
+from engine.model.language_model import LanguageModel
+from engine.parts.loading import Models
+from engine.tune.candidates import Candidate
+
+GROUP = 6
+"""Prompts of a turn of one text at a time. Neighbours are of different kinds, so turns are alike."""
+FEWEST, SECONDS = 3, 4.0
+"""Such turns of each candidate, at least, and the time after which no other begins."""
+TURN = 0.25
+"""Seconds of a turn of several texts at a time."""
+
+Speeds = list[float | None]
+"""Tokens a second of each candidate, of all texts together while they are written; None where nothing was written yet."""
+
+
+class Stretch:
+    """Steps of one candidate. speed: of all steps so far."""
+
+    def __init__(self, steps: Iterator[Step]) -> None:
+        self._steps = steps
+        self._tokens, self._spent = 0, 0.0
+
+    def go_on(self, seconds: float = float("inf")) -> bool:
+        """Take steps for so long. Returns whether there are more."""
+        began = perf_counter()
+        for step in self._steps:
+            self._tokens += len(step.output)
+            self._spent += sum(step.milliseconds.values())
+            if perf_counter() - began > seconds:
+                return True
+        return False
+
+    @property
+    def speed(self) -> float | None:
+        return 1000 * self._tokens / self._spent if self._spent else None
+
+
+class Race:
+    """candidates: plain decoding among them. beside: the target as it reads several texts."""
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        models: Models,
+        beside: LanguageModel | None,
+        sampling: Sampling,
+        new_tokens: int,
+    ) -> None:
+        self._candidates, self._models, self._beside = candidates, models, beside
+        self._text = sampling, new_tokens
+
+    def run(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
+        """The speeds so far, after each turn of all."""
+        return self._alone(prompts) if texts == 1 else self._together(prompts, texts)
+
+    def _alone(self, prompts: Sequence[ChatPrompt]) -> Iterator[Speeds]:
+        """The median of the turns."""
+        speeds: list[list[float]] = [[] for _ in self._candidates]
+        coming, began = cycle(prompts), perf_counter()
+        while True:
+            group = [*islice(coming, GROUP)]
+            for candidate, own in zip(self._candidates, speeds, strict=True):
+                steps = (
+                    step
+                    for each in group
+                    for step in candidate.steps(self._models, each, *self._text)
+                )
+                stretch = Stretch(steps)
+                stretch.go_on()
+                own.append(stretch.speed)
+                yield [median(each) if each else None for each in speeds]
+            late = perf_counter() - began > SECONDS * len(speeds)
+            if late and len(speeds[0]) >= FEWEST:
+                return
+
+    def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
+        """All steps until fewer texts are left than are to be written at a time: all write the same texts."""
+        some = [*islice(cycle(prompts), max(2 * texts, 2 * GROUP))]
+        stretches = [Stretch(self._steps(candidate, some, texts)) for candidate in self._candidates]
+        going = stretches
+        while going:
+            going = [stretch for stretch in going if stretch.go_on(TURN)]
+            yield [stretch.speed for stretch in stretches]
+
+    def _steps(self, candidate: Candidate, prompts, texts: int) -> Iterator[Step]:
+        beside = self._beside or self._models.target
+        models = replace(self._models, target=beside)
+        requests = [candidate.request(models, prompt, *self._text) for prompt in prompts]
+        steps = decode_together(beside, requests, recorded=False, places=texts)
+        left = len(requests)
+        try:
+            while left >= texts:
+                with ENGINE_LOCK, torch_threads(beside.torch_threads):
+                    _, step = next(steps)
+                left -= step.stop is not None
+                yield step
+        finally:
+            steps.close()

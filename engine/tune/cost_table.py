@@ -1,0 +1,90 @@
+"""What a pass costs here, by rows, texts and length of the text."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.model.language_model import LanguageModel
+from engine.sizes.verify_cost import prepared
+
+ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+JOINT_ROWS = (1, 2, 4, 8, 16, 32, 64)
+"""Of each text in a pass over several; such passes are padded to one of these numbers."""
+LONG_ROWS, DRAFT_ROWS = (1, 8), (1, 2, 4, 8)
+MOST_ROWS = 256
+"""Of all texts in a pass."""
+DEAREST = 1500.0
+"""Milliseconds; where a pass takes longer, passes over more rows are not measured."""
+
+Place = tuple[str, int, int]
+"""``target`` or ``draft``, texts in the pass, tokens that each has read."""
+
+
+@dataclass
+class CostTable:
+    """usual: the length of the texts for which costs are looked up. entries: milliseconds by place and rows."""
+
+    usual: int
+    entries: dict[Place, dict[int, float]] = field(default_factory=dict)
+
+    def add(self, line: Mapping) -> None:
+        """Raises KeyError, TypeError or ValueError for a line that is no ``cost`` line."""
+        place = str(line["what"]), int(line["texts"]), int(line["context"])
+        self.entries.setdefault(place, {})[int(line["rows"])] = float(line["milliseconds"])
+
+    def milliseconds(self, rows: float, texts: int) -> float | None:
+        """Of a pass of the target over so many rows of each text; None where nothing like it was measured."""
+        known = self.entries.get(("target", texts, self.usual))
+        if not known or 1 not in known:
+            return None
+        if texts > 1:
+            rows = next((each for each in sorted(known) if each >= rows), rows)
+        return interpolated(known, rows)
+
+    def of_one_text(self, target: LanguageModel, draft: LanguageModel | None) -> Iterator[dict]:
+        """Measure what is not known yet, a ``cost`` line each."""
+        longest = min(target.max_context - max(ROWS) - 1, 4 * self.usual)
+        yield from self._measured("target", target, 1, self.usual, ROWS)
+        if longest > self.usual:
+            yield from self._measured("target", target, 1, longest, LONG_ROWS)
+        if draft is not None:
+            yield from self._measured("draft", draft, 1, self.usual, DRAFT_ROWS)
+
+    def of_several(self, target: LanguageModel, texts: Sequence[int]) -> Iterator[dict]:
+        """The same of passes over these numbers of texts. target: as it reads several."""
+        for count in texts:
+            if count > 1:
+                rows = [each for each in JOINT_ROWS if each * count <= MOST_ROWS]
+                yield from self._measured("target", target, count, self.usual, rows)
+
+    def _measured(
+        self, what: str, model: LanguageModel, texts: int, context: int, rows: Sequence[int]
+    ) -> Iterator[dict]:
+        known = self.entries.get((what, texts, context), {})
+        if all(each in known for each in rows) or max(known.values(), default=0.0) > DEAREST:
+            return
+        passes = prepared(model, texts, context, rows)
+        for each in rows:
+            if each in known:
+                continue
+            spent, repeats = passes.usual(each)
+            line = {"kind": "cost", "what": what, "rows": each, "texts": texts, "context": context}
+            line |= {"milliseconds": round(spent, 4), "repeats": repeats}
+            self.add(line)
+            yield line
+            if spent > DEAREST:
+                return
+
+
+def interpolated(known: Mapping[int, float], at: float) -> float:
+    """Between measured points along a line; beyond the last, along the line from the first to the last."""
+    places = sorted(known)
+    if at <= places[0] or len(places) == 1:
+        return known[places[0]]
+    after = bisect_left(places, at)
+    low, high = (
+        (places[0], places[-1]) if after == len(places) else (places[after - 1], places[after])
+    )
+    return known[low] + (known[high] - known[low]) * (at - low) / (high - low)

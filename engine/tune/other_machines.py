@@ -1,0 +1,106 @@
+"""Estimates for a machine that is not here: the acceptance measured here, with that machine's passes.
+
+Acceptance does not depend on the machine; times do. They come from the roofline (``engine.sizes.roofline``), or from costs of the
+target's passes that somebody measured there. Drafts of a draft model cost its own passes, copies from the text what they cost
+here, and everything else as many passes of the target as here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.errors import UserError
+from engine.sizes.roofline import pass_milliseconds
+from engine.tune.candidates import Candidate
+from engine.tune.cost_table import interpolated
+from engine.tune.speed_prediction import longest_of
+from engine.tune.tuning_request import OtherMachine
+
+PASTED = "the pasted costs"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Parameters of the target and of the draft model, if there is one."""
+
+    target: int
+    draft: int | None = None
+
+
+def pasted(text: str) -> OtherMachine:
+    """A machine from "rows:milliseconds,rows:milliseconds". Raises UserError for another text."""
+    costs = {}
+    for pair in text.split(","):
+        rows, colon, spent = pair.partition(":")
+        try:
+            place, value = int(rows), float(spent)
+        except ValueError:
+            place, value = 0, 0.0
+        if not colon or place < 1 or not 0 < value < math.inf:
+            raise UserError(
+                f'Costs are pairs like "1:20,2:20.5,4:21" of rows and milliseconds, not {pair!r}.'
+            )
+        costs[place] = value
+    if 1 not in costs:
+        raise UserError("Costs must hold the pass over one row: 1:MILLISECONDS.")
+    return OtherMachine(PASTED, costs=tuple(sorted(costs.items())))
+
+
+def estimates(
+    machine: OtherMachine,
+    candidates: Iterable[Candidate],
+    plain: Candidate,
+    texts: Sequence[int],
+    sizes: Sizes,
+) -> Iterator[dict]:
+    """``estimate`` lines."""
+    costs = dict(machine.costs)
+
+    def target_pass(rows: float) -> float | None:
+        """None beyond the costs that were pasted: no line tells where a machine becomes slower."""
+        if not costs:
+            return pass_milliseconds(sizes.target, rows, machine.bandwidth, machine.arithmetic)
+        return interpolated(costs, rows) if rows <= max(costs) else None
+
+    for candidate in candidates:
+        for count in texts:
+            spent = _step(candidate, plain, count, sizes, machine, target_pass)
+            plain_step = target_pass(count)
+            if spent is None or plain_step is None:
+                continue
+            speed, usual = (
+                1000 * count * candidate.all.tokens_a_step / spent,
+                1000 * count / plain_step,
+            )
+            yield {
+                "kind": "estimate",
+                "machine": machine.name,
+                **candidate.named,
+                "lossless": True,
+                "texts": count,
+                "predicted": round(speed, 2),
+                "checked": None,
+                "ratio": round(speed / usual, 3),
+                "plain": round(usual, 2),
+            }
+
+
+def _step(candidate, plain, texts, sizes, machine, target_pass) -> float | None:
+    """Milliseconds of a step of so many texts."""
+    counts, cls = candidate.all, candidate.cls
+    verify = 0.0
+    for nodes, share in enumerate(longest_of(counts.lengths, texts)):
+        if share:
+            cost = target_pass(texts * (1 + nodes))
+            if cost is None:
+                return None
+            verify += share * cost
+    here = counts.usual("draft")
+    if not cls.needs and cls.family == "retrieval":
+        return verify + texts * here
+    if sizes.draft and counts.draft_passes and not machine.costs:
+        drafting = pass_milliseconds(sizes.draft, texts, machine.bandwidth, machine.arithmetic)
+        return verify + counts.draft_passes / counts.steps * drafting
+    return verify + here / plain.all.usual("verify") * target_pass(texts)

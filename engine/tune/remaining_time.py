@@ -1,0 +1,37 @@
+"""How far a tuning is, and how long it will still take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+
+@dataclass
+class RemainingTime:
+    """texts: still to be written. other: seconds of what comes after them."""
+
+    texts: int = 0
+    other: float = 0.0
+    _written: int = 0
+
+    def __post_init__(self) -> None:
+        self._began = perf_counter()
+        self._first: float | None = None  # when the first text was written
+
+    def wrote(self) -> None:
+        """One text."""
+        self.texts = max(0, self.texts - 1)
+        if self._first is None:
+            self._first = perf_counter()
+        else:
+            self._written += 1
+
+    def line(self, doing: str) -> dict:
+        """A ``progress`` line."""
+        now, left = perf_counter(), None
+        if self._written:
+            left = self.texts * (now - self._first) / self._written + self.other
+        gone = now - self._began
+        done = 0.0 if left is None else gone / (gone + left)
+        told = None if left is None else round(left, 1)
+        return {"kind": "progress", "done": round(done, 3), "seconds_left": told, "doing": doing}

@@ -1,0 +1,260 @@
+"""A tuning: which drafter, how many tokens a step, for how many texts at a time, and why.
+
+``Tuning(request).lines()`` yields plain JSON-able dicts, described in docs/tuning.md: ``tuning`` first, then ``cost``,
+``acceptance``, ``setting`` and ``estimate`` lines as they are measured, ``progress`` between them, and ``answer`` at the end.
+
+Not every drafter is tried in every size on every prompt. By successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
+Identification and Hyperparameter Optimization, 2016) all drafters write after a few prompts in two sizes, the better ones in all sizes,
+and ever fewer after ever more prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
+
+from engine.core.sampling import Sampling
+from engine.tune.answering import Speeds, answer, best, ranked
+from engine.tune.candidates import Candidate, by_other_rules, in_sizes
+from engine.tune.checking_race import SECONDS, Race
+from engine.tune.opened_tuning import OpenedTuning
+from engine.tune.other_machines import Sizes, estimates
+from engine.tune.ray_writers import RayWriters
+from engine.tune.remaining_time import RemainingTime
+from engine.tune.resuming import Measured, resumed
+from engine.tune.speed_prediction import Speed, speed_of
+from engine.tune.told_lines import acceptance_lines, setting_line
+from engine.tune.tuning_record import TuningRecord
+from engine.tune.tuning_request import TuningRequest
+from engine.tune.writing_in_turn import Writers
+
+Line = dict
+FIRST, SOON = 6, 2
+"""Prompts after which every drafter writes; its counts are told as often, and a first time after SOON."""
+KEPT, FINALISTS = 8, 2
+"""Candidates that write after more than the first prompts, and that write after all."""
+HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
+
+
+def unique(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return list({candidate.key: candidate for candidate in candidates}.values())
+
+
+class Tuning:
+    """Nothing is opened or measured before the first line is asked for.
+
+    A later line replaces an earlier one of the same kind, drafter, options, size and verifier, and of the same prompt_kind
+    (``acceptance``), texts (``setting``) or machine and texts (``estimate``).
+    """
+
+    def __init__(self, request: TuningRequest) -> None:
+        self.request = request
+        self.sampling = Sampling(request.temperature, request.top_k, request.top_p, request.seed)
+        self._opened: OpenedTuning | None = None
+        self._record: TuningRecord | None = None
+        self._measured = Measured()
+        self._time = RemainingTime()
+        self._told: dict[tuple, Line] = {}  # settings
+        self._told_prompts: dict[tuple, int] = {}
+
+    def lines(self) -> Iterator[Line]:
+        """All lines. Closing the generator stops the work between two texts; what the record holds stays. Raises UserError, one
+        sentence, for models, prompts or a record that do not fit."""
+        yield self._open()
+        opened = self._opened
+        if self._record is not None:
+            yield from (line for line in self._record.lines if line["kind"] != "answer")
+        target = opened.models.target
+        yield from self._costs(opened.costs.of_one_text(target, opened.draft))
+        yield from self._halve()
+        yield from self._check()
+        yield from self._closing_lines()
+
+    def answer_so_far(self) -> list[Line]:
+        """After ``lines`` was closed: the lines that follow from what was measured, the ``answer`` last. They are kept in the
+        record as well. Empty if nothing was measured."""
+        if self._opened is None:
+            return []
+        told = [
+            line
+            for candidate in self._measured.candidates.values()
+            for line in self._acceptance(candidate)
+        ]
+        return [*told, *self._closing_lines()]
+
+    def _open(self) -> Line:
+        opened = self._opened = OpenedTuning(self.request, self.sampling)
+        if self.request.ray is None:
+            self._writers = Writers(opened, self.sampling, self.request.new_tokens)
+        else:
+            self._writers = RayWriters(self.request)
+        if self.request.record is not None:
+            self._record = TuningRecord(self.request.record, opened.header)
+            classes = {
+                candidate.cls.key: candidate.cls for candidate in (opened.plain, *opened.first)
+            }
+            name = self.request.record.name
+            self._measured = resumed(self._record.lines, classes, opened.costs, name)
+            for candidate in self._measured.candidates.values():
+                self._told_prompts[candidate.key] = candidate.prompts
+            for line in self._record.lines:
+                if line["kind"] == "setting":
+                    key = line["drafter"], line["size"], line["verifier"]
+                    self._told[key, line["texts"]] = line
+        self._plain = self._measured.known(opened.plain)
+        return opened.header
+
+    def _costs(self, lines: Iterator[Line]) -> Iterator[Line]:
+        for line in lines:
+            yield self._kept(line)
+            yield self._time.line("Measuring what a pass costs")
+
+    def _halve(self) -> Iterator[Line]:
+        most = len(self._opened.prompts)
+        begun = [self._measured.known(candidate) for candidate in self._opened.first]
+        kept = max(FINALISTS, ceil(len({candidate.cls for candidate in begun}) / 3))
+        self._time.other = (len(self._opened.texts) + 1) * 3 * SECONDS
+        yield from self._write(begun, FIRST, kept * 5 * FIRST + 3 * KEPT * FIRST)
+        if (beside := self._opened.beside) is not None:
+            yield from self._costs(self._opened.costs.of_several(beside, self._opened.texts))
+        sized = [
+            candidate for fast in self._fastest(begun, kept, True) for candidate in in_sizes(fast)
+        ]
+        tried = [self._measured.known(candidate) for candidate in sized]
+        yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
+        fast = self._fastest(tried, FINALISTS)
+        ruled = [each for candidate in fast for each in by_other_rules(candidate, self.sampling)]
+        tried += [self._measured.known(candidate) for candidate in ruled]
+        yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
+        upto, kept = FIRST, KEPT
+        while upto < most:
+            upto = min(2 * upto, most)
+            tried, kept = self._fastest(unique(tried), kept), max(FINALISTS, kept // 2)
+            yield from self._write(tried, upto, 2 * kept * upto * (upto < most))
+
+    def _fastest(
+        self, candidates: Sequence[Candidate], most: int, one_of_each: bool = False
+    ) -> list[Candidate]:
+        """So many for one text at a time, and the best for each other number of texts. one_of_each: drafter."""
+        speeds = self._speeds(candidates)
+        chosen = ranked(candidates, speeds, 1)
+        if one_of_each:
+            firsts: dict = {}
+            chosen = [
+                candidate
+                for candidate in chosen
+                if firsts.setdefault(candidate.cls, candidate) is candidate
+            ]
+        chosen = chosen[:most]
+        for texts in self._opened.texts:
+            chosen += ranked(candidates, speeds, texts)[:1]
+        return unique(chosen)
+
+    def _speeds(self, candidates: Sequence[Candidate]) -> Speeds:
+        """What is known of their speeds: checked, or predicted."""
+        speeds: dict = {}
+        for texts in self._opened.texts:
+            for candidate in candidates:
+                known = self._measured.checked.get((candidate.key, texts))
+                known = known or speed_of(candidate, self._plain, texts, self._opened.costs)
+                if known is not None:
+                    speeds[candidate.key, texts] = known
+        return speeds
+
+    def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
+        """Have each of them write after the first ``upto`` prompts, and plain decoding as well. after: how many texts are likely to
+        follow."""
+        upto = min(upto, len(self._opened.prompts))
+        self._time.texts = after + sum(max(0, upto - candidate.prompts) for candidate in candidates)
+        for candidate in self._writers.write(self._plain, candidates, upto):
+            self._time.wrote()
+            yield self._time.line(f"Writing with {candidate.cls.title}")
+            if candidate.prompts % FIRST == 0 or candidate.prompts in (SOON, upto):
+                yield from self._acceptance(candidate)
+                yield from self._settings([] if candidate.plain else [candidate])
+
+    def _check(self) -> Iterator[Line]:
+        """Run the best beside plain decoding, for each number of texts at a time."""
+        opened, furthest = self._opened, self._furthest()
+        self._time.texts = 0
+        for left, texts in zip(range(len(opened.texts), 0, -1), opened.texts, strict=True):
+            speeds = self._speeds(furthest)
+            first = best(furthest, speeds, 1)
+            runners = ranked(furthest, speeds, texts)[: FINALISTS if texts == 1 else 1]
+            if texts > 1 and first is not None and (first.key, texts) in speeds:
+                runners.append(first)
+            runners = unique(runners)
+            hopeless = all(speeds[candidate.key, texts].ratio < HOPELESS for candidate in runners)
+            if hopeless or all(
+                (candidate.key, texts) in self._measured.checked for candidate in runners
+            ):
+                continue
+            contest = Race(
+                [self._plain, *runners],
+                opened.models,
+                opened.beside,
+                self.sampling,
+                self.request.new_tokens,
+            )
+            for rates in contest.run([prompt for _, prompt in opened.prompts], texts):
+                self._time.other = left * (1 + len(runners)) * SECONDS
+                yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
+            plainly, *others = rates
+            for candidate, speed in zip(runners, others, strict=True):
+                if plainly and speed:
+                    predicted = speeds[candidate.key, texts].predicted
+                    self._measured.checked[candidate.key, texts] = Speed(predicted, plainly, speed)
+            yield from self._settings(runners)
+
+    def _furthest(self) -> list[Candidate]:
+        """The candidates that wrote after as many prompts as any; only these are compared."""
+        counted = [
+            candidate
+            for candidate in self._measured.candidates.values()
+            if candidate.counts and not candidate.plain
+        ]
+        most = max((candidate.prompts for candidate in counted), default=0)
+        return [candidate for candidate in counted if candidate.prompts > most - SOON]
+
+    def _closing_lines(self) -> Iterator[Line]:
+        opened, furthest = self._opened, self._furthest()
+        if not furthest or not self._plain.counts:
+            return
+        yield from self._settings(furthest)
+        speeds = self._speeds(furthest)
+        shown = self._fastest(furthest, KEPT)
+        sizes = Sizes(opened.models.target.parameters, opened.draft and opened.draft.parameters)
+        for machine in self.request.machines:
+            for line in estimates(machine, shown, self._plain, opened.texts, sizes):
+                yield self._kept(line)
+        link = {
+            "prompt": opened.prompts[0][0].text,
+            "temperature": self.sampling.temperature,
+            "seed": self.sampling.seed,
+        }
+        told = answer(furthest, self._plain, speeds, opened.texts, link)
+        if told is not None:
+            yield self._kept(told)
+
+    def _acceptance(self, candidate: Candidate) -> Iterator[Line]:
+        """Its counts, if there are any that were not told."""
+        if candidate.counts and self._told_prompts.get(candidate.key) != candidate.prompts:
+            for line in acceptance_lines(candidate):
+                yield self._kept(line)
+            self._told_prompts[candidate.key] = candidate.prompts
+
+    def _settings(self, candidates: Sequence[Candidate]) -> Iterator[Line]:
+        """Their speeds, as far as they have changed since they were told."""
+        for (key, texts), speed in self._speeds(candidates).items():
+            candidate = self._measured.candidates[key]
+            line = setting_line(candidate, texts, speed, self._opened.exact)
+            if self._told.get((key, texts)) != line:
+                self._told[key, texts] = line
+                yield self._kept(line)
+
+    def _kept(self, line: Mapping) -> Line:
+        record, self._record = self._record, None
+        if record is not None:
+            record.keep(line)  # where this fails, nothing more is kept
+            self._record = record
+        return dict(line)

@@ -1,0 +1,76 @@
+"""The file that keeps the lines of a tuning: NDJSON, a line at a time, each of them whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from engine.errors import UserError
+
+MOST_BYTES = 64 << 20
+
+
+class TuningRecord:
+    """lines: those that the file holds, without its first, the ``tuning`` line.
+
+    Raises UserError for a file that holds something else, or a tuning of other models, prompts or settings, or from another
+    machine, and where nothing can be written.
+    """
+
+    def __init__(self, path: Path, header: Mapping) -> None:
+        self._path = path
+        self.lines: list[dict] = []
+        try:
+            whole = self._read()
+            with path.open("ab") as file:
+                file.truncate(whole)
+        except OSError as error:
+            raise self._refusal(error) from None
+        if not whole:
+            self.keep(header)
+        elif self.lines.pop(0) != json.loads(json.dumps(header)):
+            raise UserError(
+                f"{path.name} holds a tuning of other models, prompts or settings, or from another machine; name another file."
+            )
+
+    def _read(self) -> int:
+        """Read the whole lines; returns how many bytes they have. What follows them was torn off by a sudden end."""
+        if not self._path.exists():
+            return 0
+        if self._path.stat().st_size > MOST_BYTES:
+            raise UserError(f"{self._path.name} is too large to be the record of a tuning.")
+        content = self._path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        try:
+            self.lines = [json.loads(line) for line in content[:whole].splitlines()]
+            first = self.lines[0]["kind"] if self.lines else "tuning"
+            known = all(isinstance(line["kind"], str) for line in self.lines)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            first, known = "", False
+        if (
+            first != "tuning"
+            or not known
+            or (content and not whole and not content.startswith(b'{"kind"'))
+        ):
+            raise UserError(f"{self._path.name} is no record of a tuning; name another file.")
+        return whole
+
+    def keep(self, line: Mapping) -> None:
+        """Raises UserError where it cannot be written; what is kept already stays."""
+        content = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        try:
+            with self._path.open("ab") as file:
+                before = file.tell()
+                file.write(content)
+        except OSError as error:
+            with suppress(OSError, NameError):
+                os.truncate(self._path, before)  # a torn line would spoil the next
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: OSError) -> UserError:
+        return UserError(
+            f"{self._path.name} cannot be written: {error.strerror}. What is in it stays."
+        )

@@ -1,0 +1,70 @@
+"""The Tune tab in a browser: prompts are pasted, measured and stopped; the answer comes first, leads to Watch, and stays
+in a link."""
+
+import json
+
+import pytest
+
+from tests.app.test_page import PHONE
+from tests.axe import violations
+
+TRACE = "DraftscopePage.trace('tune')"
+PASTED = "<img src=x onerror=alert(1)> Once upon a time\n1 + 1 ="
+
+
+@pytest.mark.journey
+def test_prompts_of_ones_own_are_measured_and_the_answer_leads_to_its_run(visit):
+    visitor = visit("/?tab=tune&n=8", reduced_motion="reduce")
+    page = visitor.page
+    page.get_by_label("Paste your own").check()
+    page.get_by_label("Your prompts").fill(PASTED)
+    page.wait_for_function("new URLSearchParams(location.search).get('prompts')?.length > 9")
+    page.locator("#measure").press("Enter")
+    page.wait_for_function(f'{TRACE}.includes(\'"kind":"setting"\')')
+    assert page.locator("#tune-view progress").is_visible()
+    page.locator("#tune-stop").press("Enter")
+    page.wait_for_function("DraftscopePage.stateOf('tune') === 'done'")
+    page.locator("#tune-answer").wait_for()
+    lines = [json.loads(line) for line in page.evaluate(TRACE).splitlines()]
+    assert lines[0]["prompts"]["given"] == 2 and lines[0]["new_tokens"] == 8
+    assert page.inner_text("#tune-answer") == lines[-1]["sentence"].replace("`", "")
+    page.locator("[data-figure=acceptance-all]").wait_for()
+    assert violations(page, "#rooms") == []
+    page.set_viewport_size(PHONE["viewport"])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_text("Five numbers are called acceptance").click()
+    page.get_by_role("button", name="Convert").click()
+    page.locator(".tn-five dt").nth(4).wait_for()
+    page.get_by_role("button", name="Estimate").click()
+    page.locator("[data-figure=estimate]").wait_for()
+    address = page.evaluate("location.search")
+    page.get_by_role("link", name="Watch this run, step by step").click()
+    shown = lines[-1]["preset_link"]
+    page.wait_for_function(
+        "([key, prompt]) => { const run = JSON.parse(DraftscopePage.trace('watch').split('\\n')[0] || '{}');"
+        " return run.drafter?.key === key && run.prompt.text === prompt && DraftscopePage.stateOf('watch') === 'done'; }",
+        arg=[shown["drafter"], shown["prompt"]],
+    )
+    page.go_back()
+    page.wait_for_function("address => location.search === address", arg=address)
+    assert page.locator("#tune-answer").is_visible()
+    other = visit(f"/{address}", reduced_motion="reduce").page
+    other.wait_for_function(
+        "text => document.querySelector('#tune-prompts')?.value === text", arg=PASTED
+    )
+
+
+def test_a_record_of_another_engine_is_shown_with_the_same_pictures(visit):
+    page = visit("/?tab=tune", reduced_motion="reduce", **PHONE).page
+    page.locator("#tune-file, #open-tuning").first.wait_for(state="attached")
+    line = {"kind": "acceptance", "drafter": "<b>x</b>", "prompt_kind": "all", "size": 2}
+    line["positions"] = [{"position": 1, "reached": 10, "accepted": 8}]
+    files = {"name": "a.ndjson", "mimeType": "text/plain", "buffer": json.dumps(line).encode()}
+    page.set_input_files("#open-tuning", files)
+    page.locator("[data-figure=acceptance-all]").wait_for()
+    assert "<b>x</b>, 2" in page.inner_text("[data-figure=acceptance-all]")
+    page.set_input_files("#open-tuning", {**files, "buffer": b"nonsense"})
+    page.wait_for_function(
+        "document.querySelector('#tune-tools [role=status]').textContent.includes('a.ndjson')"
+    )
+    assert violations(page) == []

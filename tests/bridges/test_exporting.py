@@ -1,0 +1,273 @@
+"""A recommended setting in each engine's words. The expected ones are written by hand from the engines' own documentation."""
+
+import json
+
+import pytest
+
+from engine.__main__ import main
+from engine.bridges.exporting import CAUTION, ENGINES, export
+from engine.bridges.recommended import USUAL_DEPTH, recommended
+from engine.errors import UserError
+from engine.methods import drafters
+from presets import family
+from tests.bridges.settings import POSITIONS, record, setting
+
+EAGLE_CHAIN = setting("eagle", options={"top_k": 1}, checkpoint="DIR", eagle3=True)
+EAGLE_TREE = setting("eagle", 12, options={"top_k": 4, "depth": 5}, checkpoint="DIR", eagle3=False)
+LOOKUP = setting("prompt_lookup", 6, options={"max_ngram": 4, "min_ngram": 2})
+VLLM = {
+    "a draft model, drawn": (
+        setting(temperature=0.8, verifier="rejection"),
+        {
+            "method": "draft_model",
+            "model": "small",
+            "num_speculative_tokens": 3,
+            "draft_sample_method": "probabilistic",
+        },
+    ),
+    "a draft model, off above 9 texts": (
+        setting(off_above=9),
+        {
+            "method": "draft_model",
+            "model": "small",
+            "num_speculative_tokens": 3,
+            "draft_sample_method": "greedy",
+            "num_speculative_tokens_per_batch_size": [[1, 9, 3], [10, 10, 0]],
+        },
+    ),
+    "judged as a block": (
+        setting(verifier="block", temperature=1.0),
+        {
+            "method": "draft_model",
+            "model": "small",
+            "num_speculative_tokens": 3,
+            "draft_sample_method": "probabilistic",
+            "rejection_sample_method": "block",
+        },
+    ),
+    "EAGLE-3": (EAGLE_CHAIN, {"method": "eagle3", "model": "DIR", "num_speculative_tokens": 3}),
+    "DFlash": (
+        setting("dflash", 7, checkpoint="DIR"),
+        {"method": "dflash", "model": "DIR", "num_speculative_tokens": 7},
+    ),
+    "MTP": (setting("mtp", 2), {"method": "mtp", "num_speculative_tokens": 2}),
+    "prompt lookup": (
+        LOOKUP,
+        {
+            "method": "ngram",
+            "num_speculative_tokens": 6,
+            "prompt_lookup_max": 4,
+            "prompt_lookup_min": 2,
+        },
+    ),
+    "suffix": (
+        setting("suffix", 16, options={"factor": 1.5, "least_chance": 0.2, "earlier_texts": False}),
+        {
+            "method": "suffix",
+            "num_speculative_tokens": 16,
+            "suffix_decoding_max_tree_depth": 24,
+            "suffix_decoding_max_cached_requests": 0,
+            "suffix_decoding_max_spec_factor": 1.5,
+            "suffix_decoding_min_token_prob": 0.2,
+        },
+    ),
+}
+SGLANG = {
+    "a draft model": (
+        setting(),
+        (
+            "--speculative-algorithm STANDALONE --speculative-draft-model-path small --speculative-num-steps 3 "
+            "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
+        ),
+    ),
+    "EAGLE-3, drawn": (
+        setting(
+            "eagle",
+            options={"top_k": 1},
+            checkpoint="DIR",
+            eagle3=True,
+            temperature=1.0,
+            verifier="rejection",
+        ),
+        (
+            "--speculative-algorithm EAGLE3 --speculative-draft-model-path DIR --speculative-num-steps 3 "
+            "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4 --speculative-use-rejection-sampling"
+        ),
+    ),
+    "a tree of EAGLE": (
+        EAGLE_TREE,
+        (
+            "--speculative-algorithm EAGLE --speculative-draft-model-path DIR --speculative-num-steps 5 "
+            "--speculative-eagle-topk 4 --speculative-num-draft-tokens 13"
+        ),
+    ),
+    "MTP, judged as a block": (
+        setting("mtp", 2, verifier="block"),
+        (
+            "--speculative-algorithm NEXTN --speculative-num-steps 2 --speculative-eagle-topk 1 "
+            "--speculative-num-draft-tokens 3 --speculative-use-block-verification"
+        ),
+    ),
+    "DFlash": (
+        setting("dflash", 7, checkpoint="DIR"),
+        "--speculative-algorithm DFLASH --speculative-draft-model-path DIR --speculative-dflash-block-size 8",
+    ),
+    "prompt lookup": (LOOKUP, "--speculative-algorithm NGRAM --speculative-num-draft-tokens 7"),
+}
+LLAMA = {
+    "a draft model": (
+        setting(checkpoint="small.gguf"),
+        "--spec-type draft-simple -md small.gguf --spec-draft-n-max 3 --spec-draft-sampling greedy",
+    ),
+    "EAGLE-3": (EAGLE_CHAIN, "--spec-type draft-eagle3 -md DIR --spec-draft-n-max 3"),
+    "MTP": (setting("mtp", 2), "--spec-type draft-mtp --spec-draft-n-max 2"),
+    "DFlash": (
+        setting("dflash", 7, checkpoint="DIR"),
+        "--spec-type draft-dflash -md DIR --spec-draft-n-max 7",
+    ),
+    "prompt lookup": (
+        LOOKUP,
+        "--spec-type ngram-simple --spec-ngram-simple-size-n 4 --spec-ngram-simple-size-m 6",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VLLM)
+def test_vllm(case):
+    given, expected = VLLM[case]
+    assert json.loads(export(given, "vllm").text) == expected
+
+
+@pytest.mark.parametrize("case", SGLANG)
+def test_sglang(case):
+    given, expected = SGLANG[case]
+    assert export(given, "sglang").text == expected
+
+
+@pytest.mark.parametrize("case", LLAMA)
+def test_llama_cpp(case):
+    given, expected = LLAMA[case]
+    assert export(given, "llama.cpp").text == expected
+
+
+NOT_EXPRESSIBLE = [
+    ("vllm", EAGLE_TREE, "tree"),
+    ("llama.cpp", EAGLE_TREE, "tree"),
+    ("llama.cpp", setting("eagle", 3, options={"top_k": 1}, eagle3=False), "EAGLE-3 only"),
+    ("llama.cpp", setting("suffix", 16), "suffix"),
+    ("transformers", EAGLE_CHAIN, "eagle"),
+    *(
+        (engine, setting(drafter, 8), drafter)
+        for engine in ENGINES
+        for drafter in ("dyspec", "auto", "swift")
+    ),
+]
+
+
+@pytest.mark.parametrize(("engine", "given", "word"), NOT_EXPRESSIBLE)
+def test_what_cannot_be_expressed_is_said_and_not_replaced(engine, given, word):
+    found = export(given, engine)
+    assert not found.text and not found.synthetic
+    assert word in " ".join(found.notes) and "cannot be expressed" in " ".join(found.notes)
+
+
+def test_the_measured_acceptance_goes_to_engines_that_take_it():
+    """Each rate is the share of drafts of which the position and all before it are kept, as both engines define it."""
+    for given in (setting(), setting(verifier="block", off_above=4)):
+        synthetic = json.loads(export(given, "vllm").synthetic)
+        assert synthetic["synthetic_acceptance_rates"] == [0.8, 0.6, 0.25]
+        assert synthetic["rejection_sample_method"] == "synthetic"
+    assert export(setting(), "llama.cpp").synthetic.endswith(" --spec-synth-rates 0.8,0.6,0.25")
+    for less in (POSITIONS[:2], ({"position": 1, "accepted": 3},) * 3, ()):
+        assert not export(setting(positions=less), "vllm").synthetic
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_caution_and_the_table_are_always_there(engine):
+    notes = export(setting(off_above=9), engine).notes
+    assert notes[-1] == CAUTION and "1: 0.800, 2: 0.750, 3: 0.500" in notes[-2]
+    assert engine == "transformers" or any("9 texts" in note for note in notes)
+
+
+def test_sglang_switches_off_by_the_batch_where_it_can():
+    told = " ".join(export(setting("mtp", 2, off_above=9), "sglang").notes)
+    assert '{"1": {"candidate_steps": [2]}, "10": {"candidate_steps": [0]}}' in told
+    assert "adaptive" not in " ".join(export(setting(off_above=9), "sglang").notes)
+
+
+def test_a_record_is_read():
+    found = recommended(record(), "r")
+    assert (found.target, found.draft, found.off_above, found.temperature) == (
+        "big",
+        "small",
+        9,
+        0.8,
+    )
+    assert found.positions == POSITIONS, (
+        "kinds of prompts are added up, and the later line of a kind counts"
+    )
+    lines = [*record(drafter="eagle"), *record()]
+    assert recommended(lines, "r").drafter == "chain", "the last answer counts"
+
+
+def test_the_usual_depth_is_the_drafter_s():
+    (depth,) = (option for option in drafters()["eagle"].options if option.name == "depth")
+    assert depth.default == USUAL_DEPTH
+
+
+BROKEN = {
+    "no answer": record()[:-1],
+    "nothing": [],
+    "plain decoding": record(drafter="none", size=0),
+    "no drafter": record(drafter=None),
+    "a drafter of numbers": record(drafter=3),
+    "no size": record(size=0),
+    "a negative size": record(size=-3),
+    "a size in words": record(size="three"),
+    "a giant size": record(size=10**9),
+    "true for a size": record(size=True),
+    "options in a list": record(options=[3]),
+    "code for an option": record(options={"max_ngram": "1); import os"}),
+    "a rule less": [*record()[:-1], {k: v for k, v in record()[-1].items() if k != "verifier"}],
+    "off above nothing": record(off_above=0),
+    "off above words": record(off_above="nine"),
+    "a target of words": [{"kind": "tuning", "target": "big"}, *record()[1:]],
+}
+
+
+@pytest.mark.parametrize("way", BROKEN)
+def test_a_broken_record_is_one_sentence(way):
+    with pytest.raises(UserError) as told:
+        recommended(BROKEN[way], "r")
+    sentence = str(told.value)
+    assert sentence.endswith(".") and "\n" not in sentence
+
+
+def test_strangers_words_stay_words():
+    evil = setting(draft='a\'; rm -rf "$(pwd)"\n', temperature=0.0)
+    for engine in ("sglang", "llama.cpp"):
+        import shlex
+
+        assert any(evil.draft in word for word in shlex.split(export(evil, engine).text))
+    first = export(evil, "transformers").text.splitlines()[0]
+    assert first == f"draft = AutoModelForCausalLM.from_pretrained({evil.draft!r})"
+
+
+def test_the_command(tmp_path, capsys):
+    path = tmp_path / "record.ndjson"
+    path.write_text("".join(json.dumps(line) + "\n" for line in record()))
+    assert main(["export", str(path), "--to", "vllm"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["num_speculative_tokens"] == 3
+    assert "does not carry over" in shown.err and "synthetic_acceptance_rates" in shown.err
+    draft, eagle = family().parts["draft"], family().parts["eagle"]
+    assert main(["export", str(path), "--to", "vllm", "--checkpoint", draft]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == draft
+    assert main(["export", str(path), "--to", "vllm", "--checkpoint", eagle]) == 2
+    assert "is an EAGLE-1 or EAGLE-2 drafter" in capsys.readouterr().err
+    path.write_text(
+        json.dumps({"kind": "answer", "drafter": "none", "size": 0, "verifier": "greedy"})
+    )
+    assert main(["export", str(path), "--to", "vllm"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main(["export", str(path), "--to", "tgi"]) == 2

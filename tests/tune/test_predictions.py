@@ -1,0 +1,146 @@
+"""Speeds, causes and answers against numbers made by hand."""
+
+from itertools import product
+
+import pytest
+
+from engine.core.sampling import Sampling
+from engine.errors import UserError
+from engine.methods import drafter
+from engine.tune.answering import answer, best, off_above
+from engine.tune.candidates import ALL, Candidate, plain, worth_trying
+from engine.tune.cost_table import CostTable, interpolated
+from engine.tune.kept_counts import Counts
+from engine.tune.other_machines import Sizes, estimates, pasted
+from engine.tune.speed_prediction import Speed, longest_of, tokens_a_second, why
+from engine.tune.tuning_request import OtherMachine
+from presets import family
+from presets.tuning import machine_named
+
+
+def times(draft=0.0, verify=0.0, judge=0.0, commit=0.0) -> dict[str, float]:
+    return {"draft": draft, "verify": verify, "judge": judge, "commit": commit}
+
+
+def chain(size: int, counts: Counts) -> Candidate:
+    return Candidate(drafter("chain"), size, "greedy", 1, {ALL: counts}, beside=(100, 1100.0))
+
+
+PLAIN = plain(Sampling())
+PLAIN.counts[ALL] = Counts(100, 100, 0, 0, [], [100], times(verify=1000, commit=100))
+"""10 ms a pass, 11 ms a token."""
+TWO = chain(2, Counts(10, 22, 20, 20, [[10, 8], [8, 4]], [0, 0, 10], times(20, 120, 10, 10)))
+"""Two tokens a step, 1.2 of them kept; 2 ms of drafting, 12 ms of the pass, 2 ms of the rest."""
+
+
+def test_the_longest_of_several_drafts_by_enumeration():
+    lengths = [1, 0, 3, 2]
+    drafts = [length for length, count in enumerate(lengths) for _ in range(count)]
+    expected = [0.0] * 4
+    for triple in product(drafts, repeat=3):
+        expected[max(triple)] += 1 / len(drafts) ** 3
+    assert longest_of(lengths, 3) == pytest.approx(expected)
+
+
+def test_speed_by_hand():
+    costs = CostTable(64, {("target", 4, 64): {1: 20.0, 2: 22.0, 4: 30.0}})
+    assert tokens_a_second(TWO, 1, costs) == pytest.approx(2.2 / 16e-3)
+    # four texts: three rows each, padded to four: 30 ms, and four times 4 ms
+    assert tokens_a_second(TWO, 4, costs) == pytest.approx(4 * 2.2 / 46e-3)
+    assert tokens_a_second(PLAIN, 4, costs) == pytest.approx(4 * 1 / 24e-3)
+    assert tokens_a_second(TWO, 8, costs) is None
+
+
+def test_costs_lie_on_lines_between_the_measured_ones():
+    known = {1: 10.0, 4: 16.0, 8: 40.0}
+    assert [interpolated(known, at) for at in (0.5, 1, 2, 8)] == [10, 10, 12, 40]
+    assert interpolated(known, 15) == pytest.approx(10 + 30 * 2)
+
+
+@pytest.mark.parametrize(
+    ("cause", "counts"),
+    [
+        ("draft too slow", Counts(10, 30, 40, 40, [[10, 8]] * 4, [0] * 4 + [10], times(400, 110))),
+        ("too seldom kept", Counts(10, 12, 40, 40, [[10, 2]] * 4, [0] * 4 + [10], times(20, 110))),
+        (
+            "verification not free",
+            Counts(10, 30, 40, 40, [[10, 8]] * 4, [0] * 4 + [10], times(20, 450)),
+        ),
+    ],
+)
+def test_the_cause_is_what_would_gain_most(cause, counts):
+    assert why(chain(4, counts), PLAIN, 0.8)["cause"] == cause
+    assert why(chain(4, counts), PLAIN, 1.5)["cause"] == "pays"
+
+
+def speeds_of(candidate: Candidate, ratios: dict[int, float]) -> dict:
+    return {(candidate.key, texts): Speed(100 * ratio, 100) for texts, ratio in ratios.items()}
+
+
+def test_the_crossing_lies_between_two_measured_numbers_of_texts():
+    texts = (1, 2, 4, 8)
+    assert off_above(TWO, speeds_of(TWO, {1: 2, 2: 1.5, 4: 1.2, 8: 0.8}), texts) == 6
+    assert off_above(TWO, speeds_of(TWO, {1: 2, 2: 1.5, 4: 1.2, 8: 1.1}), texts) is None
+    assert off_above(TWO, speeds_of(TWO, {1: 0.9}), texts) == 0
+
+
+def test_of_sizes_that_are_as_fast_the_smaller_is_best_and_a_checked_one_goes_first():
+    four, seven = (Candidate(drafter("chain"), size, "greedy") for size in (4, 7))
+    speeds = {(four.key, 1): Speed(99, 50), (seven.key, 1): Speed(100, 50)}
+    assert best([four, seven], speeds, 1) is four
+    speeds[seven.key, 1] = Speed(100, 50, 90)
+    assert best([four, seven], speeds, 1) is seven
+
+
+def test_the_answer_is_a_sentence():
+    link = {"prompt": "p", "temperature": 0.0, "seed": 0}
+    speeds = speeds_of(TWO, {1: 2.13, 2: 1.5, 4: 0.5})
+    told = answer([TWO], PLAIN, speeds, (1, 2, 4), link)
+    assert told["sentence"] == (
+        "`chain`, 2 tokens: 2.1 times plain decoding for one text; switch it off above 3 texts."
+    )
+    assert told["preset_link"] == {"drafter": "chain", "options": {"length": 2}, **link}
+    slow = answer([TWO], PLAIN, speeds_of(TWO, {1: 0.7}), (1,), link)
+    assert slow["drafter"] == "none" and slow["best_tried"]["drafter"] == "chain"
+    assert slow["sentence"].startswith("Plain decoding: ") and slow["why"]["cause"] != "pays"
+
+
+def test_an_estimate_by_hand():
+    (machine,) = (OtherMachine("m", bandwidth=100, arithmetic=1000),)
+    # a pass: 1e9 parameters of 2 bytes at 100 GB/s are 20 ms; 2e9 operations a row at 1000 GFLOP/s are 2 ms
+    sizes = Sizes(1_000_000_000, 50_000_000)  # the draft's pass: 1 ms
+    one, sixteen = estimates(machine, [TWO], PLAIN, (1, 16), sizes)
+    assert (one["kind"], one["machine"], one["checked"]) == ("estimate", "m", None)
+    assert one["predicted"] == pytest.approx(2.2 / 22e-3) and one["plain"] == pytest.approx(50)
+    # 48 rows are 96 ms, and the draft's pass over 16 rows is 1.6 ms
+    assert sixteen["predicted"] == pytest.approx(16 * 2.2 / (96 + 2 * 1.6) * 1e3, rel=1e-4)
+    assert sixteen["plain"] == pytest.approx(16 / 32e-3)
+
+
+def test_pasted_costs_are_used_as_far_as_they_reach():
+    machine = pasted("1:20, 4:23,8:30")
+    (one,) = estimates(machine, [TWO], PLAIN, (1, 8), Sizes(1))
+    # three rows: 22 ms; drafting costs a fifth of a pass here, so 4 ms there
+    assert one["texts"] == 1 and one["predicted"] == pytest.approx(2.2 / 26e-3, rel=1e-4)
+    for wrong in ("", "1", "2:20", "1:x", "0:3,1:2", "1:-1", "1:inf", "1:nan"):
+        with pytest.raises(UserError, match="Costs"):
+            pasted(wrong)
+
+
+def test_a_machine_is_named_by_a_part_of_its_name():
+    assert machine_named("l4").name == "NVIDIA L4"
+    for wrong in ("nvidia", "", "abacus"):
+        with pytest.raises(UserError, match="known are"):
+            machine_named(wrong)
+
+
+def test_worth_trying_is_what_keeps_the_text_and_has_a_size():
+    found = {cls.key for cls in worth_trying(family(), Sampling(temperature=1.0))}
+    assert {"chain", "eagle", "prompt_lookup"} <= found and not {
+        "none",
+        "auto",
+        "bild",
+        "pearl",
+    } & found
+    alone = worth_trying(type(family())(family().target), Sampling())
+    assert alone and not any(cls.needs for cls in alone)

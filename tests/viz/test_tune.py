@@ -1,0 +1,261 @@
+"""The drawing of a tuning: its record is read with care, its figures can be read by keys and saved, and nothing of it is
+taken for HTML."""
+
+import json
+
+import pytest
+
+from tests.app.bare import bare_page
+from tests.axe import violations_in_both_schemes
+from tests.viz.conftest import until
+from tests.viz.hostile import HOSTILE
+from tests.viz.tables import cases
+
+
+def positions(*counts: tuple[int, int]) -> list[dict]:
+    """(reached, accepted) by position."""
+    return [{"position": i, "reached": r, "accepted": a} for i, (r, a) in enumerate(counts, 1)]
+
+
+def acceptance(drafter: str = "chain", size: int = 2, kind: str = "all", **more) -> dict:
+    counts = positions((100, 80), (80, 40))
+    line = {"kind": "acceptance", "drafter": drafter, "size": size, "prompt_kind": kind}
+    return {**line, "positions": counts, "prompts": 6, "options": {"length": size}} | more
+
+
+def setting(drafter: str, size: int, texts: int, ratio: float, **more) -> dict:
+    line = {"kind": "setting", "drafter": drafter, "options": {"length": size}, "size": size}
+    line |= {"verifier": "greedy", "lossless": True, "texts": texts, "predicted": 100 * ratio}
+    return {**line, "checked": None, "ratio": ratio, "plain": 100.0} | more
+
+
+def cost(rows: int, milliseconds: float, texts: int = 1, what: str = "target") -> dict:
+    line = {"kind": "cost", "what": what, "rows": rows, "texts": texts, "context": 64}
+    return {**line, "milliseconds": milliseconds, "repeats": 5}
+
+
+def answer(sentence: str = "`chain`, 2 tokens: 1.5 times plain decoding.", **more) -> dict:
+    link = {"drafter": "chain", "options": {}, "prompt": "Once", "temperature": 0, "seed": 0}
+    line = {"kind": "answer", "sentence": sentence, "drafter": "chain", "size": 2, "ratio": 1.5}
+    why = {"cause": "pays", "sentence": "It pays."}
+    return {**line, "off_above": 2, "why": why, "preset_link": link} | more
+
+
+def text(*lines: dict) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+RECORD = (
+    {"kind": "tuning", "target": {"name": "t"}, "prompts": {"given": 9, "sampled": 6}},
+    *(cost(rows, 2 + rows / 8, texts) for texts in (1, 4) for rows in (1, 2, 8)),
+    acceptance(),
+    acceptance("suffix", 3, kind="all"),
+    acceptance("suffix", 3, kind="code"),
+    *(setting("chain", size, t, 2 / t + size / 9) for size in (1, 2, 4) for t in (1, 2, 4)),
+    setting("suffix", 3, 1, 0.8),
+    answer(),
+)
+
+READ = "((lines) => Draftscope.recordReader()(lines.map((one) => JSON.stringify(one) + '\\n').join('')))"
+
+TWICE = (
+    "((first, then) => { const read = Draftscope.recordReader(); read(first); return read(then); })"
+)
+"""A reader that is given one text and then another."""
+TORN = '{"kind":"cost"', '{"kind":"answer","sentence":"x"}\n{'
+ONE = json.dumps(text(cost(1, 2.0)))
+
+
+def unread(*lines: object) -> str:
+    return f"{READ}({json.dumps(lines)}).unread"
+
+
+CASES = cases(
+    reading={
+        "a line that is torn waits": (
+            f"{TWICE}({json.dumps(TORN[0])}, {json.dumps(TORN[1])}).answer.sentence",
+            "x",
+        ),
+        "only what is new is read": (
+            f"{TWICE}({ONE}, {ONE} + {ONE}).cost.length",
+            2,
+        ),
+        "another text begins anew": (
+            f"{TWICE}({ONE} + {ONE}, {ONE}).cost.length",
+            1,
+        ),
+        "what is none of a record is counted": (
+            unread("x", 1, None, [], {}, {"kind": "toString"}, {"kind": ["cost"]}, {"kind": "run"}),
+            8,
+        ),
+        "numbers must make sense": (
+            unread(
+                cost(0, 2.0),
+                cost(1, -2.0),
+                cost(1, 2.0, texts=0),
+                {**cost(1, 2.0), "milliseconds": "2"},
+                acceptance(positions=positions((1, 2))),
+                acceptance(positions="x"),
+                acceptance(positions=[None]),
+                acceptance(positions=[]),
+                setting("", 1, 1, 1.0),
+                setting("chain", -1, 1, 1.0),
+                setting("chain", 1, 1, -1.0),
+                {**setting("chain", 1, 1, 1.0), "ratio": None},
+                answer(""),
+                answer(7),
+            ),
+            14,
+        ),
+        "another engine's record has no drafter, and perhaps no steps that reached a position": (
+            f"{READ}({json.dumps([acceptance(drafter=None, source={'engine': 'vllm', 'name': 'a.json'}, positions=[{'position': 1, 'accepted': 3}])])}).acceptance.map((one) => [one.drafter, one.positions[0].reached])",
+            [["vllm, a.json", None]],
+        ),
+        "progress is not kept": (
+            'Draftscope.keptLines(\'{"kind":"progress","done":1}\\n{"kind":"cost"}\\n\')',
+            '{"kind":"cost"}\n',
+        ),
+    },
+    numbers={
+        # by hand, with z = 1.96: (0.8 + 0.0384160 / 2) / 1.0384160 -+ 1.96 / 1.0384160 * sqrt(0.0016 + 0.038416 / 400)
+        "Wilson's interval": (
+            "Draftscope.wilson(80, 100).map((one) => one.toFixed(3))",
+            ["0.711", "0.867"],
+        ),
+        "none of some": (
+            "Draftscope.wilson(0, 10).map((one) => one.toFixed(3))",
+            ["0.000", "0.278"],
+        ),
+        "nothing counted": ("Draftscope.wilson(0, 0)", None),
+        "a later line of the same setting counts, and the better of two options": (
+            f"Draftscope.sizeByDrafter({json.dumps([setting('a', 2, 1, 3.0), setting('a', 2, 1, 1.5), setting('a', 2, 1, 1.2, options={'x': 1}), setting('b', 2, 1, 2.0), setting('b', 2, 4, 9.0)])}).cells.map((row) => row.map((one) => one.ratio))",
+            [[2.0, 1.5]],
+        ),
+        "counts as they are typed": (
+            "Draftscope.typedPositions('8/10\\n\\n 4 , 8 ').map((one) => [one.accepted, one.reached])",
+            [[8, 10], [4, 8]],
+        ),
+        "more kept than reached, and words": (
+            "['9 / 8', 'x', '', '1/2\\n3'].map(Draftscope.typedPositions)",
+            [None] * 4,
+        ),
+        "a table as CSV": (
+            "Draftscope.csvText({columns: ['a', 'b'], rows: [['=1+1', 2], ['x \"y\", z', -3], [null, 'k']]})",
+            'a,b\r\n\'=1+1,2\r\n"x ""y"", z",-3\r\n,k\r\n',
+        ),
+        "gains": (
+            "[0.5, 1.236, 12.36, 123.6].map(Draftscope.gainText)",
+            ["0.50×", "1.24×", "12.4×", "124×"],
+        ),
+    },
+)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pure_functions(given, case):
+    assert given[case] == CASES[case][1]
+
+
+MOUNT = """([told, state]) => {
+  window.c = {element: here, props: {value: told, late: []}, trigger() {}, watch() {}};
+  DraftscopePage.canvas('tune', c);
+  DraftscopePage.happen('tune', {kind: 'reported', state, message: ''});
+}"""
+OFFER = {
+    "drafters": {key: {"title": key.capitalize(), "options": []} for key in ("chain", "suffix")},
+    "machines": ["A machine"],
+    "engines": [["vllm", "vLLM"]],
+}
+
+
+@pytest.fixture
+def drawn(tabs):
+    """drawn(record, state, **options of the tab): a page with the tuning, without a server."""
+    opened = []
+
+    def draw(told: str, state: str = "done", **options):
+        errors: list[str] = []
+        hears = {"pageerror": lambda error: errors.append(str(error))}
+        page = bare_page(tabs.open(hears, **options), OFFER)
+        opened.append((page, errors))
+        page.set_default_timeout(20_000)
+        page.evaluate(MOUNT, [told, state])
+        page.locator("#here .tn-place").first.wait_for(state="attached")
+        until(page, "!document.querySelector('.tn-figures').hidden")
+        return page
+
+    yield draw
+    for page, errors in opened:
+        tabs.close(page)
+        assert errors == []
+
+
+def test_the_answer_comes_first_then_figures_that_keys_read(drawn):
+    page = drawn(text(*RECORD))
+    page.locator("[data-figure=costs]").wait_for()
+    first = page.locator(".tn").inner_text().splitlines()[0]
+    assert first == "chain, 2 tokens: 1.5 times plain decoding."
+    assert page.locator(".tn-answer").inner_text().count("6 of 9 prompts") == 1
+    keys = [one.get_attribute("data-figure") for one in page.locator("[data-figure]").all()]
+    assert keys == ["drafters", "texts-chain", "acceptance-all", "costs"]
+    box = page.locator("[data-figure=texts-chain] .tn-box")
+    box.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"):
+        box.press(key)  # 2 tokens, 4 texts: 2 / 4 + 2 / 9
+    said = page.locator("[data-figure=texts-chain] [aria-live]").inner_text()
+    assert said == "Chain, 2 tokens, 4 texts at once: 0.72× plain decoding (predicted)."
+    href = page.locator("[data-figure=texts-chain] .tn-beside a").get_attribute("href")
+    assert "drafter=chain" in href and "o.length=2" in href and "prompt=Once" in href
+    assert page.locator("[data-figure=texts-chain] .tn-edge").get_attribute("d"), "a line"
+    page.get_by_label("Prompts").select_option("code")
+    page.locator("[data-figure=acceptance-code]").wait_for()
+    assert page.locator("[data-figure=acceptance-code] .ln-key").inner_text() == "Suffix, 3"
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save “What does a pass cost?” as CSV").click()
+    assert saved.value.path().read_text("utf-8").splitlines()[1] == "target,1,1,64,2.125"
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save “What does a pass cost?” as SVG").click()
+    assert saved.value.path().read_text("utf-8").count("<path") > 4
+    assert violations_in_both_schemes(page) == []
+
+
+def test_a_record_that_grows_keeps_the_focus_and_says_how_long_it_takes(drawn):
+    page = drawn(text(*RECORD[:-1]), "running")
+    box = page.locator("[data-figure=drafters] .tn-box")
+    box.focus()
+    more = [{"kind": "progress", "done": 0.5, "seconds_left": 12.2, "doing": "Writing with Chain"}]
+    grown = text(*RECORD[:-1], setting("suffix", 4, 1, 0.9), *more)
+    page.evaluate("told => DraftscopePage.feed('tune', told)", grown)
+    page.locator("[data-figure=drafters] .tn-heat g").nth(7).wait_for()
+    assert page.locator(".tn-progress").inner_text() == (
+        "50 %; about 12 seconds left. Writing with Chain"
+    )
+    assert page.evaluate("document.activeElement.closest('figure').dataset.figure") == "drafters"
+
+
+def test_strangers_words_stay_words(drawn):
+    lines = [
+        line
+        for words in HOSTILE
+        for line in (
+            acceptance(words, kind=words, source={"engine": words, "name": words, "lacks": words}),
+            setting(words, 1, 1, 1.0, verifier=words, options={words: words}),
+            setting(words, 1, 2, 1.0),
+            cost(1, 1.0, what=words),
+            cost(2, 1.0, what=words),
+        )
+    ]
+    head = {"kind": "tuning", "target": {"name": HOSTILE[0]}, "machine": {"processor": HOSTILE[1]}}
+    page = drawn(text(head, *lines))
+    for words in HOSTILE[:12]:
+        why = {"cause": words, "sentence": words}
+        link = {"drafter": words, "prompt": words, "options": {words: words}}
+        told = text(head, *lines, answer(words, why=why, preset_link=link))
+        page.evaluate("told => DraftscopePage.feed('tune', told)", told)
+        until(page, f"here.querySelector('.tn-sentence')?.textContent === {json.dumps(words)}")
+        made = "here.querySelectorAll('img, script, iframe, b, i, [onload]').length"
+        assert page.evaluate(made) == 0, words
+        hrefs = page.evaluate(
+            "[...here.querySelectorAll('a')].map((one) => one.getAttribute('href'))"
+        )
+        assert all(href.startswith("?") for href in hrefs)

@@ -1,0 +1,68 @@
+// The answer of a tuning: one sentence in large type, why it is so, and the run that shows it.
+/** @import { AnswerLine, TuneHost, TuningRecord } from "./types.d.ts" */
+import { el } from "../base.js";
+import { cellText } from "../cells.js";
+import { plural } from "../words.js";
+import { gainText } from "./heat.js";
+import { numbersTable } from "./figure.js";
+import { PLAIN, ranked } from "./record.js";
+
+const ROWS = 12;
+
+/** A sentence with names between backticks. */
+const sentence = (text) => text.split("\x60").map((part, i) => (i % 2 ? el("code", { text: part })
+  : document.createTextNode(part)));
+
+const capital = (words) => words[0].toUpperCase() + words.slice(1);
+
+/** What was measured, in a line. */
+function measuredOn({ head }) {
+  const { target, machine, prompts } = Object(head), told = [];
+  if (target?.name) told.push(cellText(target.name));
+  if (machine?.processor) told.push(`on ${cellText(machine.processor)}`);
+  if (Number.isInteger(prompts?.sampled)) told.push(prompts.sampled < prompts.given
+    ? `${prompts.sampled} of ${plural(prompts.given, "prompt")}` : plural(prompts.sampled, "prompt"));
+  const left = [["empty", "without a text"], ["left_out", "that do not fit"]].filter(([name]) => prompts?.[name] > 0)
+    .map(([name, words]) => `${prompts[name]} ${words}`);
+  if (left.length) told.push(`left out: ${left.join(", ")}`);
+  return told.length ? `Measured: ${told.join(", ")}.` : "";
+}
+
+/**
+ * @param {TuningRecord} record
+ * @param {boolean} running
+ * @param {TuneHost} host
+ */
+export function answerCard(record, running, host) {
+  const { answer } = record;
+  if (!answer) {
+    if (!record.acceptance.length || running) return null;
+    const lacks = [...new Set(record.acceptance.map((line) => line.lacks).filter(Boolean))].slice(0, 4);
+    return el("div", { class: "tn-answer" }, el("p", { class: "tn-why",
+      text: "This record holds no answer, for it tells no speed. Below is what it tells." }),
+      ...lacks.map((text) => el("p", { class: "ln-quiet", text })));
+  }
+  const { why, preset_link: link } = answer;
+  return el("div", { class: "tn-answer", "data-pays": answer.drafter !== PLAIN },
+    el("h2", { class: "tn-sentence", id: "tune-answer" }, ...sentence(answer.sentence)),
+    why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
+      ...sentence(why.sentence)),
+    el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
+    el("p", {}, link && host.watch(link, "Watch this run, step by step")));
+}
+
+/**
+ * The settings that were tried at one text at a time, the best first.
+ * @type {(record: TuningRecord, host: TuneHost) => HTMLElement}
+ */
+export function settingsTable({ setting }, host) {
+  const fewest = Math.min(...setting.map((one) => one.texts));
+  const rows = ranked(setting).filter((one) => one.texts === fewest).slice(0, ROWS);
+  return el("details", { class: "tn-settings" },
+    el("summary", { text: "The settings that were tried, the best first" }),
+    numbersTable({ columns: ["drafter", "tokens", "rule", "output", "times plain", "tokens/s", "how", ""],
+      rows: rows.map((one) => [host.title(one.drafter), one.size, one.verifier,
+        one.lossless === null ? "–" : one.lossless ? "lossless" : "lossy", gainText(one.ratio),
+        one.checked ?? one.predicted, one.checked === null ? "predicted" : "checked by running",
+        host.watch(one, "Watch") || ""]) }, "The settings that were tried"));
+}

@@ -1,0 +1,46 @@
+// The setting as other engines take it.
+/** @import { TuneHost, TuningRecord } from "./types.d.ts" */
+import { el, writeText } from "../base.js";
+import { PLAIN } from "./record.js";
+
+/** A text to take along, with a button that copies it. */
+function taken(words, text, said) {
+  const copy = el("button", { type: "button", class: "ln-button", text: "Copy", "aria-label": `Copy: ${words}`,
+    async onclick() {
+      try {
+        await navigator.clipboard.writeText(text);
+        writeText(said, "Copied.");
+      } catch { writeText(said, "This browser does not let a page copy; select the text."); }
+    } });
+  return el("div", { class: "tn-export" }, el("p", { text: words }),
+    el("pre", { tabindex: 0, role: "group", "aria-label": words }, el("code", { text })), copy);
+}
+
+/** @type {(host: TuneHost) => { element: HTMLElement, show(record: TuningRecord): void }} */
+export function takeAlong(host) {
+  const said = el("p", { class: "ln-quiet", role: "status" }), result = el("div", { class: "tn-exports" });
+  const button = ([engine, name]) => el("button",
+    { type: "button", class: "ln-button", "data-engine": engine, text: name, onclick: () => take(engine, name) });
+  const element = el("section", { class: "tn-card ds-card", id: "tune-export", hidden: true },
+    el("h2", { text: "Take it to your engine" }), el("div", { class: "ln-buttons" }, ...host.engines.map(button)), said,
+    result);
+  let answered = "";
+
+  async function take(engine, name) {
+    let answer;
+    try { answer = await host.exported(engine); } catch { answer = { error: "The server did not answer; try again." }; }
+    writeText(said, answer.error || (answer.text ? "" : `${name} cannot be told this setting.`));
+    result.replaceChildren(...[
+      answer.text && taken(`For ${name}`, answer.text, said),
+      answer.synthetic && taken(`To test the speed of a server without the drafter: ${name} keeps what was kept here`,
+        answer.synthetic, said),
+      answer.notes?.length && el("ul", { class: "tn-notes" },
+        ...answer.notes.map((note) => el("li", { text: note.replaceAll("\x60", "") }))),
+    ].filter(Boolean));
+  }
+  return { element, show({ answer }) {
+    element.hidden = !answer || answer.drafter === PLAIN;
+    if (answered !== answer?.sentence) { result.replaceChildren(); writeText(said, ""); }
+    answered = answer?.sentence || "";
+  } };
+}
