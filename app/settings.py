@@ -81,6 +81,9 @@ class Limits:
     """Most keys and values that one run may hold, in all of its lanes and models together."""
     trace_megabytes: int = 8
     """Largest trace that a run may write, and that a visitor may open."""
+    answers_megabytes: int = 16
+    """Most memory for the runs of programs' answers that wait to be looked at (``kept_seconds``); one address may take a
+    quarter."""
     resident_models: int = 4
     """Models of visitors' own that are held in memory at once."""
     plain_milliseconds: int = 4000
@@ -175,6 +178,8 @@ def _positive(name: str, given: object) -> int:
 LIMITS = limits()
 MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
 """Whether the endpoints for programs are also the tools of an MCP server."""
+OPENAI = os.environ.get("DRAFTSCOPE_OPENAI", "1") != "0"
+"""Whether OpenAI's clients find an endpoint here."""
 
 AHEAD = ("all", "examples", "none")
 """How many drafters a server tries before its first visitor comes; see ``tried_ahead``."""
