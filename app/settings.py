@@ -11,6 +11,7 @@ from engine.finding import OUTSIDE, outside_folders
 from engine.parts.loading import ModelPaths
 from engine.parts.size_limits import Allowed
 from engine.printable import one_line
+from engine.serving.engine_address import is_served
 from engine.text_file import text_of
 from presets import family
 
@@ -204,6 +205,8 @@ def model_paths(models: str = "") -> ModelPaths:
     if models:
         return family(models)
     target = os.environ.get("DRAFTSCOPE_TARGET")
+    if is_served(target or ""):
+        raise UserError("The page runs models of this machine, not one behind an engine.")
     roles = {"draft": "DRAFTSCOPE_DRAFT", "diffusion": "DRAFTSCOPE_DIFFUSION"} if target else {}
     roles["datastore"] = "DRAFTSCOPE_DATASTORE"
     given = {role: os.environ.get(name) or None for role, name in roles.items()}

@@ -14,6 +14,7 @@ from engine.parts.hub import download, is_hub_name
 from engine.parts.inspection import Checkpoint, inspect
 from engine.parts.promise import FLOAT
 from engine.progress import Tell, silent
+from engine.serving.engine_address import is_served
 
 SPARED = 0.5
 """The share of free memory that one model may take: loading it needs some more on top."""
@@ -74,6 +75,8 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
     if not isinstance(wish, str) or not wish.strip() or len(wish) > 300 or not wish.isprintable():
         raise UserError("Name a model: OWNER/NAME on the Hub, or a folder.")
     wish = wish.strip()
+    if is_served(wish):
+        raise UserError("This page asks no engine at an address that a visitor names.")
     root = _root_of(wish, allowed)
     if root is not None:
         found = inspect(wish, root)
