@@ -54,7 +54,7 @@ $(PEER)/.complete: engine/bench/openvino/requirements.txt
 	touch $@
 
 serving-test: $(SERVING)/.complete $(VENV)/.draftscope-dev
-	DRAFTSCOPE_VLLM=$(SERVING)/bin/vllm $(BIN)/python -m pytest tests/engine/test_served.py tests/engine/test_real_engine.py
+	DRAFTSCOPE_VLLM=$(SERVING)/bin/python $(BIN)/python -m pytest tests/engine/test_served.py tests/engine/test_real_engine.py
 
 # vLLM pins other versions of transformers and torch.
 $(SERVING)/.complete:

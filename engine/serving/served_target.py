@@ -138,15 +138,15 @@ class ServedTarget:
         answers = self._client.ask("/v1/completions", question).get("choices")
         if not _are_objects(answers) or len(answers) != len(prompts):
             raise self._nonsense()
-        rows: dict[int, Tensor] = {}
+        known: dict[int, dict[int, float]] = {}
         try:
             for answer in answers:
                 path = paths[answer["index"]]
                 told = self._told(answer, len(text), len(path))
-                rows |= {
-                    node: self._row(known) for node, known in zip([ROOT, *path], told, strict=True)
-                }
-            return torch.stack([rows[node] for node in range(ROOT, len(tree))])
+                for node, row in zip([ROOT, *path], told, strict=True):
+                    # paths that part at a node tell different next tokens there
+                    known[node] = row | known.get(node, {})
+            return torch.stack([self._row(known[node]) for node in range(ROOT, len(tree))])
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise self._nonsense() from None
 

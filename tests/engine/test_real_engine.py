@@ -1,4 +1,4 @@
-"""vLLM itself as the engine: `make serving-test`, which installs it and names its program in DRAFTSCOPE_VLLM."""
+"""vLLM itself as the engine: `make serving-test`, which installs it and names its Python in DRAFTSCOPE_VLLM."""
 
 import os
 import subprocess
@@ -16,9 +16,9 @@ from presets import family
 from tests.app.serving import free_port
 from tests.engine.family import tokens_of, trace_of
 
-PROGRAM = os.environ.get("DRAFTSCOPE_VLLM")
+PYTHON = os.environ.get("DRAFTSCOPE_VLLM")
 pytestmark = pytest.mark.skipif(
-    not PROGRAM, reason="vLLM is not here; `make serving-test` installs it"
+    not PYTHON, reason="vLLM is not here; `make serving-test` installs it"
 )
 NAME, SECRET = "house/embedded", "kumquat"
 PROMPT = "Once upon a time there was a little dog"
@@ -28,17 +28,17 @@ PROMPT = "Once upon a time there was a little dog"
 def target(tmp_path_factory):
     """The embedded target behind vLLM on this CPU, in float32."""
     port = free_port()
-    command = [PROGRAM, "serve", family().target, "--served-model-name", NAME, "--port", str(port)]
+    command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", family().target]
+    command += ["--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(port)]
     command += [
-        "--host",
-        "127.0.0.1",
         "--dtype",
         "float32",
         "--enforce-eager",
         "--max-model-len",
         "256",
+        "--api-key",
+        SECRET,
     ]
-    command += ["--api-key", SECRET]
     settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
     log = tmp_path_factory.mktemp("vllm") / "log"
     with log.open("w") as told:

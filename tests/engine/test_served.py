@@ -74,18 +74,18 @@ def test_the_text_is_that_of_the_same_model_here(engine, drafter):
     assert trace.run["target"]["known"] == 8 and trace.run["verifier"]["up_to_rounding"]
 
 
-def test_every_step_asks_once_and_accepts_what_it_would_here(engine):
+def test_every_step_asks_once_and_accepts_what_it_would_here(engine, monkeypatch):
+    """Though only one token of each row is known besides the drafted ones, also where a tree has several below a node."""
+    monkeypatch.setattr(served_target, "KNOWN", 1)
     engine.asked.clear()
-    there = served(engine, drafter="dyspec", options={"budget": 6})
-    here = trace_of(PROMPT, drafter="dyspec", options={"budget": 6}, max_new_tokens=24)
+    there = served(engine, drafter="dyspec", options={"budget": 8})
+    here = trace_of(PROMPT, drafter="dyspec", options={"budget": 8}, max_new_tokens=24)
     assert len(engine.asked) == len(there.steps) == len(here.steps)
     assert any(len(asked["prompt"]) > 1 for asked in engine.asked), "a tree, path by path"
     for one, other in zip(there.steps, here.steps, strict=True):
         assert one["nodes"]["token"] == other["nodes"]["token"]
         assert one["nodes"]["status"] == other["nodes"]["status"]
-        assert one["nodes"]["p"] == pytest.approx(other["nodes"]["p"], abs=1e-4), (
-            "exact, drafted or not among the likeliest"
-        )
+        assert one["nodes"]["p"] == pytest.approx(other["nodes"]["p"], abs=1e-4)
 
 
 def test_the_context_ends_where_the_engine_says(engine):
