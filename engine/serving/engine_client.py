@@ -14,7 +14,7 @@ from engine.printable import one_line
 from engine.serving.engine_address import Address
 
 KEY = "DRAFTSCOPE_ENGINE_KEY"
-SECONDS = 60.0
+SECONDS = 120.0
 """Within which an answer must be complete."""
 BYTES = 1 << 28
 """Of an answer: the log-probabilities of a prompt of 100,000 tokens take half of that."""
