@@ -52,7 +52,7 @@ class KeptAnswers:
 
     def _bound(self, most: int, address: str | None = None) -> None:
         """Let the oldest go, of this address or of all, until the others take at most so many bytes."""
-        theirs = [name for name, one in self._kept.items() if address in (None, one.address)]
+        theirs = [name for name, kept in self._kept.items() if address in (None, kept.address)]
         size = sum(len(self._kept[name].packed) for name in theirs)
         for name in theirs:
             if size <= most:

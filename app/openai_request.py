@@ -87,19 +87,20 @@ def _draws(name: str) -> bool:
 
 def read(body: bytes, chat: bool) -> Wish:
     """The wish that this body holds. chat: the text is a conversation's next answer. Raises Refusal."""
-    given = _object(body)
+    fields = _object(body)
     text = "messages" if chat else "prompt"
-    for name, value in given.items():
-        if name not in FOLLOWED | NO_EFFECT | {text} and not _asks_nothing(name, value):
+    for name, asked in fields.items():
+        if name not in FOLLOWED | NO_EFFECT | {text} and not _asks_nothing(name, asked):
+            name = name[:80]  # a stranger's, and as long as they like
             raise Refusal(f"This server does not follow {name!r}; leave it out.", name)
-    known, model = model_names(), given.get("model")
+    known, model = model_names(), fields.get("model")
     if not isinstance(model, str) or model not in known:
         told = f"There is no such model here; known are: {', '.join(known)}."
         raise Refusal(told, "model", 404, "model_not_found")
 
     def value(name: str, reads: Callable[[object], T]) -> T:
         try:
-            return reads(given.get(name))
+            return reads(fields.get(name))
         except UserError as error:
             raise Refusal(str(error), name) from None
 
@@ -108,7 +109,9 @@ def read(body: bytes, chat: bool) -> Wish:
             name, lambda asked: controls.RANGES[kind].read(usual if asked is None else asked)
         )
 
-    length = "max_tokens" if given.get("max_completion_tokens") is None else "max_completion_tokens"
+    length = (
+        "max_tokens" if fields.get("max_completion_tokens") is None else "max_completion_tokens"
+    )
     usual = LIMITS.new_tokens if chat else min(USUAL_TOKENS, LIMITS.new_tokens)
     values = {
         "models": known[model],
@@ -128,12 +131,12 @@ def read(body: bytes, chat: bool) -> Wish:
 def _object(body: bytes) -> Mapping[str, object]:
     """What the body holds, without the fields that are null."""
     try:
-        given = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise Refusal("The body is not a JSON object.")
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _asks_nothing(name: str, value: object) -> bool:
@@ -145,36 +148,36 @@ def _asks_nothing(name: str, value: object) -> bool:
     )
 
 
-def _flag(given: object) -> bool:
-    if given is not None and not isinstance(given, bool):
+def _flag(flag: object) -> bool:
+    if flag is not None and not isinstance(flag, bool):
         raise UserError("stream is true or false.")
-    return bool(given)
+    return bool(flag)
 
 
-def _counts(given: object) -> bool:
+def _counts(options: object) -> bool:
     """Whether the options of a stream ask for a count of the tokens."""
-    if given is None:
+    if options is None:
         return False
-    asked = given.get("include_usage", False) if isinstance(given, dict) else None
-    if not isinstance(asked, bool) or set(given) - {"include_usage", "include_obfuscation"}:
+    asked = options.get("include_usage", False) if isinstance(options, dict) else None
+    if not isinstance(asked, bool) or set(options) - {"include_usage", "include_obfuscation"}:
         raise UserError('stream_options is {"include_usage": true} or false.')
     return asked
 
 
-def _stops(given: object) -> list[str]:
-    stops = [given] if isinstance(given, str) else given or []
+def _stops(wanted: object) -> list[str]:
+    stops = [wanted] if isinstance(wanted, str) else wanted or []
     if not isinstance(stops, list):
         raise UserError("stop is a string or a list of strings.")
     check_stop_strings(stops)
     return stops
 
 
-def _schema(given: object) -> str | None:
+def _schema(form: object) -> str | None:
     """The JSON schema that a response format names, as text; None for any text."""
-    kind = given.get("type") if isinstance(given, dict) else given
+    kind = form.get("type") if isinstance(form, dict) else form
     if kind in (None, "text"):
         return None
-    held = given.get("json_schema") if kind == "json_schema" else None
+    held = form.get("json_schema") if kind == "json_schema" else None
     schema = held.get("schema") if isinstance(held, dict) else None
     if not isinstance(schema, dict):
         raise UserError(
@@ -183,16 +186,16 @@ def _schema(given: object) -> str | None:
     return controls.json_schema(json.dumps(schema))
 
 
-def _turns(given: object) -> list[dict[str, str]]:
+def _turns(messages: object) -> list[dict[str, str]]:
     """The conversation, each turn's content as one text."""
-    turns = given if isinstance(given, list) else []
+    turns = messages if isinstance(messages, list) else []
     return checked_turns([_turn(turn) for turn in turns])
 
 
-def _turn(given: object) -> object:
-    if not isinstance(given, dict):
-        return given
-    turn = {name: value for name, value in given.items() if value not in (None, [])}
+def _turn(message: object) -> object:
+    if not isinstance(message, dict):
+        return message
+    turn = {name: value for name, value in message.items() if value not in (None, [])}
     role, content = turn.get("role"), turn.get("content")
     if isinstance(content, list) and all(isinstance(part, dict) for part in content):
         parts = [part.get("text") if part.get("type") == "text" else None for part in content]

@@ -68,7 +68,7 @@ class ServedTarget:
     def _context(self) -> int:
         """Tokens of the longest text. Raises UserError where the engine does not serve the model."""
         models = self._client.ask("/v1/models").get("data")
-        named = {one.get("id"): one for one in models} if _are_objects(models) else {}
+        named = {model.get("id"): model for model in models} if _are_objects(models) else {}
         if self.served_name not in named:
             known = ", ".join(str(name)[:80] for name in list(named)[:8])
             raise UserError(
@@ -154,7 +154,9 @@ class ServedTarget:
         """Log-probabilities of the tokens after the text and after each node of a path. Raises KeyError and the like for
         an answer that does not tell them."""
         rows = answer["prompt_logprobs"][text : text + path]
-        told = [{int(token): float(one["logprob"]) for token, one in row.items()} for row in rows]
+        told = [
+            {int(token): float(entry["logprob"]) for token, entry in row.items()} for row in rows
+        ]
         (last,) = answer["logprobs"]["top_logprobs"]
         return [
             *told,
@@ -227,8 +229,8 @@ def _path(tree: DraftTree, node: int) -> list[int]:
     return path
 
 
-def _are_objects(given: object) -> bool:
-    return isinstance(given, list) and all(isinstance(one, dict) for one in given)
+def _are_objects(answers: object) -> bool:
+    return isinstance(answers, list) and all(isinstance(each, dict) for each in answers)
 
 
 def _named_by(folder: Path) -> SimpleNamespace:

@@ -25,7 +25,7 @@ PIECES = ["a", "b", "ab", "\n", "\n\n", "🦊", " ", *MARKS]
 )
 def test_what_is_told_is_never_taken_back_and_no_stop_string_is_told(pieces, stops, ended):
     """The text ends, as the engine's does, with the piece in which a stop string becomes complete."""
-    text, said = "", [""]
+    text, said, piece = "", [""], ""
     for piece in pieces:
         text += piece
         said.append(lasting(text, stops, MARKS))
@@ -34,7 +34,7 @@ def test_what_is_told_is_never_taken_back_and_no_stop_string_is_told(pieces, sto
     stop = "eos" if ended and text.endswith(tuple(MARKS)) else "stop"
     end = whole(text, stops, MARKS, stop)
     assert all(end.startswith(one) for one in said)
-    written = text[: -len(pieces[-1])] if stop == "eos" else text
+    written = text[: -len(piece)] if stop == "eos" else text
     assert end == (re.split("|".join(map(re.escape, stops)), written)[0] if stops else written)
 
 
