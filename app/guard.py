@@ -23,22 +23,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.bodies import Bodies, Gone, replayed
 from app.origins import Origins, origins
 from app.rates import Rates
-from app.refusals import NONSENSE, Refused, log, note, note_failure
+from app.refusals import NONSENSE, Refused, log, note, note_failure, openai_error
 from app.settings import LIMITS, Limits
 from app.shares import Shares
 from app.visitors import PROXIES, VISITORS, Visitors, client, proxies
 
 API = "/gradio_api"
 MCP = rf"{API}/mcp(/.*)?"
+OPENAI = "/v1/"
+PROGRAMS = re.compile(rf"{MCP}|{OPENAI}.*")
+"""Posts that bring their own bounds on how many are under way."""
 OPEN = {
     "GET": re.compile(
         r"/|/(config|theme\.css|favicon\.ico|robots\.txt|manifest\.json|health|metrics)/?"
         r"|/(assets|static|svelte|pwa_icon)(/.*)?"
         rf"|{API}/(info|openapi\.json|app_id|startup-events|theme\.css)/?"
-        rf"|{API}/(heartbeat/[^/]+|queue/(data|status)|call/.+)|{MCP}"
+        rf"|{API}/(heartbeat/[^/]+|queue/(data|status)|call/.+)|{MCP}|{OPENAI}models"
     ),
     "POST": re.compile(
         rf"{API}/((run|api)/[^/]+|queue/join|cancel|reset|component_server|call/.+)/?|{MCP}"
+        rf"|{OPENAI}(chat/)?completions"
     ),
     "DELETE": re.compile(MCP),
 }
@@ -90,7 +94,7 @@ class Guard:
             else:
                 await self._app(scope, receive, send)
             return
-        answer = Answer(scope, send)
+        answer = Answer(scope, send, _path(scope).startswith(OPENAI))
         try:
             await self._passed(scope, receive, answer)
             await answer.end()
@@ -105,7 +109,7 @@ class Guard:
 
     async def _passed(self, scope: Scope, receive: Receive, answer: "Answer") -> None:
         headers, method = Headers(scope=scope), scope["method"]
-        path = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
+        path = _path(scope)
         who = client((scope.get("client") or ("",))[0])
         if self._unnamed_proxy and "x-forwarded-for" in headers:
             self._unnamed_proxy = False
@@ -115,7 +119,7 @@ class Guard:
             wait = self._rates.wait(who, ASSET if reads and CHEAP.fullmatch(path) else 1.0)
             if wait and not (reads and STREAM.fullmatch(path)):  # reading begins no work
                 await asyncio.sleep(wait)
-            self._rule.check(headers, path.startswith(API) or not reads)
+            self._rule.check(headers, path.startswith((API, OPENAI)) or not reads)
             allowed = OPEN.get("GET" if reads else method)
             if allowed is None or not allowed.fullmatch(path):
                 raise Refused(404, "path", SENTENCES[404], True)
@@ -140,7 +144,7 @@ class Guard:
                 body = self._with_session(path, headers, body, who)
                 scope = {**scope, "headers": _sized(scope["headers"], len(body))}
             receive = replayed(body, receive)
-            if re.fullmatch(MCP, path):
+            if PROGRAMS.fullmatch(path):
                 await self._app(scope, receive, answer)
                 return
             async with self._turn(who, answer):
@@ -205,6 +209,10 @@ class Guard:
         return body
 
 
+def _path(scope: Scope) -> str:
+    return scope["path"].removeprefix(scope.get("root_path", "")) or "/"
+
+
 def _sized(headers: list[tuple[bytes, bytes]], size: int) -> list[tuple[bytes, bytes]]:
     """The headers of a request whose body has now this many bytes in one piece."""
     kept = [one for one in headers if one[0] not in (b"content-length", b"transfer-encoding")]
@@ -214,8 +222,9 @@ def _sized(headers: list[tuple[bytes, bytes]], size: int) -> list[tuple[bytes, b
 class Answer:
     """An answer on its way out: it is readable by this page alone, and an error says a sentence."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self._scope, self._send = scope, send
+    def __init__(self, scope: Scope, send: Send, openai: bool = False) -> None:
+        """openai: the client reads errors in OpenAI's form."""
+        self._scope, self._send, self._openai = scope, send, openai
         self._begun = False
         self.begins: Callable[[], None] = lambda: None
         """Called where the answer begins."""
@@ -248,27 +257,37 @@ class Answer:
         except ValueError:
             given = None
         told = (given.get("error") or given.get("detail")) if isinstance(given, dict) else None
+        if self._openai and isinstance(told, dict):  # ours, which may name a field
+            note(f"status-{status}")
+            await self._give(status, given, closes=False)
+            return
         if not isinstance(told, str) or told.rstrip()[-1:] not in (".", "?", "!"):
             told = SENTENCES.get(status, NONSENSE)
         note(f"status-{status}")
         # gradio's own client reads 422 as something else
-        await self._give(400 if status == 422 else status, told, closes=False)
+        status = 400 if status == 422 else status
+        await self._give(status, self._body(status, told), closes=False)
 
     async def refuse(self, refused: Refused) -> None:
         if not self._begun:
-            await self._give(refused.status, refused.sentence, refused.closes)
+            told = self._body(refused.status, refused.sentence)
+            await self._give(refused.status, told, refused.closes)
             return
         try:  # nothing can be said in the middle of an answer; it ends here
             await self._send({"type": "http.response.body", "body": b""})
         except Exception:  # noqa: BLE001
             return
 
-    async def _give(self, status: int, sentence: str, closes: bool) -> None:
+    def _body(self, status: int, sentence: str) -> dict:
+        if self._openai:
+            return openai_error(status, sentence)
+        return {"error": sentence, "detail": sentence}
+
+    async def _give(self, status: int, body: dict, closes: bool) -> None:
         self._begun, self._error = True, None
         headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
         if closes:
             headers["Connection"] = "close"
-        body = {"error": sentence, "detail": sentence}
         await JSONResponse(body, status, headers)(self._scope, _nothing, self._send)
 
 

@@ -21,6 +21,7 @@ from app import (
     words,
 )
 from app.compare import Compare
+from app.kept_answers import kept_answers
 from app.learn import Learn
 from app.menu import offer
 from app.methods import Methods
@@ -104,7 +105,7 @@ def launch(page: gr.Blocks, **settings) -> None:
         log.warning(sentence)
     connections.use()
     service.measure()
-    sweep_forever(*KEPT)
+    sweep_forever(*KEPT, kept_answers)
     warm.warm(after=4.0)
     page.launch(
         **{

@@ -19,6 +19,17 @@ class Refused(Exception):
         self.status, self.kind, self.sentence, self.closes = status, kind, sentence, closes
 
 
+def openai_error(
+    status: int, sentence: str, param: str | None = None, code: str | None = None
+) -> dict:
+    """The sentence in the form in which OpenAI's clients read it. status: of HTTP. param: the field that is refused. code: a
+    word for programs."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    if status == 429:
+        kind = "rate_limit_error"
+    return {"error": {"message": sentence, "type": kind, "param": param, "code": code}}
+
+
 def note(kind: str, **details: object) -> None:
     """Count a refusal, and tell the host of it in one line, as often as ``logs.Sparing`` lets it through."""
     metrics.TURNED_AWAY.labels(kind).inc()

@@ -17,7 +17,7 @@ from engine.errors import UserError
 
 log = logging.getLogger("draftscope")
 
-FAILED = "Something went wrong inside the engine; press Run to try again."
+FAILED = "Something went wrong inside the engine; try again."
 UNSEEN = 30
 """Seconds for which a run of a session without a page is kept."""
 PACE = 0.03

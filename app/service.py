@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app import guard, live, metrics, shutdown, warm
+from app import completions, guard, live, metrics, shutdown, warm
 from app.policy import Policy, with_nonces
-from app.settings import LIMITS
+from app.settings import LIMITS, OPENAI
 from app.shares import Shares
 from app.turns import TURNS
 from engine.fast.cpu.budget import graph_memory
@@ -39,6 +39,8 @@ def app_settings(head: str, shares: Shares) -> dict:
     routes = [Route("/health", health)]
     if os.environ.get("DRAFTSCOPE_METRICS", "1") != "0":
         routes.append(Route("/metrics", told))
+    if OPENAI:
+        routes += completions.ROUTES
     return {
         "routes": routes,
         "middleware": [Middleware(Policy, head=head)],

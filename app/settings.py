@@ -11,6 +11,7 @@ from engine.finding import OUTSIDE, outside_folders
 from engine.parts.loading import ModelPaths
 from engine.parts.size_limits import Allowed
 from engine.printable import one_line
+from engine.serving.engine_address import is_served
 from engine.text_file import text_of
 from presets import family
 
@@ -89,6 +90,9 @@ class Limits:
     """Most tokens that a tuning writes after each prompt."""
     tune_seconds: int = 240
     """Most seconds that one tuning may compute."""
+    answers_megabytes: int = 16
+    """Most memory for the runs of programs' answers that wait to be looked at (``kept_seconds``); one address may take a
+    quarter."""
     resident_models: int = 4
     """Models of visitors' own that are held in memory at once."""
     plain_milliseconds: int = 4000
@@ -191,6 +195,8 @@ def _positive(name: str, given: object) -> int:
 LIMITS = limits()
 MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
 """Whether the endpoints for programs are also the tools of an MCP server."""
+OPENAI = os.environ.get("DRAFTSCOPE_OPENAI", "1") != "0"
+"""Whether OpenAI's clients find an endpoint here."""
 
 AHEAD = ("all", "examples", "none")
 """How many drafters a server tries before its first visitor comes; see ``tried_ahead``."""
@@ -215,6 +221,8 @@ def model_paths(models: str = "") -> ModelPaths:
     if models:
         return family(models)
     target = os.environ.get("DRAFTSCOPE_TARGET")
+    if is_served(target or ""):
+        raise UserError("The page runs models of this machine, not one behind an engine.")
     roles = {"draft": "DRAFTSCOPE_DRAFT", "diffusion": "DRAFTSCOPE_DIFFUSION"} if target else {}
     roles["datastore"] = "DRAFTSCOPE_DATASTORE"
     given = {role: os.environ.get(name) or None for role, name in roles.items()}

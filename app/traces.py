@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from app import live
+from app.kept_answers import kept_answers
 from app.made import Made
 from app.menu import race_made_earlier
 from app.seats import Seat
@@ -17,6 +18,9 @@ from viz.race import is_race, joined, read_race
 EXAMPLE = "You see an example’s run, made earlier."
 RACE = "You see an example’s race, made earlier."
 PUT_AWAY = "Your own run was put away; the button under the picture brings it back."
+
+ANSWER = "A program asked for this answer; here is its run, step by step."
+NO_ANSWER = "That answer is not here: it is being written, or was let go. An answer is kept for some minutes."
 
 
 class Opened:
@@ -87,6 +91,12 @@ def show(session: str, tab: str, text: str, message: str, example: str = "") -> 
     except UserError:
         message += " Its figures are left out: too many people are running things here now."
     return text, "done", message
+
+
+def show_answer(session: str, tab: str, name: str) -> live.Update:
+    """The run of the answer of this name, which a program asked for."""
+    text = kept_answers.trace(name)
+    return (None, "error", NO_ANSWER) if text is None else show(session, tab, text, ANSWER)
 
 
 def show_example(session: str, tab: str, name: str) -> live.Update | None:

@@ -6,6 +6,7 @@ import gradio as gr
 
 from app import figures, link, live, traces, words
 from app.controls import FIELDS, RANGES
+from app.live import Update
 from app.menu import offer, opening, preset_menu, with_other_traces
 from app.methods import Methods
 from app.model_control import ModelControl
@@ -176,6 +177,9 @@ class Watch:
         return [*earlier, *self._named(name), *self._set(chosen), talk]
 
     def _read_address(self, request: gr.Request) -> list:
+        answer = request.query_params.get("answer")
+        if answer:
+            return self._shown(traces.show_answer(request.session_hash, TAB, answer), request)
         wish = self._wished(request.query_params)
         if not wish:
             return [gr.skip()] * (5 + len(FIELDS))
@@ -196,8 +200,12 @@ class Watch:
         return [*earlier, *self._named(name), *self._set({**first, **wish}), talk]
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
-        """The run that a visitor brings, and its settings, as far as this page has them."""
+        """The run that a visitor brings."""
         update = traces.open_file(request.session_hash, TAB, event._data, traces.check)
+        return self._shown(update, request)
+
+    def _shown(self, update: Update, request: gr.Request) -> list:
+        """A finished run, and its settings, as far as this page has them."""
         if update[0] is None:
             return [*shown(update), *[gr.skip()] * (3 + len(FIELDS))]
         trace = read_trace(update[0])

@@ -86,8 +86,11 @@ def _run(given: argparse.Namespace) -> int:
 
 def _bench(given: argparse.Namespace) -> int:
     from engine.bench.suites import run_suite
+    from engine.serving.engine_address import is_served
     from presets import KINDS, TURNS, prompts
 
+    if is_served(given.target or ""):
+        raise UserError("A bench measures models of this machine, not one behind an engine.")
     workloads = {kind: prompts(kind) for kind in (TURNS if given.suite == "real" else KINDS)}
     beside_openvino = given.suite == "peers" and given.peer == "openvino"
     suite = "openvino" if beside_openvino else given.suite

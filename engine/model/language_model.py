@@ -37,6 +37,9 @@ class LanguageModel:
     asynchronous = False
     """Whether the host must wait for a device before it can look at a number."""
 
+    known: int | None = None
+    """How many log-probabilities of a row are known; None: all of them."""
+
     torch_threads: int | None = None
     """Threads of torch while steps are taken; None: as many as torch has."""
 

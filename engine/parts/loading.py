@@ -13,6 +13,8 @@ from engine.parts.digest import check_belongs
 from engine.parts.files import read_config
 from engine.parts.kinds import kind_of
 from engine.parts.models import open_model
+from engine.serving.engine_address import is_served
+from engine.serving.served_target import ServedTarget
 
 _LOADING = threading.Lock()  # transformers opens one model at a time: meta tensors are global state
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -62,7 +64,8 @@ def load_models(
     where, kind = place_of(dtype, device)
     check_parts(paths, needs)
     with _LOADING:
-        target = open_model(paths.target, kind, where)
+        served = is_served(paths.target)
+        target = _served(paths) if served else open_model(paths.target, kind, where)
         parts, folders = {}, {"target": paths.target}
         for role, part_kind in needs.items():
             opener, path = kind_of(part_kind), paths.parts[role]
@@ -70,6 +73,16 @@ def load_models(
             parts[role] = opener.load(path, target, kind, where)
             folders[role] = path
         return Models(target, parts, folders)
+
+
+def _served(paths: ModelPaths) -> ServedTarget:
+    """The target behind an engine. Its tokenizer is the draft's, unless a part "tokenizer" is given. Raises UserError."""
+    folder = paths.parts.get("tokenizer") or paths.parts.get("draft")
+    if folder is None:
+        raise UserError(
+            "A target behind an engine needs its tokenizer here: the draft's (--draft DIR), or --part tokenizer=DIR."
+        )
+    return ServedTarget(paths.target, folder)
 
 
 def place_of(dtype: str | None, device: str | None) -> tuple[str, torch.dtype | None]:

@@ -14,6 +14,7 @@ from engine.parts.hub import download, is_hub_name
 from engine.parts.inspection import Checkpoint, inspect
 from engine.parts.promise import FLOAT
 from engine.progress import Tell, silent
+from engine.serving.engine_address import is_served
 
 SPARED = 0.5
 """The share of free memory that one model may take: loading it needs some more on top."""
@@ -95,6 +96,8 @@ def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
     if not isinstance(wish, str) or not wish.strip() or len(wish) > 300 or not wish.isprintable():
         raise UserError("Name a model: OWNER/NAME on the Hub, or a folder.")
     wish = wish.strip()
+    if is_served(wish):
+        raise UserError("This page asks no engine at an address that a visitor names.")
     root = _root_of(wish, allowed)
     if root is None and not (
         is_hub_name(wish) and any(fnmatchcase(wish, one) for one in _names(allowed))

@@ -42,6 +42,9 @@ class Opened:
         request = plan.request
         models = load_models(request.models, plan.needs, request.dtype, request.device)
         plan = plan.sampled_by(models.target)
+        if models.target.known is not None:
+            masked = request.json_schema is not None
+            models.target.check(plan.drafter, plan.sampling, plan.rule, masked)
         prompt = read_prompt(models.target, request.prompt, request.messages)
         options = settle_size(plan.drafter, plan.options, models, plan.sampling, tell)
         own = own_stop_strings(models.target.model.generation_config)
@@ -89,7 +92,9 @@ class Opened:
     def _rule_shown(self) -> dict:
         plan, rule = self.plan, self.plan.rule
         exact = rule.lossless_with(plan.drafter.kinds(plan.sampling))
-        rounds = self.models.target.dtype.itemsize < torch.float32.itemsize
+        target = self.models.target
+        # an engine elsewhere rounds as it likes
+        rounds = target.known is not None or target.dtype.itemsize < torch.float32.itemsize
         return {
             "key": rule.key,
             "title": rule.title,

@@ -62,12 +62,13 @@ def settle_size(
     """The options, with a size of 0 ("what pays here") replaced by a number.
 
     tell: is told the progress of the measurement. The number is the drafter's usual size if tokens are sampled
-    (gains are those of greedy decoding), if measuring is turned off, or if the machine cannot remember anything.
+    (gains are those of greedy decoding), if the target is behind an engine, if measuring is turned off, or if the machine cannot remember anything.
     """
     name = cls.size_option
     if name is None or options[name] != 0:
         return options
-    pays = sampling.greedy and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
+    local = models.target.known is None  # a step of an engine costs what the way to it costs
+    pays = local and sampling.greedy and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
     return options | {name: _best_size(cls, options, models, tell) if pays else cls.usual_size}
 
 
@@ -206,7 +207,8 @@ def watched(
     wanted: the options before they were settled.
     """
     name = cls.size_option
-    if name is None or wanted[name] != 0 or models.target.asynchronous:
+    target = models.target
+    if name is None or wanted[name] != 0 or target.asynchronous or target.known is not None:
         return None  # on a GPU a recorded run takes other steps than those that were measured
     return key_of(cls, options, models), int(options[name])
 

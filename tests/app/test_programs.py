@@ -29,7 +29,7 @@ def client(server):
 
 
 def test_every_snippet_of_the_document_runs(server, tmp_path):
-    assert len(SNIPPETS) == 7
+    assert len(SNIPPETS) == 8
     program = tmp_path / "program.py"
     program.write_text("\n".join(SNIPPETS).replace("http://127.0.0.1:7860", server.url), "utf-8")
     done = subprocess.run(

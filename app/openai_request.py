@@ -1,0 +1,217 @@
+"""A request in OpenAI's words, read as a run of this server's.
+
+A field that would change the text and that no run here follows is refused by its name: an answer that ignored the field
+would look as if it had followed it.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from app import controls, fence, live
+from app.seats import Job
+from app.settings import LIMITS, model_paths
+from engine.chat.turns import checked as checked_turns
+from engine.core.ending import check_stop_strings
+from engine.errors import UserError
+from engine.model.picture import FIELD as PICTURE
+from engine.parts.files import needed_config
+from engine.parts.hub import name_of
+from engine.run import RunRequest
+from presets import families, family
+from presets.fetched import check_there, missing_target
+
+T = TypeVar("T")
+
+TAB = "openai"
+USUAL_TOKENS = 16
+"""Of a completion that names no length. An answer in a conversation may be as long as the server allows."""
+ROLES = {"developer": "system"}
+"""OpenAI's name for a role, where it is not the usual one."""
+NO_EFFECT = {"metadata", "prompt_cache_key", "safety_identifier", "service_tier", "store", "user"}
+"""Fields that change no text."""
+NOTHING_ASKED = {
+    "best_of": 1,
+    "echo": False,
+    "frequency_penalty": 0,
+    "logit_bias": {},
+    "logprobs": False,
+    "n": 1,
+    "presence_penalty": 0,
+    "tools": [],
+}
+"""The values that ask for nothing, of fields that no run here follows."""
+FOLLOWED = {"model", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "stop"}
+FOLLOWED |= {"response_format", "stream", "stream_options"}
+
+
+class Refusal(UserError):
+    """param: the field that is refused. status: of HTTP. code: a word for programs."""
+
+    def __init__(
+        self, sentence: str, param: str | None = None, status: int = 400, code: str | None = None
+    ) -> None:
+        super().__init__(sentence)
+        self.param, self.status, self.code = param, status, code
+
+
+@dataclass(frozen=True)
+class Wish:
+    """model: as the program names it. values: of the run, as JSON can hold them. usage: whether a stream counts the
+    tokens at its end."""
+
+    model: str
+    values: dict
+    chat: bool
+    stream: bool
+    usage: bool
+
+
+def model_names() -> dict[str, str]:
+    """The models that write text and are on this machine: a program's name for each -> the name of its family."""
+    own = model_paths().target
+    first = "embedded" if own == family().target else name_of(own)
+    others = [name for name in families() if name and missing_target(name) is None]
+    return {first: "", **{name: name for name in others if name != first and not _draws(name)}}
+
+
+@cache
+def _draws(name: str) -> bool:
+    """Whether the tokens of this family are pieces of a picture."""
+    return PICTURE in needed_config(Path(family(name).target))
+
+
+def read(body: bytes, chat: bool) -> Wish:
+    """The wish that this body holds. chat: the text is a conversation's next answer. Raises Refusal."""
+    fields = _object(body)
+    text = "messages" if chat else "prompt"
+    for name, asked in fields.items():
+        if name not in FOLLOWED | NO_EFFECT | {text} and not _asks_nothing(name, asked):
+            name = name[:80]  # a stranger's, and as long as they like
+            raise Refusal(f"This server does not follow {name!r}; leave it out.", name)
+    known, model = model_names(), fields.get("model")
+    if not isinstance(model, str) or model not in known:
+        told = f"There is no such model here; known are: {', '.join(known)}."
+        raise Refusal(told, "model", 404, "model_not_found")
+
+    def value(name: str, reads: Callable[[object], T]) -> T:
+        try:
+            return reads(fields.get(name))
+        except UserError as error:
+            raise Refusal(str(error), name) from None
+
+    def number(name: str, kind: str, usual: float) -> float:
+        return value(
+            name, lambda asked: controls.RANGES[kind].read(usual if asked is None else asked)
+        )
+
+    length = (
+        "max_tokens" if fields.get("max_completion_tokens") is None else "max_completion_tokens"
+    )
+    usual = LIMITS.new_tokens if chat else min(USUAL_TOKENS, LIMITS.new_tokens)
+    values = {
+        "models": known[model],
+        "prompt": "" if chat else value("prompt", controls.prompt),
+        "messages": value("messages", _turns) if chat else None,
+        "stop": value("stop", _stops),
+        "json_schema": value("response_format", _schema),
+        "max_new_tokens": number(length, "max_new_tokens", usual),
+        "temperature": number("temperature", "temperature", 1),
+        "top_p": number("top_p", "top_p", 1),
+        "seed": number("seed", "seed", secrets.randbelow(2**31)),
+    }
+    usage = value("stream_options", _counts)
+    return Wish(model, values, chat, value("stream", _flag), usage)
+
+
+def _object(body: bytes) -> Mapping[str, object]:
+    """What the body holds, without the fields that are null."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise Refusal("The body is not a JSON object.")
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _asks_nothing(name: str, value: object) -> bool:
+    nothing = NOTHING_ASKED.get(name)
+    return (
+        nothing is not None
+        and value == nothing
+        and isinstance(value, bool) == isinstance(nothing, bool)
+    )
+
+
+def _flag(flag: object) -> bool:
+    if flag is not None and not isinstance(flag, bool):
+        raise UserError("stream is true or false.")
+    return bool(flag)
+
+
+def _counts(options: object) -> bool:
+    """Whether the options of a stream ask for a count of the tokens."""
+    if options is None:
+        return False
+    asked = options.get("include_usage", False) if isinstance(options, dict) else None
+    if not isinstance(asked, bool) or set(options) - {"include_usage", "include_obfuscation"}:
+        raise UserError('stream_options is {"include_usage": true} or false.')
+    return asked
+
+
+def _stops(wanted: object) -> list[str]:
+    stops = [wanted] if isinstance(wanted, str) else wanted or []
+    if not isinstance(stops, list):
+        raise UserError("stop is a string or a list of strings.")
+    check_stop_strings(stops)
+    return stops
+
+
+def _schema(form: object) -> str | None:
+    """The JSON schema that a response format names, as text; None for any text."""
+    kind = form.get("type") if isinstance(form, dict) else form
+    if kind in (None, "text"):
+        return None
+    held = form.get("json_schema") if kind == "json_schema" else None
+    schema = held.get("schema") if isinstance(held, dict) else None
+    if not isinstance(schema, dict):
+        raise UserError(
+            'response_format is {"type": "text"} or {"type": "json_schema", "json_schema": {"schema": …}}.'
+        )
+    return controls.json_schema(json.dumps(schema))
+
+
+def _turns(messages: object) -> list[dict[str, str]]:
+    """The conversation, each turn's content as one text."""
+    turns = messages if isinstance(messages, list) else []
+    return checked_turns([_turn(turn) for turn in turns])
+
+
+def _turn(message: object) -> object:
+    if not isinstance(message, dict):
+        return message
+    turn = {name: value for name, value in message.items() if value not in (None, [])}
+    role, content = turn.get("role"), turn.get("content")
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        parts = [part.get("text") if part.get("type") == "text" else None for part in content]
+        content = "".join(parts) if all(isinstance(part, str) for part in parts) else None
+    return {
+        **turn,
+        "role": ROLES.get(role, role) if isinstance(role, str) else role,
+        "content": content,
+    }
+
+
+def job(values: Mapping[str, object]) -> Job:
+    """The run of these values of a wish. Raises UserError."""
+    check_there(values["models"])
+    models = model_paths(values["models"])
+    return live.opened([RunRequest(**{**values, "models": models}, drafter="auto")])[0]
+
+
+fence.MAKERS[TAB] = job

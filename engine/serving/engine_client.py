@@ -1,0 +1,111 @@
+"""Asks a serving engine over HTTP, within bounds of time and size. Whatever goes wrong is one sentence.
+
+A redirect is not followed: the key, and the text, are for the engine that was named. The key comes from the environment
+alone, and stands in no sentence and no trace.
+"""
+
+import json
+import os
+import time
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+
+from engine.errors import UserError
+from engine.printable import one_line
+from engine.serving.engine_address import Address
+
+KEY = "DRAFTSCOPE_ENGINE_KEY"
+SECONDS = 120.0
+"""Within which an answer must be complete."""
+BYTES = 1 << 28
+"""Of an answer: the log-probabilities of a prompt of 100,000 tokens take half of that."""
+
+
+class EngineClient:
+    def __init__(self, address: Address, seconds: float = SECONDS, most: int = BYTES) -> None:
+        """seconds: within which an answer must be complete. most: bytes of an answer."""
+        self.address = address
+        self._seconds, self._most = seconds, most
+
+    def ask(self, path: str, question: dict | None = None) -> dict:
+        """The engine's answer, a JSON object; the question is posted, if there is one. Raises UserError."""
+        place, until = self.address.place, time.monotonic() + self._seconds
+        connection = HTTPConnection(self.address.host, self.address.port, timeout=self._seconds)
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        if key := os.environ.get(KEY):
+            headers["Authorization"] = f"Bearer {key}"
+        try:
+            try:
+                connection.connect()
+            except OSError:
+                raise UserError(f"No engine answers at {place}.") from None
+            body = None if question is None else json.dumps(question)
+            connection.request("GET" if body is None else "POST", path, body, headers)
+            response = connection.getresponse()
+            told = self._whole(response, connection, until)
+        except TimeoutError:
+            raise UserError(f"The engine at {place} took more than {self._seconds:g} s.") from None
+        except (OSError, HTTPException):
+            raise UserError(f"The engine at {place} broke off its answer.") from None
+        finally:
+            connection.close()
+        self._check(response.status, told)
+        return self._object(told)
+
+    def _whole(self, response: HTTPResponse, connection: HTTPConnection, until: float) -> bytes:
+        """Raises TimeoutError, and what the connection raises."""
+        parts, size = [], 0
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if connection.sock is not None:  # None once the last of the answer is on its way
+                connection.sock.settimeout(left)
+            part = response.read1(1 << 20)
+            if not part:
+                break
+            parts.append(part)
+            size += len(part)
+            if size > self._most:
+                raise UserError(
+                    f"The engine at {self.address.place} sends more than {self._most / 1e6:,.0f} MB."
+                )
+        if response.length:  # read1 does not tell of what is missing
+            raise HTTPException
+        return b"".join(parts)
+
+    def _check(self, status: int, told: bytes) -> None:
+        place = self.address.place
+        if status == 200:
+            return
+        if 300 <= status < 400:
+            raise UserError(
+                f"The engine at {place} sends to another address, which is not followed."
+            )
+        if status in (401, 403):
+            raise UserError(f"The engine at {place} refuses the key; give one in {KEY}.")
+        why = _message(told)
+        if "logprobs" in why:
+            raise UserError(
+                f"The engine at {place} gives fewer log-probabilities than asked for; start it with a larger --max-logprobs."
+            )
+        raise UserError(f"The engine at {place} refuses this ({status}): {why}")
+
+    def _object(self, told: bytes) -> dict:
+        try:
+            answer = json.loads(told)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise UserError(f"The engine at {self.address.place} broke off its answer.")
+        return answer
+
+
+def _message(told: bytes) -> str:
+    """What an engine says of an error, on one line."""
+    try:
+        answer = json.loads(told)
+        error = answer.get("error", answer)
+        text = error["message"] if isinstance(error, dict) else str(error)
+    except (ValueError, RecursionError, AttributeError, KeyError):
+        text = told.decode("utf-8", "replace")
+    return one_line(str(text), 200)

@@ -1,0 +1,264 @@
+"""A target behind an engine: the text of the same model here, and one sentence for whatever goes wrong."""
+
+import json
+import socket
+import time
+
+import pytest
+
+from engine.__main__ import main
+from engine.core.sampling import Sampling
+from engine.errors import UserError
+from engine.methods import drafters
+from engine.parts.loading import ModelPaths
+from engine.parts.size_limits import Allowed, admit
+from engine.run import Plan, RunRequest, open_run
+from engine.serving import served_target
+from engine.serving.engine_address import read
+from engine.serving.engine_client import KEY, EngineClient
+from engine.serving.served_target import SERVED, ServedTarget
+from engine.trace import read_trace
+from presets import family
+from tests.engine.family import tokens_of, trace_of
+from tests.engine.small_engine import CONTEXT, give, small_engine
+
+PROMPT = "Once upon a time there was a little dog"
+HERE = family().parts["draft"]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with small_engine() as engine:
+        yield engine
+
+
+@pytest.fixture(autouse=True)
+def right_again(engine):
+    yield
+    engine.wrong.clear()
+
+
+def request(engine, **fields) -> RunRequest:
+    models = ModelPaths(engine.target, {"draft": HERE})
+    return RunRequest(**{"prompt": PROMPT, "models": models, "max_new_tokens": 24, **fields})
+
+
+def served(engine, **fields):
+    run = open_run(request(engine, **fields))
+    return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+
+
+def able() -> list[str]:
+    """Drafters that ask nothing of the target itself, and that the embedded parts suffice for."""
+    found = []
+    for key, cls in drafters().items():
+        parts = SERVED.issuperset(cls.needs.values()) and cls.needs.keys() <= {"draft"}
+        judged = (
+            Plan.of(RunRequest("a", family(), drafter=key)).rule.key == "greedy" if parts else False
+        )
+        if judged and cls.loop == "speculative" and not cls.uses_target:
+            found.append(key)
+    return found
+
+
+FEW = ("none", "chain", "dyspec", "prompt_lookup", "auto")
+
+
+@pytest.mark.parametrize(
+    "drafter",
+    [pytest.param(key, marks=() if key in FEW else pytest.mark.exhaustive) for key in able()],
+)
+def test_the_text_is_that_of_the_same_model_here(engine, drafter):
+    trace = served(engine, drafter=drafter, max_new_tokens=16)
+    assert tokens_of(trace) == tokens_of(trace_of(PROMPT, drafter="none", max_new_tokens=16))
+    assert trace.run["target"]["known"] == 8 and trace.run["verifier"]["up_to_rounding"]
+
+
+def test_every_step_asks_once_and_accepts_what_it_would_here(engine, monkeypatch):
+    """Though only one token of each row is known besides the drafted ones, also where a tree has several below a node."""
+    monkeypatch.setattr(served_target, "KNOWN", 1)
+    engine.asked.clear()
+    there = served(engine, drafter="dyspec", options={"budget": 8})
+    here = trace_of(PROMPT, drafter="dyspec", options={"budget": 8}, max_new_tokens=24)
+    assert len(engine.asked) == len(there.steps) == len(here.steps)
+    assert any(len(asked["prompt"]) > 1 for asked in engine.asked), "a tree, path by path"
+    for one, other in zip(there.steps, here.steps, strict=True):
+        assert one["nodes"]["token"] == other["nodes"]["token"]
+        assert one["nodes"]["status"] == other["nodes"]["status"]
+        assert one["nodes"]["p"] == pytest.approx(other["nodes"]["p"], abs=1e-4)
+
+
+def test_the_context_ends_where_the_engine_says(engine):
+    trace = served(engine, prompt="1 2 3 4 5 6 7 8 9 10 " * 2, max_new_tokens=400)
+    assert trace.summary["stop"] == "context"
+    assert len(trace.run["prompt"]["tokens"]) + trace.summary["new_tokens"] == CONTEXT
+
+
+def test_a_planted_error_of_the_engine_is_seen(engine):
+    """The comparison above could fail: an engine that ranks another token first writes another text."""
+
+    def second_best(handler, body):
+        status, answer = engine.answer("/v1/completions", body)
+        (last,) = answer["choices"][0]["logprobs"]["top_logprobs"]
+        first, second = sorted(last, key=last.get)[-1:-3:-1]
+        last[first], last[second] = last[second], last[first]
+        give(handler, status, answer)
+
+    engine.wrong["/v1/completions"] = second_best
+    trace = served(engine, drafter="none", max_new_tokens=8)
+    assert tokens_of(trace) != tokens_of(trace_of(PROMPT, drafter="none", max_new_tokens=8))
+
+
+def refused(engine, **fields) -> str:
+    with pytest.raises(UserError) as told:
+        served(engine, **fields)
+    return str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"temperature": 0.7}, "temperature 0 only"), ({"json_schema": "{}"}, "no JSON schema"),
+        ({"verifier": "typical"}, "rule greedy only"), ({"drafter": "swift"}, "reads with the target itself"),
+        ({"drafter": "medusa"}, "needs"),
+        ({"models": ModelPaths("vllm://127.0.0.1:1/a", {})}, "needs its tokenizer here"),
+        ({"models": ModelPaths("vllm://127.0.0.1:1/a", {"draft": HERE})}, "No engine answers at 127.0.0.1:1."),
+        ({"models": ModelPaths("vllm://no.such.host.invalid:80/a", {"draft": HERE})}, "No engine answers"),
+        ({"models": ModelPaths("vllm://127.0.0.1/a", {"draft": HERE})}, "vllm://HOST:PORT/NAME"),
+        ({"models": ModelPaths("vllm://me:key@127.0.0.1:1/a", {"draft": HERE})}, "without a key"),
+    ],
+    ids=lambda fields: str(fields)[:40],
+)  # fmt: skip
+def test_what_cannot_be_had_is_one_sentence(engine, fields, told):
+    said = refused(engine, **{"drafter": "prompt_lookup", **fields})
+    assert told in said and "\n" not in said and "me:key" not in said
+
+
+def test_another_name_and_another_vocabulary(engine):
+    other = ModelPaths(engine.target + "x", {"draft": HERE})
+    assert "serves no model 'house/embeddedx'; it serves: house/embedded." in refused(
+        engine, models=other
+    )
+    engine.wrong["/tokenize"] = lambda handler, body: give(handler, 200, {"tokens": [1, 2, 3]})
+    assert "has another vocabulary" in refused(engine)
+
+
+def cut_off(handler, body):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices": [')
+
+
+def elsewhere(handler, body):
+    give(handler, 307, {}, Location="http://127.0.0.1:1/v1/completions")
+
+
+def strange(**change):
+    """The answer of an engine, changed in its first choice."""
+
+    def answers(handler, body):
+        give(
+            handler,
+            200,
+            {"choices": [{"index": 0, "prompt_logprobs": [None] * 99, "logprobs": None, **change}]},
+        )
+
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (cut_off, "broke off its answer"),
+        (lambda handler, body: handler.wfile.write(b"SSH-2.0\r\n"), "broke off its answer"),
+        (lambda handler, body: None, "broke off its answer"),
+        (lambda handler, body: give(handler, 200, []), "broke off its answer"),
+        (elsewhere, "which is not followed"),
+        (lambda handler, body: give(handler, 401, {"error": "Unauthorized"}), f"give one in {KEY}"),
+        (
+            lambda handler, body: give(handler, 500, {"error": {"message": "a\x1b[31m\nb"}}),
+            "(500): a⟨1b⟩[31m b",
+        ),
+        (lambda handler, body: give(handler, 200, {"choices": []}), "otherwise than vLLM"),
+        (strange(), "otherwise than vLLM"),
+        (strange(index=5), "otherwise than vLLM"),
+        (
+            strange(
+                prompt_logprobs=[None] * 9,
+                logprobs={"top_logprobs": [{"token_id:5": float("nan")}]},
+            ),
+            "otherwise than vLLM",
+        ),
+        (
+            strange(
+                prompt_logprobs=[None] * 9, logprobs={"top_logprobs": [{"token_id:99999": -0.1}]}
+            ),
+            "another vocabulary",
+        ),
+    ],
+    ids=range(12),
+)
+def test_an_answer_that_is_none_is_one_sentence(engine, wrong, told):
+    engine.wrong["/v1/completions"] = wrong
+    said = refused(engine, drafter="none")
+    assert told in said and "\n" not in said
+
+
+def test_fewer_log_probabilities_than_asked_for(engine, monkeypatch):
+    monkeypatch.setattr(served_target, "KNOWN", 21)
+    assert "larger --max-logprobs" in refused(engine)
+
+
+def test_a_slow_answer_and_a_large_one_are_given_up(engine):
+    def drips(handler, body):
+        handler.send_response(200)
+        handler.end_headers()
+        with pytest.raises(OSError):
+            while True:
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+                time.sleep(0.05)
+
+    engine.wrong["/drips"] = drips
+    client = EngineClient(read(engine.target), seconds=0.5)
+    with pytest.raises(UserError, match="took more than 0.5 s"):
+        client.ask("/drips")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        with pytest.raises(UserError, match="took more than 0.5 s"):
+            EngineClient(read(f"vllm://127.0.0.1:{port}/a"), seconds=0.5).ask("/v1/models")
+    engine.wrong["/large"] = lambda handler, body: give(handler, 200, ["a" * 50_000])
+    with pytest.raises(UserError, match="sends more than"):
+        EngineClient(read(engine.target), most=10_000).ask("/large")
+
+
+def test_the_key_is_sent_and_stands_in_no_trace(engine, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv(KEY, "kumquat")
+    out, log = tmp_path / "run.ndjson", ["run", "--target", engine.target, "--draft", HERE]
+    log += ["--drafter", "chain", "--prompt", PROMPT, "--max-new-tokens", "8", "--trace", str(out)]
+    assert main(log) == 0 and "Bearer kumquat" in engine.keys
+    told = capsys.readouterr()
+    trace = out.read_text("utf-8")
+    assert "kumquat" not in trace + told.out + told.err and str(engine.port) not in trace
+    assert json.loads(trace.splitlines()[0])["target"]["name"] == "embedded"
+    assert main([*log[:2], engine.target + "x", *log[3:]]) == 2
+    assert "serves no model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wish", ["vllm://10.0.0.1:8000/a", "VLLM://localhost:80/a", " vllm://[::1]:80/a"]
+)
+def test_a_visitor_of_the_page_names_no_engine(wish):
+    with pytest.raises(UserError, match="asks no engine at an address that a visitor names"):
+        admit(wish, Allowed(("*", "/")))
+
+
+def test_sampling_is_refused_before_anything_is_asked(engine):
+    engine.asked.clear()
+    target = ServedTarget(engine.target, HERE)
+    with pytest.raises(UserError):
+        target.check(drafters()["none"], Sampling(temperature=1.0), None, False)
+    assert not engine.asked
