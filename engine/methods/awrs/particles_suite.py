@@ -2,8 +2,8 @@
 the chance of a valid text.
 
 Documents of one small schema after prompts of the template workload, at temperature 1, with the draft model. The mean weight of
-each set of texts estimates, without bias, the chance that a text of the target follows the schema: its logarithm scatters less
-between sets as they grow.
+each set of texts estimates, without bias, the chance that a text of the target follows the schema. Where that chance is tiny,
+single weights lie many orders of magnitude apart; the scatter of the logarithm says how far.
 """
 
 import json
