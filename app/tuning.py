@@ -15,7 +15,7 @@ from engine.printable import one_line
 from engine.tune.candidates import worth_trying
 from engine.tune.prompt_sample import PromptText, Sample, prompts_in
 from engine.tune.tuning import Tuning
-from engine.tune.tuning_request import TEXTS, TuningRequest
+from engine.tune.tuning_request import TuningRequest
 from presets import prompts
 from presets.families import converses
 from presets.fetched import check_there
@@ -26,6 +26,8 @@ OURS = 3
 """Prompts of each kind of this page."""
 USUAL = ("chain", "dyspec", "prompt_lookup", "suffix", "eagle", "dflash")
 """The drafters that are tried unless a visitor wants all: one of each sort, most of them known to serving engines."""
+TEXTS = (1, 2, 4, 8)
+"""Numbers of texts that share a pass. A pass over more would hold up other visitors for long."""
 EVERY = 5.0
 """Seconds between two answers while it is still being measured."""
 WORDS = {
