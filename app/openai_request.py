@@ -120,7 +120,7 @@ def read(body: bytes, chat: bool) -> Wish:
         "stop": value("stop", _stops),
         "json_schema": value("response_format", _schema),
         "max_new_tokens": number(length, "max_new_tokens", usual),
-        "temperature": number("temperature", "temperature", 1),
+        "temperature": number("temperature", "temperature", 0),
         "top_p": number("top_p", "top_p", 1),
         "seed": number("seed", "seed", secrets.randbelow(2**31)),
     }

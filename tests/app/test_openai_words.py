@@ -91,7 +91,7 @@ def test_what_asks_for_nothing_is_taken_and_the_rest_is_followed():
     usual = wish(
         n=1, logprobs=False, tools=[], logit_bias=None, user="a", frequency_penalty=0.0
     ).values
-    assert (usual["temperature"], usual["top_p"], usual["max_new_tokens"]) == (1, 1, 16)
+    assert (usual["temperature"], usual["top_p"], usual["max_new_tokens"]) == (0, 1, 16)
     assert len({wish().values["seed"] for _ in range(5)}) > 1, "drawn anew where none is asked for"
     asked = wish(
         temperature=0.5, top_p=0.9, seed=7, stop="\n", max_tokens=3, max_completion_tokens=5,
