@@ -143,6 +143,10 @@ CASES = cases(
             "Draftscope.csvText({columns: ['a', 'b'], rows: [['=1+1', 2], ['x \"y\", z', -3], [null, 'k']]})",
             'a,b\r\n\'=1+1,2\r\n"x ""y"", z",-3\r\n,k\r\n',
         ),
+        "a pass that costs less than one over fewer rows": (
+            f"{json.dumps([[cost(1, 4.0), cost(2, 2.0)], [cost(1, 4.0), cost(2, 2.0, texts=2)], [cost(1, 2.0), cost(2, 1.9)]])}.map((one) => Draftscope.unsteady({{cost: one}}))",
+            [True, False, False],
+        ),
         "gains": (
             "[0.5, 1.236, 12.36, 123.6].map(Draftscope.gainText)",
             ["0.50×", "1.24×", "12.4×", "124×"],

@@ -60,7 +60,7 @@ export function mountTune(element, host) {
     timer = 0;
     const told = JSON.stringify, { setting, answer: now } = record;
     const drafted = setting.filter((one) => one.drafter !== PLAIN), compared = drafted.length > 0;
-    answer.draw(told([now, running, record.head, Boolean(record.acceptance.length)]),
+    answer.draw(told([now, running, record.head, Boolean(record.acceptance.length), record.cost]),
       () => answerCard(record, running, host));
     drafters.draw(told([setting, now]),
       () => (compared ? tuneFigure(drafterFigure(setting, now, host)) : null));
