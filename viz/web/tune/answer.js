@@ -48,8 +48,8 @@ export function answerCard(record, running, host) {
     why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
-    unsteady(record) && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes over "
-      + "more rows were measured to cost less. Take the gains for several texts with caution, or measure again." }),
+    unsteady(record) && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
+      + "over more rows were measured to cost less. Take gains for several texts with caution, or measure again." }),
     el("p", {}, link && host.watch(link, "Watch this run, step by step")));
 }
 

@@ -5,7 +5,7 @@ import { isNumber, shortText } from "../cells.js";
 
 /** The drafter of plain decoding. */
 export const PLAIN = "none";
-const MOST = 20_000, POSITIONS = 64, KINDS = 24, LESS = 0.75;
+const MOST = 20_000, POSITIONS = 64, KINDS = 24, COSTS = 300, LESS = 0.75;
 
 const number = (value) => (isNumber(value) ? value : null);
 const whole = (value) => (Number.isInteger(value) && value >= 0 && value <= 1e9 ? value : null);
@@ -192,9 +192,11 @@ export const promptKinds = ({ acceptance }) =>
  * Whether the machine was busy with something else: a pass was measured to cost far less than one over fewer rows.
  * @type {(record: TuningRecord) => boolean}
  */
-export const unsteady = ({ cost }) => cost.some((one) => cost.some((other) => one.what === other.what
-  && one.texts === other.texts && one.context === other.context && one.rows < other.rows
-  && other.milliseconds < LESS * one.milliseconds));
+export function unsteady({ cost }) {
+  const some = cost.slice(0, COSTS);
+  return some.some((one) => some.some((other) => one.what === other.what && one.texts === other.texts
+    && one.context === other.context && one.rows < other.rows && other.milliseconds < LESS * one.milliseconds));
+}
 
 /**
  * The bounds of a share at 95 %, by Wilson (1927); null where nothing was counted.
