@@ -237,6 +237,15 @@ def test_a_record_that_grows_keeps_the_focus_and_says_how_long_it_takes(drawn):
     assert page.evaluate("document.activeElement.closest('figure').dataset.figure") == "drafters"
 
 
+def test_a_flood_of_settings_is_drawn_in_part(drawn):
+    flood = [setting(f"d{n}", n, 1 + n % 50, 1.0) for n in range(19_000)]
+    flood += [setting("many", n, 1 + n % 50, 2.0) for n in range(900)]
+    page = drawn(text(*flood))
+    page.locator("[data-figure=texts-d1]").wait_for()
+    assert page.locator(".tn-cell").count() <= 2 * 24 * 12
+    assert page.locator(".tn-figures tbody tr").count() <= 2 * 500
+
+
 def test_strangers_words_stay_words(drawn):
     lines = [
         line
