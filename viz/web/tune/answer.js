@@ -44,6 +44,7 @@ export function answerCard(record, running, host) {
   }
   const { why, preset_link: link } = answer;
   return el("div", { class: "tn-answer", "data-pays": answer.drafter !== PLAIN },
+    running && el("p", { class: "ln-kicker", text: "So far" }),
     el("h2", { class: "tn-sentence", id: "tune-answer" }, ...sentence(answer.sentence)),
     why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
