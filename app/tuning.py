@@ -30,6 +30,9 @@ TEXTS = (1, 2, 4, 8)
 """Numbers of texts that share a pass. A pass over more would hold up other visitors for long."""
 EVERY = 5.0
 """Seconds between two answers while it is still being measured."""
+FEWEST = 3
+"""Prompts on which a setting must have been tried before it is told as an answer while it is still being measured: a busy
+moment spoils the times of one text."""
 WORDS = {
     "story": "stories",
     "edit": "edits",
@@ -149,7 +152,11 @@ class TuningJob:
         self._tuning = Tuning(request)
         self._lines = self._tuning.lines()
         self._answered = self._closed = False
-        self._header = written({**next(self._lines), "family": models})
+        self._tried: dict[tuple, int] = {}
+        """Prompts on which each setting was tried."""
+        head = next(self._lines)
+        self._fewest = min(FEWEST, head["prompts"]["sampled"])
+        self._header = written({**head, "family": models})
 
     def header(self) -> str:
         return self._header
@@ -160,6 +167,7 @@ class TuningJob:
         for line in self._lines:
             self._answered = line["kind"] == "answer"
             more |= line["kind"] == "setting"
+            self._note(line)
             yield written(line)
             if more and line["kind"] == "progress" and time.monotonic() - answered > EVERY:
                 yield self._so_far()
@@ -174,7 +182,23 @@ class TuningJob:
         return self._so_far() if self._closed and not self._answered else ""
 
     def _so_far(self) -> str:
-        return "".join(map(written, self._tuning.answer_so_far()))
+        lines = self._tuning.answer_so_far()
+        for line in lines:
+            self._note(line)
+        return "".join(written(line) for line in lines if self._closed or self._is_known(line))
+
+    def _note(self, line: Mapping) -> None:
+        if line["kind"] == "acceptance":
+            self._tried[_setting(line)] = line["prompts"]
+
+    def _is_known(self, line: Mapping) -> bool:
+        """Whether the line may be told before the end: an answer only where enough is known of its setting."""
+        shown = line.get("best_tried", line)
+        return line["kind"] != "answer" or self._tried.get(_setting(shown), 0) >= self._fewest
+
+
+def _setting(line: Mapping) -> tuple:
+    return line["drafter"], line["size"], line["verifier"]
 
 
 def written(line: Mapping[str, object]) -> str:

@@ -41,7 +41,7 @@ TUNE_LEAD = [
     ],
     " on does it hurt? It is measured here, on this machine, and the best settings are checked by running them beside plain decoding.",
 ]
-TUNE_HINT = "A first answer comes within half a minute; Stop keeps what has been measured."
+TUNE_HINT = "A first answer takes about half a minute, longer on a busy machine; Stop keeps what has been measured."
 
 METHODS_LEAD = [
     (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app import link
+from app import link, tuning
 from app.controls import RANGES
 from app.menu import offer
 from app.settings import LIMITS
@@ -126,6 +126,28 @@ def test_a_tuning_that_is_stopped_ends_with_its_answer(stopped):
     last = lines[-1]
     assert last["kind"] == "answer" and last["preset_link"]["prompt"] == "Once upon a time"
     assert {line["kind"] for line in lines} >= {"cost", "acceptance", "setting", "progress"}
+
+
+def test_an_answer_before_the_end_is_of_a_setting_that_is_known(monkeypatch):
+    monkeypatch.setattr(tuning, "EVERY", 0.0)
+    prompts = Sample.of([PromptText(f"{n} + {n} =") for n in range(5)])
+    request = TuningRequest(
+        family(), prompts, drafters=("prompt_lookup",), new_tokens=8, texts=(1,)
+    )
+    job, lines = TuningJob(request), []
+    for told in job.steps():
+        lines += map(json.loads, told.splitlines())
+        if lines[-1]["kind"] == "answer":
+            break
+    job.cancel()
+    answer = lines[-1].get("best_tried", lines[-1])
+    tried = [
+        line["prompts"]
+        for line in lines
+        if line["kind"] == "acceptance"
+        and all(line[name] == answer[name] for name in ("drafter", "size"))
+    ]
+    assert tried[-1] >= tuning.FEWEST
 
 
 def kept(record: str) -> str:

@@ -143,6 +143,10 @@ CASES = cases(
             "Draftscope.csvText({columns: ['a', 'b'], rows: [['=1+1', 2], ['x \"y\", z', -3], [null, 'k']]})",
             'a,b\r\n\'=1+1,2\r\n"x ""y"", z",-3\r\n,k\r\n',
         ),
+        "a pass that costs less than one over fewer rows": (
+            f"{json.dumps([[cost(1, 4.0), cost(2, 2.0)], [cost(1, 4.0), cost(2, 2.0, texts=2)], [cost(1, 2.0), cost(2, 1.9)]])}.map((one) => Draftscope.unsteady({{cost: one}}))",
+            [True, False, False],
+        ),
         "gains": (
             "[0.5, 1.236, 12.36, 123.6].map(Draftscope.gainText)",
             ["0.50×", "1.24×", "12.4×", "124×"],
@@ -231,6 +235,15 @@ def test_a_record_that_grows_keeps_the_focus_and_says_how_long_it_takes(drawn):
         "50 %; about 12 seconds left. Writing with Chain"
     )
     assert page.evaluate("document.activeElement.closest('figure').dataset.figure") == "drafters"
+
+
+def test_a_flood_of_settings_is_drawn_in_part(drawn):
+    flood = [setting(f"d{n}", n, 1 + n % 50, 1.0) for n in range(19_000)]
+    flood += [setting("many", n, 1 + n % 50, 2.0) for n in range(900)]
+    page = drawn(text(*flood))
+    page.locator("[data-figure=texts-d1]").wait_for()
+    assert page.locator(".tn-cell").count() <= 2 * 24 * 12
+    assert page.locator(".tn-figures tbody tr").count() <= 2 * 500
 
 
 def test_strangers_words_stay_words(drawn):

@@ -5,7 +5,7 @@ import { cellText } from "../cells.js";
 import { plural } from "../words.js";
 import { gainText } from "./heat.js";
 import { numbersTable } from "./figure.js";
-import { PLAIN, ranked } from "./record.js";
+import { PLAIN, ranked, unsteady } from "./record.js";
 
 const ROWS = 12;
 
@@ -44,10 +44,13 @@ export function answerCard(record, running, host) {
   }
   const { why, preset_link: link } = answer;
   return el("div", { class: "tn-answer", "data-pays": answer.drafter !== PLAIN },
+    running && el("p", { class: "ln-kicker", text: "So far" }),
     el("h2", { class: "tn-sentence", id: "tune-answer" }, ...sentence(answer.sentence)),
     why && el("p", { class: "tn-why" }, why.cause && el("strong", { text: `${capital(why.cause)}. ` }),
       ...sentence(why.sentence)),
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
+    unsteady(record) && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
+      + "over more rows were measured to cost less. Take gains for several texts with caution, or measure again." }),
     el("p", {}, link && host.watch(link, "Watch this run, step by step")));
 }
 

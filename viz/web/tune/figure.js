@@ -5,6 +5,7 @@ import { cellText } from "../cells.js";
 import { chartPicture } from "../slides/pictures.js";
 import { pngOf, saveBlob, slideOf } from "../slides/slide.js";
 
+const ROWS = 500;   // that are shown; a file has all
 const FORMULA = /^[=+\-@\t\r]/;   // a spreadsheet would compute it
 
 /** A cell of a CSV file (RFC 4180). */
@@ -24,7 +25,8 @@ export const csvText = ({ columns, rows }) =>
  * A table of numbers, in a box that scrolls sideways.
  * @type {(table: NumbersTable, name: string) => HTMLElement}
  */
-export function numbersTable({ columns, rows }, name) {
+export function numbersTable({ columns, rows: all }, name) {
+  const rows = all.slice(0, ROWS);
   const isNumber = columns.map((_, i) => rows.some((row) => typeof row[i] === "number"));
   return el("div", { class: "tn-table", tabindex: 0, role: "group", "aria-label": name },
     el("table", { class: "ds-table" }, el("thead", {}, el("tr", {}, ...columns.map((column, i) =>

@@ -5,7 +5,7 @@ import { isNumber, shortText } from "../cells.js";
 
 /** The drafter of plain decoding. */
 export const PLAIN = "none";
-const MOST = 20_000, POSITIONS = 64, KINDS = 24;
+const MOST = 20_000, POSITIONS = 64, KINDS = 24, COSTS = 300, LESS = 0.75;
 
 const number = (value) => (isNumber(value) ? value : null);
 const whole = (value) => (Number.isInteger(value) && value >= 0 && value <= 1e9 ? value : null);
@@ -103,6 +103,7 @@ export function recordReader() {
 export const keptLines = (text) => text.split("\n").filter((line) => line && !/^\{"kind": ?"progress"/.test(line))
   .map((line) => `${line}\n`).join("");
 
+const ROWS = 24, COLUMNS = 12;   // of a heat map
 const distinct = (values) => [...new Set(values)];
 const ascending = (values) => distinct(values).sort((a, b) => a - b);
 
@@ -117,8 +118,12 @@ function latest(settings) {
   return [...held.values()];
 }
 
-/** @type {(settings: SettingLine[], rows: number[], columns: any[], column: (one: SettingLine) => any) => Grid} */
-function grid(settings, rows, columns, column) {
+/**
+ * As much of it as can be drawn.
+ * @type {(settings: SettingLine[], sizes: number[], names: any[], column: (one: SettingLine) => any) => Grid}
+ */
+function grid(settings, sizes, names, column) {
+  const rows = sizes.slice(0, ROWS), columns = names.slice(0, COLUMNS);
   const cells = rows.map(() => columns.map(() => /** @type {SettingLine | null} */ (null)));
   for (const one of settings) {
     const r = rows.indexOf(one.size), c = columns.indexOf(column(one));
@@ -128,14 +133,15 @@ function grid(settings, rows, columns, column) {
 }
 
 /**
- * The gain by size and drafter, for the fewest texts at once. The best drafters come first; 12 at most.
+ * The gain by size and drafter, for the fewest texts at once. The best drafters come first.
  * @type {(settings: SettingLine[]) => Grid}
  */
 export function sizeByDrafter(settings) {
   const fewest = Math.min(...settings.map((one) => one.texts));
   const there = latest(settings).filter((one) => one.texts === fewest);
-  const best = (key) => Math.max(...there.filter((one) => one.drafter === key).map((one) => one.ratio));
-  const columns = distinct(there.map((one) => one.drafter)).sort((a, b) => best(b) - best(a)).slice(0, 12);
+  const best = new Map();
+  for (const { drafter, ratio } of there) best.set(drafter, Math.max(ratio, best.get(drafter) ?? 0));
+  const columns = [...best].sort((a, b) => b[1] - a[1]).map(([key]) => key).slice(0, COLUMNS);
   const shown = there.filter((one) => columns.includes(one.drafter));
   return grid(shown, ascending(shown.map((one) => one.size)), columns, (one) => one.drafter);
 }
@@ -187,6 +193,16 @@ export function acceptanceOf({ acceptance, setting: settings }, kind) {
 export const promptKinds = ({ acceptance }) =>
   distinct(acceptance.map((one) => one.prompt_kind)).sort((a, b) => Number(b === "all") - Number(a === "all"))
     .slice(0, KINDS);
+
+/**
+ * Whether the machine was busy with something else: a pass was measured to cost far less than one over fewer rows.
+ * @type {(record: TuningRecord) => boolean}
+ */
+export function unsteady({ cost }) {
+  const some = cost.slice(0, COSTS);
+  return some.some((one) => some.some((other) => one.what === other.what && one.texts === other.texts
+    && one.context === other.context && one.rows < other.rows && other.milliseconds < LESS * one.milliseconds));
+}
 
 /**
  * The bounds of a share at 95 %, by Wilson (1927); null where nothing was counted.

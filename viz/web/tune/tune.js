@@ -11,6 +11,7 @@ import { fiveNumbers } from "./five.js";
 import { PLAIN, promptKinds, recordReader } from "./record.js";
 import { takeAlong } from "./take.js";
 
+const MOST = 64;     // drafters to choose from
 const PAUSE = 400;   // ms between two drawings of a record that grows
 
 /** A place whose content is made anew only when its key changes; the focus stays in it. */
@@ -60,11 +61,11 @@ export function mountTune(element, host) {
     timer = 0;
     const told = JSON.stringify, { setting, answer: now } = record;
     const drafted = setting.filter((one) => one.drafter !== PLAIN), compared = drafted.length > 0;
-    answer.draw(told([now, running, record.head, Boolean(record.acceptance.length)]),
+    answer.draw(told([now, running, record.head, Boolean(record.acceptance.length), record.cost]),
       () => answerCard(record, running, host));
     drafters.draw(told([setting, now]),
       () => (compared ? tuneFigure(drafterFigure(setting, now, host)) : null));
-    const tried = [...new Set(drafted.filter((one) => one.texts > 1).map((one) => one.drafter))];
+    const tried = [...new Set(drafted.filter((one) => one.texts > 1).map((one) => one.drafter))].slice(0, MOST);
     const best = [drafter, now?.drafter, now?.best_tried, tried[0]].find((key) => key && tried.includes(key));
     texts.draw(told([setting, best, now]), () => best && tuneFigure(textsFigure(setting, best, now, host),
       choice("Drafter", tried.map((key) => [key, host.title(key)]), best, (key) => { drafter = key; draw(); })));
