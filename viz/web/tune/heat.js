@@ -53,7 +53,8 @@ export function heatMap({ grid, text, answered, rows, columns, rowLabel, columnL
   const slopes = longest > WIDE - 4, slope = (SLOPE * Math.PI) / 180;   // where names are long, they lean
   const top = 34 + (slopes ? longest * Math.sin(slope) : 10);
   const width = left + columns.length * WIDE + (slopes ? Math.max(0, longest * Math.cos(slope) - WIDE / 2) : 0) + 4;
-  const height = top + rows.length * HIGH + 4;
+  const label = textWidth(rowLabel, FONT), height = Math.max(top + rows.length * HIGH + 4, label + 8);
+  const middle = Math.min(top + (rows.length * HIGH) / 2, height - label / 2 - 4);
   const box = (r, c) => ({ x: left + c * WIDE + 1, y: top + r * HIGH + 1, width: WIDE - 2, height: HIGH - 2, rx: 3 });
   const ink = (cell) => (Math.abs(shadeOf(cell.ratio)) === SHADES ? "tn-on-shade" : "tn-in-cell");
   const drawn = cells.flatMap((row, r) => row.map((cell, c) => svgEl("g", {},
@@ -73,8 +74,8 @@ export function heatMap({ grid, text, answered, rows, columns, rowLabel, columnL
       ? words(0, 0, name, { transform: `translate(${left + (c + 0.5) * WIDE - 4} ${top - 10}) rotate(-${SLOPE})` })
       : words(left + (c + 0.5) * WIDE, top - 10, name, { "text-anchor": "middle" }))),
     words(left + (columns.length * WIDE) / 2, 10, columnLabel, { "text-anchor": "middle", class: "ln-axis-label" }),
-    words(10, top + (rows.length * HIGH) / 2, rowLabel, { "text-anchor": "middle", class: "ln-axis-label",
-      transform: `rotate(-90 10 ${top + (rows.length * HIGH) / 2})` }));
+    words(10, middle, rowLabel, { "text-anchor": "middle", class: "ln-axis-label",
+      transform: `rotate(-90 10 ${middle})` }));
   svg.style.width = `max(${width}px, min(100%, ${Math.round(LARGER * width)}px))`;
   const said = el("span", { "aria-live": "polite", text: "Point at a cell, or move with the arrow keys." });
   const beside = el("span", { class: "tn-beside" });
