@@ -136,7 +136,7 @@ class Tuning:
         self, candidates: Sequence[Candidate], most: int, one_of_each: bool = False
     ) -> list[Candidate]:
         """So many for one text at a time, and the best for each other number of texts. one_of_each: drafter."""
-        speeds = self._speeds(candidates)
+        speeds = self._speeds(candidates, checked=False)
         chosen = ranked(candidates, speeds, 1)
         if one_of_each:
             firsts: dict = {}
@@ -150,12 +150,12 @@ class Tuning:
             chosen += ranked(candidates, speeds, texts)[:1]
         return unique(chosen)
 
-    def _speeds(self, candidates: Sequence[Candidate]) -> Speeds:
-        """What is known of their speeds: checked, or predicted."""
+    def _speeds(self, candidates: Sequence[Candidate], checked: bool = True) -> Speeds:
+        """What is known of their speeds: checked, or predicted. checked: False for predicted ones alone."""
         speeds: dict = {}
         for texts in self._opened.texts:
             for candidate in candidates:
-                known = self._measured.checked.get((candidate.key, texts))
+                known = self._measured.checked.get((candidate.key, texts)) if checked else None
                 known = known or speed_of(candidate, self._plain, texts, self._opened.costs)
                 if known is not None:
                     speeds[candidate.key, texts] = known
