@@ -32,6 +32,7 @@ class Vocabulary:
         rows = [[*string, *[ENDED] * (self.longest - len(string))] for string in self.strings]
         self.table = torch.tensor(rows)
         self.lengths = torch.tensor([len(string) for string in self.strings])
+        self._all = torch.arange(len(rows))
 
     def along(self, p: Tensor, string: Sequence[int]) -> Iterator[Letter]:
         """The letters of a string, one after another, as far as a single token can go along with them.
@@ -39,17 +40,18 @@ class Vocabulary:
         p: [V], the law of the next token. At each letter it is given that the token begins with the letters before, and does
         not end there.
         """
-        alike = torch.ones(len(self.table), dtype=torch.bool)
+        going = self._all
         for place, letter in enumerate(string[: self.longest]):
-            going = alike & (self.lengths > place)
-            column = self.table[:, place]
             mass = float(p[going].sum())
             if mass <= 0:
                 return
+            column = self.table[going, place]
             law = torch.zeros(self.size, dtype=p.dtype)
-            law.index_add_(0, column[going], p[going] / mass)
-            alike = going & (column == letter)
-            yield Letter(letter, law, going, column, alike, alike & (self.lengths == place + 1))
+            law.index_add_(0, column, p[going] / mass)
+            alike = going[column == letter]
+            longer = self.lengths[alike] > place + 1
+            yield Letter(letter, law, going, column, alike[~longer], alike[longer])
+            going = alike[longer]
 
     def laws(self, p: Tensor, token: int) -> Tensor:
         """[letters of the token, A]: the laws from which these letters come when the token is drawn from p [V]."""
@@ -72,16 +74,16 @@ def vocabularies(spelling: Spelling) -> tuple[Vocabulary, Vocabulary]:
 class Letter:
     """A place in a string that a token may go along with.
 
-    law: [A] of the letter here. going: [V] tokens that have a letter here and all letters before. column: [V] their letter
-    here. alike: [V] those of them that have this letter. ending: [V] those that end with it.
+    law: [A] of the letter here. going: the tokens that have a letter here and all letters before. column: their letters here.
+    ending: those of them that end with this letter. longer: those that have this letter and go on.
     """
 
     letter: int
     law: Tensor
     going: Tensor
     column: Tensor
-    alike: Tensor
     ending: Tensor
+    longer: Tensor
 
 
 @dataclass(frozen=True)
@@ -106,22 +108,22 @@ def next_token_law(vocabulary: Vocabulary, p: Tensor, letters: Sequence[int], q:
     the target decides whether its token ends there. Averaged over the draws from q, the result is p, however the target cuts
     the text into tokens.
     """
-    law, alive, behind = torch.zeros_like(p), 1.0, torch.ones(len(p), dtype=torch.bool)
+    law, alive, behind = torch.zeros_like(p), 1.0, torch.arange(len(p))
     for place, step in enumerate(vocabulary.along(p, letters)):
         drawn = q[place].to(p.dtype)
         accept = min(1.0, float(step.law[step.letter] / drawn[step.letter]))
         residual = (step.law - drawn).clamp_(min=0)
         if accept < 1 and residual.sum() > 0:
             share = residual / residual.sum() / step.law.clamp(min=1e-300)
-            mass, column = p[step.going].sum(), step.column[step.going]
-            law[step.going] += alive * (1 - accept) * share[column] * p[step.going] / mass
+            here = p[step.going]
+            law[step.going] += alive * (1 - accept) * share[step.column] * here / here.sum()
         alive *= accept
-        mass = float(p[step.alike].sum())
+        ends, behind = p[step.ending], step.longer
+        mass = float(ends.sum() + p[behind].sum())
         if alive == 0 or mass <= 0:
             return law
-        law[step.ending] += alive * p[step.ending] / mass
-        alive *= 1 - float(p[step.ending].sum()) / mass
-        behind = step.alike & ~step.ending
+        law[step.ending] += alive * ends / mass
+        alive *= max(0.0, 1 - float(ends.sum()) / mass)
     left = float(p[behind].sum())
     if left > 0:
         law[behind] += alive * p[behind] / left

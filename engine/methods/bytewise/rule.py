@@ -86,8 +86,9 @@ def _table(string: DrawnString, p: Tensor) -> Table:
     rows = []
     for place, step in enumerate(string.vocabulary.along(p, string.letters)):
         here, drawn = float(step.law[step.letter]), float(string.laws[place, step.letter])
-        mass = float(p[step.alike].sum())
-        ends = float(p[step.ending].sum()) / mass if mass > 0 else None
+        ending = float(p[step.ending].sum())
+        mass = ending + float(p[step.longer].sum())
+        ends = ending / mass if mass > 0 else None
         rows.append([_face(step.letter), drawn, here, min(1.0, here / drawn), ends])
     columns = ["byte", "q", "p", "kept with", "token ends here"]
     note = "The first token of the target’s, byte by byte; each row is given those above it."
