@@ -25,8 +25,8 @@ export const GLOSSARY = {
     "of the target.",
   "mean accepted": "New tokens divided by steps. Plain decoding gives 1.00; more is better.",
   lossless: "The text has exactly the distribution that the target alone would give it.",
-  "law of a constrained text": "Masked decoding cuts p at each place to what may come next: not the target's own law, " +
-    "given a valid text.",
+  "law of a constrained text": "Masked decoding cuts p at each place to what may come next: not the target's " +
+    "own law, given a valid text.",
   "equal up to rounding": "The target's text, up to rounding in half precision: of two tokens that are nearly as " +
     "likely, drafting may change which one is written.",
   lossy: "This rule may keep tokens that the target alone would not have written as often.",
