@@ -94,7 +94,7 @@ def test_the_keyboard_walks_it_too(visit):
     page.keyboard.press("Enter")
     at_stop(visitor, 1)
     go_there()
-    for key in ["ArrowRight", "ArrowDown"] * 30:  # to the next token of a branch, and to the next branch
+    for key in ["ArrowRight", "ArrowDown"] * 30:  # along a branch, and to the next one
         if page.evaluate("document.activeElement.dataset.status") == "rejected":
             break
         page.keyboard.press(key)
@@ -108,7 +108,7 @@ def test_the_keyboard_walks_it_too(visit):
     at_stop(visitor, 4)
     page.keyboard.press("Escape")
     assert page.locator(".pg-tour").is_hidden()
-    assert page.evaluate("document.activeElement.id") == "timeline", "the focus stays at work"
+    assert page.evaluate("document.activeElement.id") == "change", "of the panel, which closed, too"
 
 
 def test_escape_closes_an_open_list_first(visit):
