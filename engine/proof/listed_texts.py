@@ -131,8 +131,8 @@ def every_text(write: Callable[[Verifier, Chance], Path], rule: Callable[[], Ver
     weighed: Law = {}
 
     def program(oracle: Oracle) -> tuple[Path, float]:
-        judge = _All(rule())
-        text = write(judge, Chance(OracleDraftChance(oracle), _EveryDraw(oracle, judge)))
+        judge = RememberingAll(rule())
+        text = write(judge, Chance(OracleDraftChance(oracle), EveryDraw(oracle, judge)))
         oracle.weigh(judge.judgements)
         return text, sum(getattr(judge, "log_weights", ()))
 
@@ -143,15 +143,15 @@ def every_text(write: Callable[[Verifier, Chance], Path], rule: Callable[[], Ver
     return law, weighed
 
 
-class _EveryDraw(OracleJudgeChance):
+class EveryDraw(OracleJudgeChance):
     """Asks the oracle for final tokens as well, because further steps follow them."""
 
     def draw(self, p: Tensor, position: int) -> int:
         return self.oracle.choose(p)
 
 
-class _All(Remembering):
-    """Remembers the judgements of all its verdicts."""
+class RememberingAll(Remembering):
+    """Remembers the judgements of all verdicts so far, besides the last verdict."""
 
     def __init__(self, rule: Verifier) -> None:
         super().__init__(rule)

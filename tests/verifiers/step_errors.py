@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from torch import Tensor
-
 from engine.core.chance import Chance
 from engine.core.constraint import Constraint
 from engine.core.sampling import Sampling
@@ -11,16 +9,10 @@ from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import Drafter
 from engine.parts.loading import Models
-from engine.proof.enumeration import (
-    Law,
-    Oracle,
-    OracleDraftChance,
-    OracleJudgeChance,
-    Path,
-    branches,
-)
-from engine.proof.step_law import LENGTH, Reader, Remembering, step_law
-from engine.rules import Case, Judgement, Verdict, Verifier
+from engine.proof.enumeration import Law, Oracle, OracleDraftChance, Path, branches
+from engine.proof.listed_texts import EveryDraw, RememberingAll
+from engine.proof.step_law import LENGTH, Reader, step_law
+from engine.rules import Verifier
 
 
 def step_error(*given, **named) -> float:
@@ -59,23 +51,3 @@ def run_error(
     truth = Reader(models, sampling, constraint, prompt).law(prompt, ())
     assert abs(sum(law.values()) - 1) < 1e-5
     return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
-
-
-class EveryDraw(OracleJudgeChance):
-    """Asks the oracle for final tokens as well, because further steps follow them."""
-
-    def draw(self, p: Tensor, position: int) -> int:
-        return self.oracle.choose(p)
-
-
-class RememberingAll(Remembering):
-    """Also remembers the judgements of every verdict so far."""
-
-    def __init__(self, rule: Verifier) -> None:
-        super().__init__(rule)
-        self.judgements: list[Judgement] = []
-
-    def judge(self, case: Case) -> Verdict:
-        super().judge(case)
-        self.judgements += self.verdict.judgements
-        return self.verdict
