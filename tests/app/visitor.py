@@ -49,6 +49,8 @@ class Visitor:
         """Wait for the page with its first picture, and follow its states. Call it again when the page has reloaded."""
         opened = "#tree g[data-node]" if trace_files() else "#tree"
         self.page.wait_for_selector(opened, state="attached")
+        # Gradio covers the page with the word "Loading..." until every component stands.
+        self.page.wait_for_selector("p.loading", state="detached")
         self.follow()
 
     def follow(self) -> None:
