@@ -22,6 +22,10 @@ def main(arguments: list[str] | None = None) -> int:
         given = parser(_list, _run, _bench, _tune, _embedded_target).parse_args(arguments)
         if getattr(given, "methods", None) is not None:
             os.environ[OUTSIDE] = given.methods  # read when methods are first looked for
+        if getattr(given, "weights", None) is not None:
+            from engine.fast.cpu.stored_products import SETTING
+
+            os.environ[SETTING] = given.weights  # read when the first model is compiled
         return given.action(given)
     except UserError as error:
         terminal.say(f"error: {error}")

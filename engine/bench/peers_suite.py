@@ -16,6 +16,7 @@ from engine.bench.peers import SCHEDULES, Generate, peer_contestants
 from engine.bench.report import Report, setting, table
 from engine.bench.suite import Cards, Plan, Result, Suite, choose
 from engine.core.step import STAGES
+from engine.fast.cpu.stored_products import reads_stored
 from engine.methods import drafters
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.sizes.verify_cost import verify_costs
@@ -109,6 +110,7 @@ def beside(
     race = Race(models, suite, results, table_rows, costs, different)
     aims = judge(race)
     about = {"dtype": "float32", "device": "cpu", "plan": asdict(plan) | more}
+    about["weights"] = "stored" if reads_stored() else "unpacked"
     about["options"] = {contestant.name: contestant.options for contestant in ours}
     data = {
         "kind": "bench",

@@ -81,6 +81,14 @@ def _add_methods(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_weights(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--weights",
+        choices=("stored", "unpacked"),
+        help="on a CPU: read weights of 4 or 8 bits as they are, or as fp32; else what is faster",
+    )
+
+
 def _text(argument: str) -> str:
     """An argument as the file of the same text would be read."""
     return terminal.as_unicode(argument).replace("\r\n", "\n")
@@ -132,6 +140,7 @@ def _add_run(run: argparse.ArgumentParser, action: Action) -> None:
     add("--json-schema", metavar="FILE", help="the text must follow this JSON schema")
     add("--python-names", action="store_true", help="names used in Python must exist in the text")
     add("--trace", metavar="OUT.ndjson", help="write the trace here")
+    _add_weights(run)
     _add_methods(run)
     run.set_defaults(action=action)
 
@@ -151,6 +160,7 @@ def _add_bench(bench: argparse.ArgumentParser, action: Action) -> None:
         default="peers",
         help="drafts, gpu, kernels and pieces need a CUDA GPU",
     )
+    _add_weights(bench)
     _add_methods(bench)
     bench.set_defaults(action=action, preset=None)
 
@@ -179,6 +189,7 @@ def _add_tune(tune: argparse.ArgumentParser, action: Action) -> None:
     add("--device", metavar="D")
     add("--ray", metavar="ADDRESS", help="count on a Ray cluster; auto: one on this machine")
     add("--json", action="store_true", help="all lines as they come, as JSON")
+    _add_weights(tune)
     _add_methods(tune)
     tune.set_defaults(action=action, preset=None)
 

@@ -242,7 +242,7 @@ def test_the_check_is_made_once_per_machine(monkeypatch, quick_units):
     )
     monkeypatch.setenv("DNNL_MAX_CPU_ISA", "another")
     assert bf16_products.bf16_pays.__wrapped__() is True and checked
-    bf16_products.PROVEN.path.write_text(json.dumps({bf16_products._machine(): "yes"}))
+    bf16_products.PROVEN.path.write_text(json.dumps({bf16_products.machine(): "yes"}))
     assert bf16_products.bf16_pays.__wrapped__() is True and len(checked) == 2
 
 

@@ -56,14 +56,14 @@ def bf16_pays() -> bool:
 
 def _proven() -> bool:
     """Whether products with any of COUNTS rows lose no bit; tried once per machine."""
-    known, here = PROVEN.read(), _machine()
+    known, here = PROVEN.read(), machine()
     if not isinstance(known.get(here), bool):
         known[here] = lossless(multiply_in_thirds, COUNTS)
         PROVEN.write(known)
     return known[here]
 
 
-def _machine() -> str:
+def machine() -> str:
     """Everything that the choice of kernels depends on."""
     import openvino
 
@@ -135,7 +135,7 @@ def split_products(model) -> int:
     thirds: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():
-        matrix = _large_matrix(node)
+        matrix = large_matrix(node, LEAST)
         found = None if matrix is None else bf16_matrix(matrix)
         if found is None:
             continue
@@ -173,12 +173,12 @@ def _upper(numbers: np.ndarray) -> np.ndarray:
     return (numbers.view(np.uint32) >> 16).astype(np.uint16)
 
 
-def _large_matrix(node) -> np.ndarray | None:
-    """The matrix [N, K] of a product with a large matrix; else None."""
+def large_matrix(node, least: int) -> np.ndarray | None:
+    """The matrix [N, K] of a product with a matrix of at least so many numbers; else None."""
     if not by_a_matrix(node):
         return None
     matrix = node.input_value(1).get_node().data
-    if matrix.dtype != np.float32 or matrix.size < LEAST:
+    if matrix.dtype != np.float32 or matrix.size < least:
         return None
     return matrix if node.get_attributes()["transpose_b"] else np.ascontiguousarray(matrix.T)
 

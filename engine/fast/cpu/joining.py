@@ -21,17 +21,22 @@ def join_products(model, weights: Iterable[Tensor] = ()) -> int:
     """Join products in an OpenVINO model; returns the number of joined products. weights: of the module that was
     converted; those that are joined become parts of the joined matrix."""
     places = {weight.data_ptr(): weight for weight in weights}
+    several = [group for group in products_by_rows(model) if len(group) > 1]
+    for group in several:
+        _join(group, places)
+    model.validate_nodes_and_infer_types()
+    return len(several)
+
+
+def products_by_rows(model) -> Iterable[list]:
+    """The products of an OpenVINO model with matrices, those of the same rows together."""
     groups: dict[tuple, list] = {}
     for node in model.get_ordered_ops():
         if by_a_matrix(node):
             rows = node.input_value(0)
             key = rows.get_node().get_friendly_name(), rows.get_index(), _transposed(node)
             groups.setdefault(key, []).append(node)
-    several = [group for group in groups.values() if len(group) > 1]
-    for group in several:
-        _join(group, places)
-    model.validate_nodes_and_infer_types()
-    return len(several)
+    return groups.values()
 
 
 def by_a_matrix(node) -> bool:
@@ -54,9 +59,18 @@ def _join(group: Sequence, places: dict[int, Tensor]) -> None:
     matrices = [node.input_value(1).get_node().data for node in group]
     own = [places.get(matrix.ctypes.data) for matrix in matrices] if transposed else []
     joined = opset13.constant(_joined(matrices, own, outputs), shared_memory=True)
+    join(group, joined, [matrix.shape[outputs] for matrix in matrices], transposed)
+
+
+def join(group: Sequence, joined, sizes: Sequence[int], transposed: bool = True) -> None:
+    """Replace products of the same rows by parts of their product with the joined matrix. sizes: outputs of each.
+    transposed: the matrix is [N, K]."""
+    from openvino import opset13
+
     product = opset13.matmul(group[0].input_value(0), joined, False, transposed)
-    sizes = np.array([matrix.shape[outputs] for matrix in matrices], np.int64)
-    parts = opset13.variadic_split(product, opset13.constant(np.int64(-1)), opset13.constant(sizes))
+    parts = product
+    if len(group) > 1:
+        parts = opset13.variadic_split(product, np.int64(-1), np.int64(sizes))
     for index, node in enumerate(group):
         node.output(0).replace(parts.output(index))
 

@@ -25,11 +25,12 @@ from engine.fast.cpu.core_count import settings, threads
 from engine.fast.cpu.joining import join_products
 from engine.fast.cpu.runtime import core
 from engine.fast.cpu.sharing import share_matrices
+from engine.fast.cpu.stored_products import reads_stored, store_products
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-METHOD = 4  # version of the compilation; graphs of other versions are not used
+METHOD = 5  # version of the compilation; graphs of other versions are not used
 MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
 MOST_KEPT = 2**24
 """Bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's numbers
@@ -134,6 +135,8 @@ def _converted(graph: nn.Module, example: Sequence[Tensor]):
         )
     front = FrontEndManager().load_by_framework("pytorch")
     model = front.convert(front.load(traced))
+    if reads_stored():
+        store_products(model)
     join_products(model, graph.parameters())
     if bf16_pays():
         split_products(model)
@@ -168,7 +171,7 @@ def _digest(graph: nn.Module, example: Sequence[Tensor], described: str) -> str:
 
     versions = openvino.__version__, transformers.__version__, torch.__version__
     shapes = [(tuple(each.shape), str(each.dtype)) for each in example]
-    made = METHOD, bf16_pays(), versions, shapes, described
+    made = METHOD, bf16_pays(), reads_stored(), versions, shapes, described
     digest = hashlib.blake2b(repr(made).encode(), digest_size=16)
     for name, tensor in graph.state_dict(keep_vars=True).items():
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())

@@ -1,0 +1,207 @@
+"""Products with matrices whose numbers come from 4 or 8 bits, which a pass reads as they were stored.
+
+A model of 4 bits a weight that was unpacked to fp32 takes eight times the memory, and a pass over one row takes as long as
+memory takes to deliver its weights. So the bits are found again in the unpacked numbers: of each group of 32 in a row, a
+factor, a smallest number, and whole numbers of 4 bits (GGUF's Q4_1); or a factor and whole numbers of 8 bits (Q8_0). Where
+all numbers of a matrix are such, to the last bit, OpenVINO gets the whole numbers and multiplies rows, in fp32, by what it
+unpacks on the way. A sum is rounded in another order than without this, and nothing else differs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from engine.errors import UserError
+from engine.fast.cpu.bf16_products import COUNTS, LEAST, SAMPLE, Multiply, large_matrix, machine
+from engine.fast.cpu.core_count import settings, threads, timed
+from engine.fast.cpu.joining import join, products_by_rows
+from engine.fast.cpu.runtime import core
+from engine.remembered import Remembered
+
+log = logging.getLogger(__name__)
+
+SETTING = "DRAFTSCOPE_WEIGHTS"
+WAYS = ("stored", "unpacked")
+GROUP = 32  # numbers of a row with a common factor
+LEVELS = ((0, 15), (-127, 127))  # whole numbers of 4 and of 8 bits
+CLEARLY = 0.9
+"""Passes over stored weights must take less than this share of the time of passes over unpacked ones."""
+PROVEN = Remembered("stored_products.json")
+
+
+@cache
+def reads_stored() -> bool:
+    """Whether passes read weights as they are stored: what the setting says, or else what is faster here, measured once per
+    process; never where a kernel rounds more than sums in fp32 do. Raises UserError for another setting."""
+    asked = os.environ.get(SETTING, "")
+    if asked and asked not in WAYS:
+        raise UserError(f"{SETTING} must be {' or '.join(WAYS)}, not {asked!r}.")
+    if asked == "unpacked":
+        return False
+    try:
+        return (asked == "stored" or _pays()) and _proven()
+    except Exception as error:  # noqa: BLE001 - OpenVINO has no common kind
+        log.info("Weights are unpacked: %s", error)
+        return False
+
+
+def _pays() -> bool:
+    times = timed({stored: _trial_pass(stored) for stored in (False, True)})
+    return min(times[True]) < CLEARLY * min(times[False])
+
+
+def _proven() -> bool:
+    """Whether products with any of COUNTS rows are as exact as sums in fp32; tried once per machine."""
+    known, here = PROVEN.read(), machine()
+    if not isinstance(known.get(here), bool):
+        known[here] = all(as_exact(multiply_stored, matrix) for matrix in _matrices())
+        PROVEN.write(known)
+    return known[here]
+
+
+def _matrices() -> list[np.ndarray]:
+    """Matrices [256, 512] whose numbers come from 4 bits, and from 8."""
+    numbers = np.random.default_rng(0)
+    factor = _halves(numbers.uniform(0.001, 0.1, (256, 16, 1)).astype(np.float32))
+    least = _halves(-factor * numbers.uniform(4, 10, factor.shape).astype(np.float32))
+    four, eight = (numbers.integers(low, 1 + high, (256, 16, GROUP)) for low, high in LEVELS)
+    four[..., :2], eight[..., 0] = (0, 15), 127
+    made = four * factor + least, eight * factor
+    return [matrix.astype(np.float32).reshape(256, -1) for matrix in made]
+
+
+def as_exact(making: Callable[[np.ndarray], Multiply], matrix: np.ndarray) -> bool:
+    """Whether products of COUNTS rows with a matrix [N, K] are off by no more than sums of K products in fp32 can be, in
+    any order."""
+    rows = np.random.default_rng(1).standard_normal((max(COUNTS), matrix.shape[1]), np.float32)
+    exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
+    allowed = np.abs(rows).astype(np.float64) @ np.abs(matrix.T) * 2.0**-24 * (2 + len(matrix.T))
+    multiply = making(matrix)
+    return all(
+        (np.abs(multiply(rows[:count]) - exact[:count]) <= allowed[:count]).all()
+        for count in COUNTS
+    )
+
+
+def multiply_stored(matrix: np.ndarray) -> Multiply:
+    """Products as ``store_products`` makes them, on the threads of this process. Raises ValueError for a matrix of other
+    numbers."""
+    import openvino
+    from openvino import opset13 as ops
+
+    given = ops.parameter([-1, matrix.shape[1]], np.float32)
+    model = openvino.Model([ops.matmul(given, matrix, False, True)], [given])
+    if store_products(model) != 1:
+        raise ValueError("the matrix is too small, or holds other numbers")
+    request = core().compile_model(model, "CPU", settings(threads())).create_infer_request()
+    return lambda rows: next(iter(request.infer([rows]).values()))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A matrix [N, K] as whole numbers [N, K / GROUP, GROUP] of this many bits, and for each group its factor and the number
+    that stands for 0, both [N, K / GROUP, 1]."""
+
+    bits: int
+    levels: np.ndarray
+    factor: np.ndarray
+    zero: np.ndarray
+
+
+def grid_of(matrix: np.ndarray) -> Grid | None:
+    """The whole numbers of an fp32 matrix [N, K]; None if its numbers are no such products, to the last bit."""
+    if matrix.shape[1] % GROUP:
+        return None
+    groups = matrix.reshape(len(matrix), -1, GROUP)
+    found = (way(groups) for way in (_of_four, _of_eight) if way(groups[:SAMPLE]))
+    return next(found, None)
+
+
+def _of_four(groups: np.ndarray) -> Grid | None:
+    least, most = groups.min(-1, keepdims=True), groups.max(-1, keepdims=True)
+    factor = _halves((most - least) / np.float32(15))
+    levels = np.rint((groups - least) / factor)
+    if levels.max() > 15 or not np.array_equal(levels * factor + least, groups):
+        return None
+    return Grid(4, levels.astype(np.uint8), factor, -least / factor)
+
+
+def _of_eight(groups: np.ndarray) -> Grid | None:
+    factor = _halves(np.abs(groups).max(-1, keepdims=True) / np.float32(127))
+    levels = np.rint(groups / factor)
+    if np.abs(levels).max() > 127 or not np.array_equal(levels * factor, groups):
+        return None
+    return Grid(8, (levels + 128).astype(np.uint8), factor, np.full_like(factor, 128))
+
+
+def _halves(factor: np.ndarray) -> np.ndarray:
+    """The factors as they are stored, in fp16; 1 for a group of equal numbers."""
+    factor = factor.astype(np.float16).astype(np.float32)
+    return np.where(factor == 0, np.float32(1), factor)
+
+
+def store_products(model) -> int:
+    """Let the products of an OpenVINO model with large matrices read these as the module says, where their numbers allow
+    it, and those of the same rows become one; returns the number of matrices."""
+    count = 0
+    for group in products_by_rows(model):
+        grids = [_grid_of_product(node) for node in group]
+        if None in grids or len({grid.bits for grid in grids}) > 1:
+            continue
+        join(group, _weights(grids), [len(grid.levels) for grid in grids])
+        count += len(group)
+    model.validate_nodes_and_infer_types()
+    return count
+
+
+def _grid_of_product(node) -> Grid | None:
+    matrix = large_matrix(node, LEAST)
+    return None if matrix is None else grid_of(matrix)
+
+
+def _weights(grids: list[Grid]):
+    """The matrices, one below the other, as an fp32 output [N, K] of a few operations that the CPU's plugin recognises."""
+    from openvino import Shape, Tensor, Type
+    from openvino import opset13 as ops
+
+    levels = np.concatenate([grid.levels for grid in grids])
+    rows, groups, _ = levels.shape
+    if grids[0].bits == 4:
+        pairs = np.ascontiguousarray(levels[..., 0::2] | levels[..., 1::2] << 4)
+        levels = Tensor(pairs, Shape([rows, groups, GROUP]), Type.u4)
+    numbers = ops.constant(levels, shared_memory=False)
+    zero, factor = (
+        ops.constant(np.concatenate(parts))
+        for parts in zip(*((grid.zero, grid.factor) for grid in grids), strict=True)
+    )
+    numbers = ops.multiply(ops.subtract(ops.convert(numbers, "f32"), zero), factor)
+    return ops.reshape(numbers, np.int64([rows, groups * GROUP]), False)
+
+
+def _trial_pass(packed: bool):
+    """One row and then five through two matrices of 64 MB in fp32: more than a processor's caches hold."""
+    import openvino
+    from openvino import opset13 as ops
+
+    given = ops.parameter([-1, 1024], np.float32)
+    rows, levels = given, np.arange(16, dtype=np.float32)
+    for shape in ((8192, 1024), (1024, 8192)):
+        matrix = np.resize(levels, shape)
+        rows = ops.matmul(rows, matrix, False, True)
+    model = openvino.Model([rows], [given])
+    if packed:
+        store_products(model)
+    request = core().compile_model(model, "CPU", settings(threads())).create_infer_request()
+    examples = [np.zeros((count, 1024), np.float32) for count in (1, 5)]
+
+    def run():
+        for example in examples:
+            request.infer([example])
+
+    return run
