@@ -13,8 +13,9 @@ from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.rules import verifier
+from tests.drafters.writing import built
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
-from tests.engine.unrecorded import JUDGED, PROMPT, RULES, assert_same, built, steps_of, texts
+from tests.engine.unrecorded import JUDGED, PROMPT, RULES, assert_same, steps_of, texts
 from tests.grids import some
 
 
