@@ -114,14 +114,11 @@ class Guess(Drafter):
     """Drafts 16 siblings with a child each, and remembers what it was asked and told."""
 
     key, family, summary = "guess", "tree", ""
+    draw_kinds = ("one_hot",)
 
     def __init__(self) -> None:
         super().__init__({})
         self.asked, self.told = [], []
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def propose(self, context, max_depth):
         self.asked.append(list(context))

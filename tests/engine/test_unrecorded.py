@@ -84,9 +84,7 @@ def test_chains_do_not_leave_the_device(key, static_models, static_blocks):
 class Wide(NoDrafter):
     """Drafts every token with one child each, so that kept rows never stand where they must end up."""
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
+    draw_kinds = ("one_hot",)
 
     def propose(self, context, max_depth):
         tree = DraftTree()

@@ -104,9 +104,7 @@ class Pruned(DySpecDrafter):
 class PrunedAndSaysSo(Pruned):
     """The same tree, judged as one-hot guesses, which it has become."""
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
+    draw_kinds = ("one_hot",)
 
     def propose(self, context, max_depth):
         return redrawn(super().propose(context, max_depth), "one_hot")
