@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,7 @@ from engine.methods import drafter
 from engine.parts.kinds import kind_of
 from engine.proof.memo import remembering
 from engine.rules import verifier, verifiers
-from engine.run import RunRequest, open_run
-from engine.trace import read_trace
-from presets import family
+from tests.engine.family import trace_of
 from tests.outside import outside_methods
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
@@ -62,10 +61,7 @@ def test_the_drafter_is_exact(registered):
 
 
 def test_a_run_with_both_leaves_a_trace(registered):
-    def trace(**changes):
-        request = RunRequest("The cat sat. The cat", family(), max_new_tokens=24, **changes)
-        run = open_run(request)
-        return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+    trace = partial(trace_of, "The cat sat. The cat", max_new_tokens=24)
 
     plain = trace(drafter="none")
     exact = trace(drafter="bigram")

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.core.options import resolve
 from engine.errors import UserError
 from engine.methods import Drafter
 from engine.model.language_model import LanguageModel
@@ -65,8 +64,3 @@ def tiny_part(kind: str, target: LanguageModel, opener: Opener) -> object:
             f"A proof needs a tiny part of the kind {kind}, and its PartKind has no tiny=."
         )
     return made(target, opener)
-
-
-def on_trial(cls: type[Drafter], models: Models, **options) -> Drafter:
-    """A drafter with the options that show it at work on tiny models."""
-    return cls.build(resolve(cls.key, cls.options, {**cls.trial, **options}), models)

@@ -7,11 +7,10 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from engine.training.generators import ALL_MAKERS, examples
+from engine.training.generators import ALL_MAKERS, Example, examples
 from engine.training.generators.words import WORDS, Vocabulary
 from engine.training.sources import read_split, without_overlap
 
@@ -61,17 +60,6 @@ ANSWER_ONLY = {"operations", "replace", "edit", "append", "chat"}
 LONGEST_CHAT_STORY = 900  # characters
 
 
-@dataclass(frozen=True)
-class Document:
-    workload: str
-    prompt: str
-    answer: str
-
-    @property
-    def text(self) -> str:
-        return self.prompt + self.answer
-
-
 @cache
 def shipped_prompts(folder: Path = PROMPTS) -> list[str]:
     """Every prompt of the preset files: none of them may occur in training text."""
@@ -119,17 +107,17 @@ def make_vocabulary(texts: dict[str, list[str]], limit: int = 2500) -> Vocabular
 
 def documents(
     workload: str, texts: dict[str, list[str]], vocabulary: Vocabulary, seed: int
-) -> Iterator[Document]:
+) -> Iterator[Example]:
     """An endless stream: the generator's examples, or the corpus reshuffled at every epoch. No document contains a
     shipped prompt: the corpora were searched when they were read, and the generators' examples are searched here."""
     if workload in ALL_MAKERS:
         for example in examples(workload, seed, vocabulary):
             if not holds_prompt(example.text):
-                yield Document(workload, example.prompt, example.answer)
+                yield example
     rng = random.Random(f"{workload}/{seed}/corpus")
     while True:
         for text in rng.sample(texts[workload], len(texts[workload])):
-            yield Document(workload, "", text)
+            yield Example(workload, "", text)
 
 
 def available_mix(

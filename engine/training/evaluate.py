@@ -11,30 +11,36 @@ import torch
 import torch.nn.functional as F
 
 from engine.training.answers import share_right
-from engine.training.corpus import ANSWER_ONLY, Document, make_vocabulary, read_corpora
-from engine.training.generators import MAKERS, chat_tasks, edits, examples, is_held_out, operations
+from engine.training.corpus import ANSWER_ONLY, make_vocabulary, read_corpora
+from engine.training.generators import (
+    MAKERS,
+    Example,
+    chat_tasks,
+    edits,
+    examples,
+    is_held_out,
+    operations,
+)
 from engine.training.packing import Encoder
 from engine.training.selftext import sampling_of
 from engine.training.tokenizer import render
 
 
-def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Document]]:
+def held_out_documents(data: Path, per_workload: int) -> dict[str, list[Example]]:
     """The first few held-out documents of every workload, the same in every call."""
     texts = read_corpora(data, "valid")
     vocabulary = make_vocabulary(texts)
     found = {
-        w: [Document(w, "", t) for t in t_all[:per_workload]] for w, t_all in texts.items() if t_all
+        w: [Example(w, "", t) for t in t_all[:per_workload]] for w, t_all in texts.items() if t_all
     }
     for workload in MAKERS:
         stream = examples(workload, 1, vocabulary, held_out=True)
-        found[workload] = [
-            Document(workload, e.prompt, e.answer) for e in itertools.islice(stream, per_workload)
-        ]
+        found[workload] = list(itertools.islice(stream, per_workload))
     return found
 
 
 @torch.inference_mode()
-def bits_per_byte(model, encode: Encoder, documents: list[Document], longest: int = 512) -> float:
+def bits_per_byte(model, encode: Encoder, documents: list[Example], longest: int = 512) -> float:
     """Over the text that the loss counts: whole documents, or only the answers where the prompt is noise."""
     bits = n_bytes = 0.0
     for document in documents:

@@ -13,43 +13,28 @@ def target_config(
     vocabulary_size: int, eos: int, layers: int = TARGET_LAYERS, **changes
 ) -> LlamaConfig:
     """About 14 M parameters at eight layers."""
-    shape = {
-        "hidden_size": 384,
-        "intermediate_size": 1024,
-        "num_attention_heads": 6,
-        "num_key_value_heads": 2,
-        "head_dim": 64,
-    }
-    return _config(vocabulary_size, eos, num_hidden_layers=layers, **{**shape, **changes})
+    return _config(vocabulary_size, eos, layers, (384, 1024, 6, 64), changes)
 
 
 def draft_config(vocabulary_size: int, eos: int, layers: int = 3, **changes) -> LlamaConfig:
     """Under a tenth of the target: three layers of 128, about 1.04 M parameters, half of them embeddings."""
-    shape = {
-        "hidden_size": 128,
-        "intermediate_size": 320,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 32,
-    }
-    return _config(vocabulary_size, eos, num_hidden_layers=layers, **{**shape, **changes})
+    return _config(vocabulary_size, eos, layers, (128, 320, 4, 32), changes)
 
 
 def larger_draft_config(vocabulary_size: int, eos: int, layers: int = 3, **changes) -> LlamaConfig:
     """About 3.3 M parameters: beside the small draft, it shows what a larger one is worth."""
-    shape = {
-        "hidden_size": 256,
-        "intermediate_size": 704,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 64,
-    }
-    return _config(vocabulary_size, eos, num_hidden_layers=layers, **{**shape, **changes})
+    return _config(vocabulary_size, eos, layers, (256, 704, 4, 64), changes)
 
 
-def _config(vocabulary_size: int, eos: int, **shape) -> LlamaConfig:
+def _config(
+    vocabulary_size: int, eos: int, layers: int, sizes: tuple[int, ...], changes: dict
+) -> LlamaConfig:
+    """sizes: of the states, of the MLP, the number of heads and the size of each. Two heads hold keys and values."""
+    names = ("hidden_size", "intermediate_size", "num_attention_heads", "head_dim")
+    shape = {**dict(zip(names, sizes, strict=True)), "num_key_value_heads": 2, **changes}
     return LlamaConfig(
         vocab_size=vocabulary_size,
+        num_hidden_layers=layers,
         max_position_embeddings=MAX_POSITIONS,
         tie_word_embeddings=True,
         bos_token_id=None,

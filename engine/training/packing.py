@@ -15,12 +15,12 @@ from engine.training.corpus import (
     ANSWER_ONLY,
     FINISHING_MIX,
     MIX,
-    Document,
     available_mix,
     documents,
     make_vocabulary,
     read_corpora,
 )
+from engine.training.generators import Example
 
 POOL = 48  # waiting documents, from which the next one that fits is picked
 
@@ -42,7 +42,7 @@ class Encoder:
     def ids(self, text: str) -> list[int]:
         return self.tokenizer.backend_tokenizer.encode(text).ids
 
-    def __call__(self, document: Document) -> Encoded:
+    def __call__(self, document: Example) -> Encoded:
         prompt = self.ids(document.prompt) if document.prompt else []
         if document.prompt:
             answer = self.ids(document.answer)

@@ -5,10 +5,10 @@ import pytest
 from app import live
 from app.again import again, plainly
 from app.settings import LIMITS
-from engine.run import open_run
-from engine.trace import Trace, read_trace
+from engine.trace import read_trace
 from presets import trace_files
 from tests.app.finishing import SESSION, finished_run
+from tests.engine.family import ran
 
 
 @pytest.fixture
@@ -18,14 +18,9 @@ def finished():
     live.leave(SESSION, "watch")
 
 
-def made(request) -> Trace:
-    run = open_run(request)
-    return read_trace(run.header() + "".join(run.steps()) + run.summary())
-
-
 def test_the_same_run_and_plain_decoding_of_its_prompt(finished):
     first = finished()
-    same, plain = made(again(first.run, 12)), made(plainly(first.run, 12))
+    same, plain = ran(again(first.run, 12)), ran(plainly(first.run, 12))
     assert same.run == first.run and same.summary["text"] == first.summary["text"]
     assert plain.run["drafter"]["key"] == "none"
     assert {k: plain.run[k] for k in ("target", "sampling", "prompt")} == {
@@ -38,7 +33,7 @@ def test_further_cuts_of_the_run_are_made_again(finished):
     """A model's generation config may ask for them."""
     cuts = (("top_h", 0.5), ("min_p", 0.3), ("typical_p", 0.8))
     first = finished(temperature=1.5, seed=3, cuts=cuts)
-    same = made(again(first.run, 12))
+    same = ran(again(first.run, 12))
     assert same.run["sampling"] == first.run["sampling"]
     assert dict(cuts).items() <= same.run["sampling"].items()
     assert same.summary["text"] == first.summary["text"]

@@ -17,11 +17,11 @@ from engine.methods import drafters
 from engine.parts.drafts import drafts_among
 from engine.parts.loading import ModelPaths
 from engine.run import open_run
-from engine.trace import read_trace
 from engine.training.checkpoint import export_model
 from engine.training.new_models import draft_config
 from presets import HERE
 from tests.app.test_one_word import FITS
+from tests.engine.family import ran
 
 MODELS = HERE / "models"
 SIZES = {"hidden_size": 16, "intermediate_size": 24, "head_dim": 8}
@@ -106,8 +106,7 @@ def test_what_is_no_draft_for_the_target_is_not_among_them(tiny, tmp_path):
 def test_the_chosen_draft_guesses_and_the_trace_says_so(two, tiny):
     texts = {}
     for name in ("draft", "draft-tiny"):
-        run = open_run(asked(name))
-        trace = read_trace("".join([run.header(), *run.steps(), run.summary()]))
+        trace = ran(asked(name))
         assert trace.run["drafter"]["parts"] == {"draft": name}
         assert "draft" not in trace.run["drafter"]["options"]
         texts[name] = trace.summary["text"]

@@ -12,7 +12,7 @@ from engine.bench.contestants import Contestant, Writing
 from engine.bench.goals import goal_table
 from engine.bench.openvino.openvino_peers import GenAiContestant
 from engine.bench.peers_suite import Race
-from engine.bench.real_goals import CHOOSER, real_goals
+from engine.bench.real_suite import CHOOSER, real_goals
 from engine.bench.suite import Plan, Prompt, Result, Suite
 from engine.errors import UserError
 from presets import TURNS, prompts

@@ -6,14 +6,11 @@ import torch
 from engine.core.chance import DraftChance
 from engine.core.drafter import Start
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
 from engine.methods.chimera.drafter import ChimeraDrafter
 from engine.methods.medusa.part import MedusaHeads
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
-from engine.rules import verifier
 from tests.drafters.writing import built, steps_of
 from tests.verifiers.tiny import tiny_models
 
@@ -76,8 +73,7 @@ def test_rows_that_are_forgotten_are_made_again(models, monkeypatch):
     whole = [step.tree.tokens for step in steps_of(models, "chimera", [3, 5], 20, budget=9)]
     monkeypatch.setattr("engine.methods.chimera.drafter.MOST_TRIGRAMS", 2)
     drafter = built(ChimeraDrafter, models, budget=9)
-    request = TextRequest(drafter, verifier("greedy"), Sampling(), [3, 5], 20)
-    assert [step.tree.tokens for step in run_loop(models.target, request)] == whole
+    assert [step.tree.tokens for step in steps_of(models, drafter, [3, 5], 20)] == whole
     assert len(drafter._rows) == 2
 
 

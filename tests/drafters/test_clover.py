@@ -5,7 +5,6 @@ import torch
 
 from engine.core.chance import DraftChance
 from engine.core.drafter import Start
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.clover.drafter import CloverDrafter
@@ -14,9 +13,9 @@ from engine.methods.medusa.part import MedusaHeads
 from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
-from engine.training.students import student_class
 from tests.drafters.writing import built, parameters_made, steps_of
 from tests.engine.tiny import tiny_hf_model
+from tests.training.lessons import student_of
 from tests.verifiers.tiny import tiny_models
 
 VOCABULARY = 16
@@ -107,7 +106,6 @@ def test_many_layers_are_refused_before_any_is_made(models, tmp_path, monkeypatc
 
 def test_a_target_with_other_layers_is_refused_before_it_trains():
     module = tiny_hf_model("gpt2")
-    cls = student_class("clover")
     with pytest.raises(UserError, match="layers of the kind gpt2 are not supported") as told:
-        cls(module, resolve("clover", cls.options, {})).start()
+        student_of("clover", module).start()
     assert str(told.value).endswith(".") and "\n" not in str(told.value)

@@ -5,16 +5,13 @@ from importlib import import_module
 import pytest
 import torch
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.fast.cpu.compiled_model import CompiledModel
-from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.rules import verifier
+from tests.drafters.writing import steps_of, text_of, usual
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
 Exits = import_module("engine.methods.del.exits").Exits  # "del" is a word of Python
@@ -91,10 +88,9 @@ GREEDY = Sampling()
 
 
 def run(target, options, sampling=GREEDY, count=24, cls=DynamicExitDrafter):
-    drafter = cls.build(resolve(cls.key, cls.options, options), Models(target))
-    request = TextRequest(drafter, verifier("sampler_match"), sampling, PROMPT, count)
-    steps = list(run_loop(target, request))
-    return [token for step in steps for token in step.output], steps, drafter
+    drafter = usual(cls, Models(target), **options)
+    steps = steps_of(Models(target), drafter, PROMPT, count, sampling, "sampler_match")
+    return text_of(steps), steps, drafter
 
 
 def idle_above(layer, layers=4):

@@ -7,15 +7,11 @@ import pytest
 import torch
 
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.core.tree import ROOT
-from engine.loops import run_loop
-from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.shared.eagle_reader import EagleReader
 from engine.methods.shared.eagle_tree import Candidates
 from engine.parts.loading import Models
-from engine.proof.tiny_parts import on_trial
-from engine.rules import verifier
+from tests.drafters.writing import begun, built
 from tests.engine.eagle_cells import LAYOUTS, TARGET, checkpoint, tensors_of
 from tests.engine.tiny import tiny_model
 
@@ -36,9 +32,7 @@ def models(request, tmp_path_factory):
 
 
 def run(models, count=COUNT, prompt=PROMPT, sampling=GREEDY, **options):
-    rule = verifier("greedy" if sampling.greedy else "rejection")
-    drafter = on_trial(EagleDrafter, models, **{"stop_below": 0.0, **options})
-    return run_loop(models.target, TextRequest(drafter, rule, sampling, prompt, count))
+    return begun(models, "eagle", prompt, count, sampling, **{"stop_below": 0.0, **options})
 
 
 def steps_of(models, *args, **options):
@@ -124,7 +118,7 @@ def test_a_level_in_one_pass_is_the_paths_read_one_by_one(models):
     """q of each node of a tree, against a reader that reads only the node's path."""
     step = next(run(models, nodes=12, depth=3, top_k=3))
     tree, target = step.tree, models.target
-    drafter = on_trial(EagleDrafter, models)
+    drafter = built("eagle", models)
     session = target.session(64, drafter.feature_layers)
     features = session.prefill(PROMPT[:-1])
     assert tree.deepest == 3

@@ -7,15 +7,11 @@ import torch
 from torch import nn
 
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.model.fuzzy import fuzzy, groups_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.rules import verifier
-from tests.drafters.writing import built, steps_of, text_of
+from tests.drafters.writing import begun, steps_of, text_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
@@ -88,11 +84,10 @@ def test_layers_of_another_kind_begin_another_group():
 
 def test_every_step_begins_with_the_true_memory(models):
     """The law of a draft's first token is the exact draft's, and the errors shown are those of the other tokens."""
-    made = built(drafter("easyspec"), models, length=4, group=3, stop_below=0.0)
     module = tiny_hf_model(seed=3).requires_grad_(False)
-    request = TextRequest(made, verifier("rejection"), Sampling(1.0, seed=4), PROMPT, 40)
+    options = {"length": 4, "group": 3, "stop_below": 0.0}
     text, checked, before = list(PROMPT), 0, None
-    for step in run_loop(models.target, request):
+    for step in begun(models, "easyspec", PROMPT, 40, Sampling(1.0, seed=4), **options):
         if len(step.tree):
             truth = module(torch.tensor([text])).logits[0].softmax(-1)
             torch.testing.assert_close(step.tree.laws[0], truth[-1], atol=1e-4, rtol=1e-3)

@@ -6,10 +6,7 @@ import pytest
 import torch
 
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods.falcon.drafter import FalconDrafter
 from engine.methods.falcon.falcon_context import FalconContext
 from engine.methods.falcon.falcon_training import through
 from engine.methods.falcon.part import KIND, FalconCell, FalconConfig
@@ -17,8 +14,7 @@ from engine.methods.shared.eagle_config import tiny_config as eagle_config
 from engine.methods.shared.eagle_shown import MOST_ROWS
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
-from engine.proof.tiny_parts import on_trial
-from engine.rules import verifier
+from tests.drafters.writing import begun
 from tests.engine.tiny import tiny_model
 
 PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9]
@@ -37,9 +33,7 @@ def models(request):
 
 
 def run(models, count=COUNT, prompt=PROMPT, sampling=GREEDY, **options):
-    rule = verifier("greedy" if sampling.greedy else "rejection")
-    drafter = on_trial(FalconDrafter, models, **{"nodes": 9, **options})
-    return run_loop(models.target, TextRequest(drafter, rule, sampling, prompt, count))
+    return begun(models, "falcon", prompt, count, sampling, **{"nodes": 9, **options})
 
 
 @torch.no_grad()

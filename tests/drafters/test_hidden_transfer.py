@@ -5,22 +5,16 @@ import json
 import pytest
 import torch
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.seen import Draft
-from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods.hidden_transfer.drafter import HiddenTransferDrafter
 from engine.methods.hidden_transfer.part import KIND, TransferMaps
-from engine.methods.none.drafter import NoDrafter
 from engine.parts.files import write_part
 from engine.parts.loading import Models
-from engine.rules import verifier
-from engine.training.student import taught
-from engine.training.students import student_class
+from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
+from tests.training.lessons import learn, lesson, student_of
 
 TOKENS = torch.tensor([[5, 9, 2, 40, 7, 7, 12, 30], [1, 8, 8, 3, 60, 2, 2, 9]])
 PROMPT = TOKENS[0].tolist()
@@ -35,18 +29,13 @@ def noisy_maps(layers, seed=1):
     return made.requires_grad_(False)
 
 
-def student_of(module, **options):
-    cls = student_class("hidden_transfer")
-    return cls(module, resolve("recipe hidden_transfer", cls.options, options))
-
-
 @pytest.mark.parametrize("architecture", ["llama", "gpt2"])
 def test_pseudo_states_are_trained_as_they_are_read_in_a_run(architecture):
     """Two pseudo states join at layer 1 and one at layer 2, after the root and after a node of the same pass."""
     module = tiny_hf_model(architecture).requires_grad_(False)
     part, target = noisy_maps([1, 1, 2]), tiny_model(architecture)
     asked = [3, 4]
-    found = student_of(module).logits(part, TOKENS, asked)
+    found = student_of("hidden_transfer", module).logits(part, TOKENS, asked)
     for window, text in enumerate(TOKENS.tolist()):
         session, tree = target.session(32), DraftTree()
         node = tree.draw(ROOT, text[4])
@@ -61,43 +50,29 @@ def test_pseudo_states_are_trained_as_they_are_read_in_a_run(architecture):
 
 def test_they_learn_and_what_would_be_kept_is_counted():
     module = tiny_hf_model("llama").requires_grad_(False)
-    student = student_of(module, places=2, asked=6)
+    student = student_of("hidden_transfer", module, places=2, asked=6)
     part = student.start().requires_grad_(True)
     assert part.layers == (1, 1), "the middle of three layers"
     tokens = torch.randint(61, (8, 20), generator=torch.Generator().manual_seed(2))
-    adam, losses = torch.optim.Adam(part.parameters(), lr=3e-3), []
-    for index in range(30):
-        lesson = taught(module, student.feature_layers, tokens, tokens >= 0, index)
-        loss = student.loss(part, lesson)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        losses.append(loss.item())
+    losses = learn(lambda index: student.loss(part, lesson(student, tokens, index)), part, 30)
     assert sum(losses[-8:]) < 0.9 * sum(losses[:8])
     part.requires_grad_(False)
     said = student.logits(part, TOKENS, [2])[0, 0].argmax(-1)
     given = TOKENS[:1].clone()
     given[0, 4:6] = said  # predicted after token 2, beyond the token that its own law gives
-    kept = student.accepted(part, taught(module, (3,), given, given >= 0))
+    kept = student.accepted(part, lesson(student, given))
     assert kept[0, 3] == 2 and kept.shape == given.shape and kept[0, 0] == 0
-
-
-def run(cls, target, part, sampling):
-    models = Models(target, {"hidden_transfer": part})
-    drafter = cls.build(resolve(cls.key, cls.options, dict(cls.trial)), models)
-    request = TextRequest(drafter, verifier("sampler_match"), sampling, PROMPT, 24)
-    steps = list(run_loop(target, request))
-    return [token for step in steps for token in step.output], steps
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_the_text_of_plain_decoding(temperature):
     """The places join at different layers, and the stack in the trace shows where."""
-    target, sampling = tiny_model("llama"), Sampling(temperature, seed=4)
-    part = noisy_maps([1, 2])
-    plain, _ = run(NoDrafter, target, part, sampling)
-    found, steps = run(HiddenTransferDrafter, target, part, sampling)
-    assert found == plain
+    models = Models(tiny_model("llama"), {"hidden_transfer": noisy_maps([1, 2])})
+    plain, steps = (
+        steps_of(models, key, PROMPT, 24, Sampling(temperature, seed=4), "sampler_match")
+        for key in ("none", "hidden_transfer")
+    )
+    assert text_of(steps) == text_of(plain)
     assert sum(len(step.tree) for step in steps) > 3
     said, stack = steps[2].tree.exhibits
     assert [layer.state for layer in stack.layers] == ["adapter", "adapter", "run"]
@@ -130,5 +105,5 @@ def test_a_wrong_one_is_refused_in_one_sentence(tmp_path, layers, config, width,
 def test_a_target_without_a_middle_is_refused_by_the_recipe():
     module = tiny_hf_model("llama")
     with pytest.raises(UserError, match="does not fit") as found:
-        student_of(module, places=3, apart=1).start()
+        student_of("hidden_transfer", module, places=3, apart=1).start()
     assert str(found.value).endswith(".")

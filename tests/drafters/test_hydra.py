@@ -14,7 +14,6 @@ from engine.errors import UserError
 from engine.methods.shared.head_ranks import FIELD, usual
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
-from engine.parts.opening import language_model
 from tests.drafters.writing import parameters_made, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
@@ -145,17 +144,6 @@ def test_blocks_that_are_missing_are_not_made_up(tmp_path, target, prefix):
     }
     with pytest.raises(UserError, match="have 3 blocks, where its configuration promises 4"):
         opened(written(tmp_path, names | others, {"hydra_num_layers": 4}), target)
-
-
-def test_half_precision_leaves_the_angles_of_the_prefix_as_they_are(tmp_path, target):
-    folder = written(tmp_path, Published(target.model, True).state_dict())
-    half = language_model(copy.deepcopy(target.model).bfloat16(), None, "half", lean=False)
-    found = opened(folder, half).prefix
-    assert {weight.dtype for weight in found.parameters()} == {torch.bfloat16}
-    wanted = dict(opened(folder, target).prefix.named_buffers())
-    for name, frequencies in found.named_buffers():
-        assert torch.equal(frequencies, wanted.pop(name))
-    assert not wanted
 
 
 def test_a_wrong_prefix_is_refused_before_any_layer_is_made(tmp_path, target, monkeypatch):

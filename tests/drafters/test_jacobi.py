@@ -7,8 +7,6 @@ import pytest
 
 from engine.core.exhibits import Token
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
 from engine.methods.jacobi.drafter import JacobiDrafter
 from engine.proof.memo import remembering
 from engine.rules import verifier
@@ -40,9 +38,8 @@ def test_a_window_of_right_guesses_is_kept_whole():
         def _first_guess(self, root):
             return truth[self._first + len(self._window) - len(prompt)]
 
-    made = built(Told, models, window=WINDOW)
-    request = TextRequest(made, verifier("greedy"), Sampling(), prompt, 12)
-    assert [len(step.output) for step in run_loop(models.target, request)] == [6, 6]
+    steps = steps_of(models, Told, prompt, 12, window=WINDOW)
+    assert [len(step.output) for step in steps] == [6, 6]
 
 
 def test_the_table_follows_each_place_through_the_passes():

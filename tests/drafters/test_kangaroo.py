@@ -6,22 +6,16 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods.kangaroo.drafter import KangarooDrafter
 from engine.methods.kangaroo.fast import CompiledAdapterReader, compiled_readers
 from engine.methods.kangaroo.part import KIND, Adapter, AdapterConfig, AdapterReader
-from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.rules import verifier
+from tests.drafters.writing import steps_of, text_of
 from tests.engine.tiny import tiny_hf_model, tiny_model
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
-GREEDY = Sampling()
 
 
 def adapter(exit_layer=1, **changes):
@@ -29,13 +23,9 @@ def adapter(exit_layer=1, **changes):
     return Adapter(AdapterConfig(32, 4, 2, 8, exit_layer=exit_layer, **changes)).eval()
 
 
-def run(target, part=None, sampling=GREEDY, count=24, **options):
-    parts = {} if part is None else {"kangaroo": part.requires_grad_(False)}
-    cls = NoDrafter if part is None else KangarooDrafter
-    drafter = cls.build(resolve(cls.key, cls.options, options), Models(target, parts))
-    request = TextRequest(drafter, verifier("sampler_match"), sampling, PROMPT, count)
-    steps = list(run_loop(target, request))
-    return [token for step in steps for token in step.output], steps, drafter
+def run(target, part, sampling=None, **options):
+    models = Models(target, {"kangaroo": part.requires_grad_(False)})
+    return steps_of(models, "kangaroo", PROMPT, 24, sampling, "sampler_match", **options)
 
 
 def transplanted(module):
@@ -56,8 +46,7 @@ def test_an_adapter_that_is_the_rest_of_the_target_is_always_right(temperature):
     module = tiny_hf_model("llama", num_hidden_layers=2)
     made = transplanted(module)
     target = language_model(module, None, "tiny", lean=False)
-    sampling = Sampling(temperature, seed=4)
-    _, steps, _ = run(target, made, sampling, length=3, confidence=0.0)
+    steps = run(target, made, Sampling(temperature, seed=4), length=3, confidence=0.0)
     q = [q for step in steps for q in step.tree.q]
     p = [float(step.p[row, token]) for step in steps for row, token in enumerate(step.tree.tokens)]
     if temperature:
@@ -71,14 +60,15 @@ def test_an_adapter_that_is_the_rest_of_the_target_is_always_right(temperature):
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_the_text_of_plain_decoding(architecture, temperature):
     target, sampling = tiny_model(architecture), Sampling(temperature, seed=4)
-    plain, *_ = run(target, sampling=sampling)
-    found, steps, drafter = run(target, adapter(2), sampling, length=3, confidence=0.0)
-    assert found == plain
-    assert drafter.passes()["own layers"] == sum(len(step.tree) for step in steps) > 10
+    plain = steps_of(Models(target), "none", PROMPT, 24, sampling, "sampler_match")
+    steps = run(target, adapter(2), sampling, length=3, confidence=0.0)
+    assert text_of(steps) == text_of(plain)
+    drafted = sum(len(step.tree) for step in steps)
+    assert sum(step.passes.get("own layers", 0) for step in steps) == drafted > 10
 
 
 def test_it_stops_where_it_is_unsure():
-    _, steps, _ = run(tiny_model("llama"), adapter(), length=4, confidence=1.0)
+    steps = run(tiny_model("llama"), adapter(), length=4, confidence=1.0)
     assert {len(step.tree) for step in steps[:-1]} == {1}
     gauge = steps[0].tree.exhibits[1]
     assert gauge.mark == 1.0 and gauge.value == pytest.approx(float(steps[0].tree.laws[0].max()))

@@ -10,10 +10,7 @@ from tokenizers import decoders
 
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.methods.omnidraft.online_head import OnlineHead
 from engine.methods.omnidraft.part import _together, foreign_draft
 from engine.methods.omnidraft.run_cache import RunCache
@@ -139,10 +136,9 @@ def test_runs_are_merged_from_the_second_time_on(models):
 
 def test_it_learns_from_refusals_in_its_own_vocabulary(models):
     memory = Memory()
-    made = built(drafter("omnidraft"), models, **QUIET | {"every": 2, "rate": 0.02})
+    made = built("omnidraft", models, **QUIET | {"every": 2, "rate": 0.02})
     spelling = models.part("omnidraft").spelling
-    request = TextRequest(made, verifier("greedy"), Sampling(), PROMPTS[0], 30, memory=memory)
-    steps = list(run_loop(models.target, request))
+    steps = steps_of(models, made, PROMPTS[0], 30, memory=memory)
     text = [*PROMPTS[0], *text_of(steps)]
     passage = made._passage
     assert passage.tokens == spelling.spelled(text)[: len(passage.tokens)]
@@ -164,8 +160,6 @@ def test_a_step_with_known_runs_writes_the_target_law(changes):
     models = tiny_models(4)
     options = QUIET | {"threshold": 0.95} | changes
 
-    def make():
-        return built(drafter("omnidraft"), models, **options)
-
+    make = lambda: built("omnidraft", models, **options)
     rule = verifier("rejection")
     assert step_error(models, make, rule, Sampling(1.0), (1, 2, 0, 3, 2), 1, dice=1) < 1e-5

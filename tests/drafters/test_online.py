@@ -7,9 +7,6 @@ import torch
 
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.methods.shared import private_draft
 from engine.methods.shared.private_draft import (
     MOST_POINTS,
@@ -25,7 +22,7 @@ from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.rules import verifier
-from tests.drafters.writing import built, steps_of, text_of
+from tests.drafters.writing import begun, built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
@@ -62,9 +59,8 @@ def test_a_window_has_the_laws_of_its_refused_tokens():
 
 def test_what_is_kept_of_a_step_is_what_the_target_said(models):
     memory = Memory()
-    made = built(drafter("online"), models, **LEARNING | {"every": 256})
-    request = TextRequest(made, verifier("greedy"), Sampling(), PROMPTS[0], 20, memory=memory)
-    steps = list(run_loop(models.target, request))
+    made = built("online", models, **LEARNING | {"every": 256})
+    steps = steps_of(models, made, PROMPTS[0], 20, memory=memory)
     text = [*PROMPTS[0], *text_of(steps)]
     passage = made._passage
     refused = [step.position + len(step.output) - 1 for step in steps if step.final == "recovered"]
@@ -110,9 +106,7 @@ def test_a_step_after_learning_writes_the_target_law(monkeypatch):
     models = tiny_models(4)
     options = LEARNING | {"length": 2, "rate": 0.1}
 
-    def make():
-        return built(drafter("online"), models, **options)
-
+    make = lambda: built("online", models, **options)
     rule = verifier("rejection")
     assert step_error(models, make, rule, Sampling(0.7), (1, 2, 0, 1, 2), 2, dice=1) < 1e-5
     assert updates
@@ -188,9 +182,8 @@ def test_an_update_that_is_not_finite_changes_nothing():
 
 def test_the_prompt_stays_while_the_text_grows(models):
     """From the prompt's length, a reader renewed in mid-text knows where the constraint's text begins."""
-    made = built(drafter("online"), models, **LEARNING)
-    request = TextRequest(made, verifier("greedy"), Sampling(), PROMPTS[0], 24)
-    for _ in run_loop(models.target, request):
+    made = built("online", models, **LEARNING)
+    for _ in begun(models, made, PROMPTS[0]):
         assert made.start.prompt == tuple(PROMPTS[0])
         assert made._reader._prompt_length == len(PROMPTS[0])
     assert made._version, "the reader was renewed"

@@ -7,23 +7,17 @@ import torch
 from safetensors.torch import save_file
 
 from engine.catalogue import catalogue
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.loops import run_loop
 from engine.methods import drafters
-from engine.methods.lud.drafter import LexicalUnitDrafter
-from engine.methods.none.drafter import NoDrafter
-from engine.methods.ppd.drafter import PromptDecodingDrafter
 from engine.methods.shared.prompt_tokens_part import KIND, PromptTokens
 from engine.parts.loading import Models
 from engine.rules import verifier
+from tests.drafters.writing import begun, built, steps_of, text_of, usual
 from tests.engine.tiny import tiny_model
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
-GREEDY = Sampling()
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +33,10 @@ def standing_for(target, *members):
     return made.requires_grad_(False)
 
 
-def run(cls, target, part, rule, sampling=GREEDY, count=24, **options):
+def run(key, target, part, rule, sampling=None, count=24, **options):
     models = Models(target, {} if part is None else {"ppd": part})
-    drafter = cls.build(resolve(cls.key, cls.options, options), models)
-    request = TextRequest(drafter, verifier(rule), sampling, PROMPT, count)
-    steps = list(run_loop(target, request))
-    return [token for step in steps for token in step.output], steps, drafter
+    steps = steps_of(models, usual(key, models, **options), PROMPT, count, sampling, rule)
+    return text_of(steps), steps
 
 
 def logits_after(target, text):
@@ -54,11 +46,9 @@ def logits_after(target, text):
 def test_the_target_says_at_them_what_it_would_say_after_their_tokens(target):
     """Each of two members sees its own token at the place before, and the token kept last."""
     part = standing_for(target, [3, 8], [30, 11])
-    cls = LexicalUnitDrafter
-    drafter = cls.build(resolve("lud", cls.options, {"sure": 0.0}), Models(target, {"ppd": part}))
-    request = TextRequest(drafter, verifier("lud"), GREEDY, PROMPT, 12)
-    written = list(PROMPT)
-    for step in run_loop(target, request):
+    models, written = Models(target, {"ppd": part}), list(PROMPT)
+    drafter = built("lud", models, sure=0.0)
+    for step in begun(models, drafter, PROMPT, 12, rule="lud"):
         kept = [*written, *step.output[:-1]]
         written += step.output
         if step.stop is None:
@@ -71,10 +61,10 @@ def test_the_target_says_at_them_what_it_would_say_after_their_tokens(target):
 
 def test_a_unit_ends_where_the_model_is_unsure_and_stays_unchecked(target):
     part = standing_for(target, [3, 8, 11])
-    plain, *_ = run(NoDrafter, target, None, "greedy")
-    never, steps, _ = run(LexicalUnitDrafter, target, part, "lud", sure=1.0)
+    plain, _ = run("none", target, None, "greedy")
+    never, steps = run("lud", target, part, "lud", sure=1.0)
     assert never == plain and not any(len(step.tree) for step in steps)
-    text, steps, _ = run(LexicalUnitDrafter, target, part, "lud", sure=0.0)
+    text, steps = run("lud", target, part, "lud", sure=0.0)
     assert text != plain, "nobody checks, and these placeholders know nothing"
     assert [len(step.tree) for step in steps[:3]] == [0, 3, 3]
     for step in steps:
@@ -85,7 +75,7 @@ def test_a_unit_ends_where_the_model_is_unsure_and_stays_unchecked(target):
         float(steps[1].logits[0].softmax(-1)[steps[1].tree.tokens[0]])
     )
     sure = sorted(q for step in steps for q in step.tree.q)
-    _, steps, _ = run(LexicalUnitDrafter, target, part, "lud", sure=sure[len(sure) // 2])
+    _, steps = run("lud", target, part, "lud", sure=sure[len(sure) // 2])
     assert 0 < min(q for step in steps for q in step.tree.q) >= sure[len(sure) // 2]
 
 
@@ -101,9 +91,8 @@ def test_lossy_is_said_and_with_an_exact_rule_it_is_exact(target):
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_the_text_of_plain_decoding(target, key, temperature):
     part, sampling = standing_for(target, [3, 8], [30, 11]), Sampling(temperature, seed=4)
-    plain, *_ = run(NoDrafter, target, None, "sampler_match", sampling)
-    options = dict(drafters()[key].trial)
-    found, steps, _ = run(drafters()[key], target, part, "sampler_match", sampling, **options)
+    plain, _ = run("none", target, None, "sampler_match", sampling)
+    found, steps = run(key, target, part, "sampler_match", sampling, **drafters()[key].trial)
     assert found == plain
     assert sum(len(step.tree) for step in steps) > 3
 
@@ -111,8 +100,7 @@ def test_the_text_of_plain_decoding(target, key, temperature):
 def test_prompt_tokens_stand_where_the_step_is_likeliest_to_end(target):
     """Root .4, first .6 * .3, second .6 * .7 * .55, and its child .6 * .7 * .45, with nothing after it."""
     part = standing_for(target, [3])
-    settings = resolve("ppd", PromptDecodingDrafter.options, {"asked": 3})
-    drafter = PromptDecodingDrafter.build(settings, Models(target, {"ppd": part}))
+    drafter = built("ppd", Models(target, {"ppd": part}), asked=3)
     tree = DraftTree()
     first = tree.draw(ROOT, 1, q=0.6)
     second = tree.draw(first, 2, q=0.7)
@@ -124,8 +112,7 @@ def test_prompt_tokens_stand_where_the_step_is_likeliest_to_end(target):
 
 def test_members_and_places_see_their_own_line(target):
     part = standing_for(target, [3, 8, 4], [30, 11, 9])
-    settings = resolve("ppd", PromptDecodingDrafter.options, {})
-    drafter = PromptDecodingDrafter.build(settings, Models(target, {"ppd": part}))
+    drafter = built("ppd", Models(target, {"ppd": part}))
     tree = DraftTree()
     node = tree.draw(ROOT, 1)
     proposal = drafter._asking_behind(tree, [ROOT, node], PROMPT)
@@ -137,15 +124,15 @@ def test_they_stand_within_the_context(key):
     """GPT-2 has no position beyond its context."""
     target = tiny_model("gpt2", n_positions=24)
     part = standing_for(target, [3, 8, 11])
-    plain, *_ = run(NoDrafter, target, None, "greedy", count=40)
-    found, steps, _ = run(drafters()[key], target, part, "greedy", count=40)
+    plain, _ = run("none", target, None, "greedy", count=40)
+    found, steps = run(key, target, part, "greedy", count=40)
     assert found == plain and len(found) == 24 - len(PROMPT)
     assert steps[0].draft.probes is not None and steps[-1].draft.probes is None
 
 
 def test_a_pass_has_few_of_their_rows(target):
     part = standing_for(target, list(range(30)))
-    _, steps, _ = run(PromptDecodingDrafter, target, part, "greedy", asked=16, budget=8)
+    _, steps = run("ppd", target, part, "greedy", asked=16, budget=8)
     asked = [len(step.draft.probes) for step in steps if step.draft.probes is not None]
     assert max(asked) == 60, "behind two nodes"
 

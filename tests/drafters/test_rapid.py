@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 
 from engine.core.chance import Chance, JudgeChance
 from engine.core.sampling import Sampling, display_distribution
-from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.methods.rapid.retrieved_prompt import bm25, shortened
 from engine.methods.rapid.rule import moved_towards
 from engine.rules import Case, verifier
-from tests.drafters.writing import built, steps_of, text_of
+from tests.drafters.writing import steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
 KEY = "rapid"
@@ -212,10 +209,8 @@ def test_the_transfer_changes_a_text_and_none_does_not():
     models = tiny_models(16)
 
     def text(transfer):
-        made = built(drafter(KEY), models, length=3, **SHORT)
         rule = verifier("rapid", {"transfer": transfer})
-        request = TextRequest(made, rule, Sampling(), LONG, 20)
-        return [token for step in run_loop(models.target, request) for token in step.output]
+        return text_of(steps_of(models, KEY, LONG, 20, rule=rule, length=3, **SHORT))
 
     plain = text_of(steps_of(models, "none", LONG, 20))
     assert text(0.0) == plain != text(30.0)

@@ -7,17 +7,14 @@ import pytest
 import torch
 
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.methods.shared.reasoning import CUES, Steps, cue_in
 from engine.methods.specreason.drafter import GRADES, QUESTION
 from engine.methods.speculative_thinking import drafter as speculative_thinking
 from engine.parts.loading import Models, load_models
 from engine.rules import verifier
 from presets import family
-from tests.drafters.writing import built, text_of
+from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import tiny_model
 
 SUM = "Add step by step: 9876 + 5487\n"
@@ -36,9 +33,8 @@ def prompt() -> tuple[int, ...]:
 
 def run(key, rule, pair=None, sampling=None, **options):
     pair = pair or models()
-    made = built(drafter(key), pair, **{"length": 40} | options if key == "specreason" else options)
-    request = TextRequest(made, rule, sampling or Sampling(), prompt(), COUNT)
-    return list(run_loop(pair.target, request))
+    options = {"length": 40} | options if key == "specreason" else options
+    return steps_of(pair, key, prompt(), COUNT, sampling, rule, **options)
 
 
 @cache
@@ -171,12 +167,12 @@ def test_a_model_without_a_token_for_each_digit_is_not_asked(digit, monkeypatch)
     target = models().target
     monkeypatch.setattr(target, "tokenizer", Spelled(target.tokenizer, digit))
     with pytest.raises(UserError) as refused:
-        built(drafter("specreason"), models(), score="question")
+        built("specreason", models(), score="question")
     sentence = (
         f"{target.name} has no single token for each digit, so it cannot be asked for a grade."
     )
     assert str(refused.value) == sentence
-    built(drafter("specreason"), models(), score="likelihood")  # that asks no question
+    built("specreason", models(), score="likelihood")  # that asks no question
 
 
 @pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
@@ -215,9 +211,8 @@ def test_nobody_looks_beyond_the_drafts_context():
     """The draft's context holds 24 tokens and no more."""
     draft = tiny_model("gpt2", max_position_embeddings=24)
     pair = Models(tiny_model(), {"draft": draft})
-    made = built(drafter("speculative_thinking"), pair, ahead=12)
-    request = TextRequest(made, verifier("greedy"), Sampling(), [3, 5, 7, 9] * 5, 10)
-    assert len(text_of(run_loop(pair.target, request))) == 10
+    steps = steps_of(pair, "speculative_thinking", [3, 5, 7, 9] * 5, 10, ahead=12)
+    assert len(text_of(steps)) == 10
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,6 @@ from engine.core.chance import Chance
 from engine.core.drafter import Start
 from engine.core.sampling import Sampling, display_distribution, distribution
 from engine.core.seen import Draft
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.rules import Case, verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
@@ -28,7 +25,7 @@ def models():
 
 def looked(models, sampling, length=3, quoted=2):
     """The first draft of a text, and what the target's pass shows of it."""
-    made = built(drafter("reflective"), models, length=length, quoted=quoted, stop_below=0.0)
+    made = built("reflective", models, length=length, quoted=quoted, stop_below=0.0)
     session = models.target.session(32)
     session.prefill(PROMPT[:-1])
     made.begin(Start(tuple(PROMPT), sampling, Chance.of(0).drafting, target=session))
@@ -95,17 +92,12 @@ def test_without_weight_it_writes_the_targets_text_and_with_it_another(models):
     plain = text_of(steps_of(models, "none", PROMPT))
     texts = {}
     for weight in (0.0, 0.9):
-        made = steps_of_rule(models, weight)
+        rule = verifier("reflective", {"weight": weight})
+        made = steps_of(models, "reflective", PROMPT, rule=rule, length=3)
         texts[weight] = text_of(made)
         assert any("fused" in one.title for step in made for one in step.verdict.exhibits)
     assert texts[0.0] == plain
     assert texts[0.9] != plain, "the reflection changes what is written: the rule is lossy"
-
-
-def steps_of_rule(models, weight):
-    rule = verifier("reflective", {"weight": weight})
-    made = built(drafter("reflective"), models, length=3)
-    return list(run_loop(models.target, TextRequest(made, rule, Sampling(), PROMPT, 24)))
 
 
 def test_a_draft_at_the_end_of_the_context_is_not_reflected_on(models):

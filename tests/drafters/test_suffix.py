@@ -5,14 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.memory import Memory
-from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.methods.shared.suffix_automaton import START, WALK, Match, SuffixAutomaton
 from engine.methods.shared.suffix_copies import EarlierTexts
 from engine.parts.loading import Models
-from engine.rules import verifier
 from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.test_constraint import PROMPT, Cycle
 from tests.engine.tiny import tiny_model
@@ -134,10 +129,8 @@ def test_a_text_written_before_is_drafted_again():
 def test_a_text_is_remembered_with_its_forced_tokens(count):
     """At some of these lengths the last step has room for nothing but forced tokens: what follows is forgotten."""
     models = Models(tiny_model())
-    made = built(drafter(KEY), models)
-    rule = verifier("greedy")
-    asked = TextRequest(made, rule, Sampling(), PROMPT, count, constraint=Cycle())
-    steps = list(run_loop(models.target, asked))
+    made = built(KEY, models)
+    steps = steps_of(models, made, PROMPT, count, constraint=Cycle())
     assert any("forced" in step.tree.sources for step in steps)
     (stored,) = made._earlier._texts
     text = text_of(steps)

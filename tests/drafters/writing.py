@@ -2,6 +2,7 @@
 
 from transformers import AutoModel
 
+from engine.core.drafter import Drafter
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
@@ -11,8 +12,15 @@ from engine.rules import verifier
 
 
 def built(cls, models, **options):
-    """An instance; options not given are those of the class's trial."""
+    """An instance of a class or key, with the options that show it at work on tiny models, but for those given here."""
+    cls = drafter(cls) if isinstance(cls, str) else cls
     return cls.build(resolve(cls.key, cls.options, {**cls.trial, **options}), models)
+
+
+def usual(cls, models, **options):
+    """The same with the usual options."""
+    cls = drafter(cls) if isinstance(cls, str) else cls
+    return cls.build(resolve(cls.key, cls.options, options), models)
 
 
 def steps_of(*arguments, **named):
@@ -20,13 +28,25 @@ def steps_of(*arguments, **named):
     return list(begun(*arguments, **named))
 
 
-def begun(models, key, prompt, count=24, sampling=None, rule=None, memory=None, **options):
-    """A text that is written step by step, as its steps are requested."""
+def begun(
+    models,
+    made,
+    prompt,
+    count=24,
+    sampling=None,
+    rule=None,
+    memory=None,
+    constraint=None,
+    **options,
+):
+    """A text that is written step by step, as its steps are requested. made: a drafter, or what ``built`` makes one of.
+    rule: its key, or the rule itself; an exact one unless given."""
     sampling = sampling or Sampling()
-    rule = verifier(rule or ("greedy" if sampling.greedy else "rejection"))
-    made = built(drafter(key), models, **options)
-    request = TextRequest(made, rule, sampling, prompt, count, memory=memory)
-    return run_loop(models.target, request)
+    rule = rule or ("greedy" if sampling.greedy else "rejection")
+    rule = verifier(rule) if isinstance(rule, str) else rule
+    made = made if isinstance(made, Drafter) else built(made, models, **options)
+    more = {"memory": memory, "constraint": constraint}
+    return run_loop(models.target, TextRequest(made, rule, sampling, prompt, count, **more))
 
 
 def text_of(steps):

@@ -25,10 +25,14 @@ def exact() -> list[str]:
     return [key for key in offered() if key in known]
 
 
-def trace_of(prompt: str, **fields) -> Trace:
+def ran(request: RunRequest) -> Trace:
     """A whole run, read back through the trace reader."""
-    run = open_run(request(prompt, **fields))
+    run = open_run(request)
     return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+
+
+def trace_of(prompt: str, **fields) -> Trace:
+    return ran(request(prompt, **fields))
 
 
 def tokens_of(trace: Trace) -> list[int]:

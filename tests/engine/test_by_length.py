@@ -6,17 +6,13 @@ from functools import cache
 import pytest
 import torch
 
-from engine.core.options import resolve
-from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.methods.hidden_transfer.part import TransferMaps
 from engine.methods.shared.prompt_tokens_part import PromptTokens
 from engine.model.by_length import ByLengthModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.rules import verifier
+from tests.drafters.writing import steps_of, text_of, usual
+from tests.engine.tiny import generated
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
 
@@ -38,22 +34,14 @@ def prompt_of(length: int) -> list[int]:
 
 
 @cache
-def generated(module, length: int) -> list[int]:
-    prompt = prompt_of(length)
-    ids = torch.tensor([prompt])
-    found = copy.deepcopy(module).generate(
-        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=NEW
-    )
-    return found[0, len(prompt) :].tolist()
+def expected(module, length: int) -> list[int]:
+    return generated(copy.deepcopy(module), prompt_of(length), NEW)
 
 
 def written(model, key: str, prompt: list[int]) -> list[int]:
-    cls = drafter(key)
     chosen = {"budget": 8} if key == "dyspec" else {}
-    parts = {"draft": model} | {role: PROBES[role](model) for role in cls.needs if role in PROBES}
-    built = cls.build(resolve(key, cls.options, chosen), Models(model, parts))
-    request = TextRequest(built, verifier("greedy"), Sampling(), prompt, NEW)
-    return [token for step in run_loop(model, request) for token in step.output]
+    models = Models(model, {"draft": model} | {role: made(model) for role, made in PROBES.items()})
+    return text_of(steps_of(models, usual(key, models, **chosen), prompt, NEW))
 
 
 @pytest.mark.parametrize("key", ["none", "prompt_lookup", "dyspec"])
@@ -61,20 +49,20 @@ def written(model, key: str, prompt: list[int]) -> list[int]:
 def test_texts_are_those_of_generate(pair, key, length):
     module, model = pair
     assert isinstance(model, ByLengthModel)
-    assert written(model, key, prompt_of(length)) == generated(module, length)
+    assert written(model, key, prompt_of(length)) == expected(module, length)
 
 
 @pytest.mark.parametrize("key", PROBES)
 def test_probe_rows_stand_on_either_side(pair, key):
     module, model = pair
-    assert written(model, key, prompt_of(EDGE - 2)) == generated(module, EDGE - 2)
+    assert written(model, key, prompt_of(EDGE - 2)) == expected(module, EDGE - 2)
 
 
 def test_texts_that_share_a_model_do_not_disturb_each_other(pair):
     """Some ropes remember the longest text, so each row computes them anew."""
     module, model = pair
     for length in (EDGE + 6, EDGE - 4):
-        assert written(model, "none", prompt_of(length)) == generated(module, length)
+        assert written(model, "none", prompt_of(length)) == expected(module, length)
 
 
 def test_rows_fed_in_parts_over_the_edge(pair):
@@ -97,7 +85,7 @@ def test_rows_fed_in_parts_over_the_edge(pair):
 def test_a_long_prompt_is_read_in_parts_as_a_whole(pair, monkeypatch):
     module, model = pair
     monkeypatch.setattr("engine.model.session.Session.prefill_rows", 7)
-    assert written(model, "none", prompt_of(EDGE + 6)) == generated(module, EDGE + 6)
+    assert written(model, "none", prompt_of(EDGE + 6)) == expected(module, EDGE + 6)
 
 
 def test_features_have_the_rows_of_a_pass_over_the_edge(pair):

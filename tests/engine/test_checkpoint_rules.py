@@ -11,18 +11,17 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from engine.batch.together import decode_together
 from engine.core.constraint import Constraint
-from engine.core.options import resolve
 from engine.core.sampling import Sampling, distribution
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.loops import run_loop
-from engine.methods import drafter
 from engine.model.checkpoint_rules import check_rules, unapplied
 from engine.model.generation import own_sampling
 from engine.parts.loading import Models
 from engine.parts.opening import language_model, load_language_model
 from engine.rules import verifier
-from tests.engine.tiny import tiny_hf_model
+from tests.drafters.writing import text_of, usual
+from tests.engine.tiny import generated, tiny_hf_model
 
 PROMPT = [5, 9, 23, 40, 7, 9, 23, 40, 31, 12, 9, 23]
 NEW = 18
@@ -62,14 +61,10 @@ UNNAMED = {
 def pair(rules: dict):
     """(generate's text without the rules, its text with them, the model)"""
     module = tiny_hf_model("gpt2", seed=2)
-    ids = torch.tensor([PROMPT])
 
     def written(**given) -> list[int]:
         module.generation_config = GenerationConfig(**given)
-        found = module.generate(
-            ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=NEW
-        )
-        return found[0, len(PROMPT) :].tolist()
+        return generated(module, PROMPT, NEW)
 
     ends = {"eos_token_id": rules["eos_token_id"]} if "eos_token_id" in rules else {}
     without, expected = written(**ends), written(**rules)
@@ -77,10 +72,9 @@ def pair(rules: dict):
 
 
 def request_of(model, key: str) -> TextRequest:
-    cls = drafter(key)
     chosen = {"budget": 6} if key == "dyspec" else {}
-    built = cls.build(resolve(key, cls.options, chosen), Models(model, {"draft": model}))
-    return TextRequest(built, verifier("greedy"), Sampling(), PROMPT, NEW)
+    made = usual(key, Models(model, {"draft": model}), **chosen)
+    return TextRequest(made, verifier("greedy"), Sampling(), PROMPT, NEW)
 
 
 @pytest.mark.parametrize("key", ["none", "prompt_lookup", "dyspec"])
@@ -88,8 +82,7 @@ def request_of(model, key: str) -> TextRequest:
 def test_texts_follow_the_rules(name, key):
     without, expected, model = pair(RULES[name])
     assert without != expected, "this rule would not be noticed"
-    found = [token for step in run_loop(model, request_of(model, key)) for token in step.output]
-    assert found == expected
+    assert text_of(run_loop(model, request_of(model, key))) == expected
 
 
 def test_texts_that_share_passes_follow_them_each():
@@ -131,13 +124,10 @@ def test_stop_strings_that_cannot_be_looked_for_are_named():
 def test_a_first_token_is_forced_where_generate_forces_it():
     module = tiny_hf_model("gpt2", seed=2)
     module.generation_config = GenerationConfig(forced_bos_token_id=17, begin_suppress_tokens=[4])
-    ids = torch.tensor([[5]])
-    expected = module.generate(
-        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=6
-    )[0, 1:].tolist()
+    expected = generated(module, [5], 6)
     model = language_model(copy.deepcopy(module), None, "ruled", lean=False)
     request = replace(request_of(model, "none"), prompt=[5], max_new_tokens=6)
-    found = [token for step in run_loop(model, request) for token in step.output]
+    found = text_of(run_loop(model, request))
     assert found == expected and found[0] == 17
 
 
@@ -192,20 +182,13 @@ BENEATH = ["no repeated pairs", "suppressed", "suppressed at the beginning", "ba
 def test_the_rules_hold_beneath_another_constraint(name, key):
     module = tiny_hf_model("gpt2", seed=2)
     module.generation_config = GenerationConfig(**RULES[name])
-    ids = torch.tensor([PROMPT])
-    written = module.generate(
-        ids,
-        attention_mask=torch.ones_like(ids),
-        do_sample=False,
-        max_new_tokens=NEW,
-        prefix_allowed_tokens_fn=lambda *_: EVEN,
-    )
+    written = generated(module, PROMPT, NEW, prefix_allowed_tokens_fn=lambda *_: EVEN)
     model = language_model(copy.deepcopy(module), None, "ruled", lean=False)
     request = replace(request_of(model, key), constraint=Even())
-    found = [token for step in run_loop(model, request) for token in step.output]
-    assert found == written[0, len(PROMPT) :].tolist()
+    found = text_of(run_loop(model, request))
+    assert found == written
     free = replace(request_of(model, key), constraint=None)
-    assert found != [token for step in run_loop(model, free) for token in step.output]
+    assert found != text_of(run_loop(model, free))
 
 
 def test_where_both_leave_nothing_the_run_fails_and_rules_of_length_are_left_out():

@@ -20,9 +20,10 @@ from engine.methods import drafter, drafters
 from engine.methods.none.drafter import NoDrafter
 from engine.model.session import Session
 from engine.parts.opening import language_model
-from engine.proof.tiny_parts import on_trial, tiny_parts
+from engine.proof.tiny_parts import tiny_parts
 from engine.rules import verifier
 from engine.trace.recording import Totals
+from tests.drafters.writing import built
 from tests.engine.tiny import VOCABULARY, tiny_model
 from tests.soundness import assert_sound
 from tests.verifiers.tiny import tiny_models
@@ -113,14 +114,11 @@ class Guess(Drafter):
     """Drafts 16 siblings with a child each, and remembers what it was asked and told."""
 
     key, family, summary = "guess", "tree", ""
+    draw_kinds = ("one_hot",)
 
     def __init__(self) -> None:
         super().__init__({})
         self.asked, self.told = [], []
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def propose(self, context, max_depth):
         self.asked.append(list(context))
@@ -252,7 +250,7 @@ def test_passes_behind_forced_tokens_have_probes_and_go_on_from_rows_already_rea
 
     monkeypatch.setattr(Session, "look", looked)
     plain = written(model, NoDrafter({}), Unforced(), Sampling(), "greedy")
-    drafted = written(model, on_trial(drafter(key), parts), Cycle(), Sampling(), "greedy")
+    drafted = written(model, built(drafter(key), parts), Cycle(), Sampling(), "greedy")
     assert [t for step in drafted for t in step.output] == [t for s in plain for t in s.output]
     assert found and all(found)
 
@@ -260,7 +258,7 @@ def test_passes_behind_forced_tokens_have_probes_and_go_on_from_rows_already_rea
 def test_a_draft_behind_forced_tokens_is_reflected_on(parts):
     """With no weight on the reflection, the text is the target's own."""
     plain = written(parts.target, NoDrafter({}), Unforced(), Sampling(), "greedy")
-    drafting = on_trial(drafter("reflective"), parts)
+    drafting = built(drafter("reflective"), parts)
     for weight in (0.0, 0.3):
         rule = verifier("reflective", {"weight": weight})
         request = TextRequest(drafting, rule, Sampling(), PROMPT, 40, constraint=Cycle())

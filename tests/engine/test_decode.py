@@ -24,14 +24,11 @@ class Oracle(Drafter):
     """Drafts a given text, with one wrong sibling before each right token."""
 
     key, family, summary = "oracle", "tree", ""
+    draw_kinds = ("one_hot",)
 
     def __init__(self, text: list[int], length: int = 5) -> None:
         super().__init__({})
         self.text, self.length, self.closed = text, length, False
-
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
 
     def propose(self, context, max_depth):
         tree, parent = DraftTree(), ROOT

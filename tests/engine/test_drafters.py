@@ -21,9 +21,9 @@ from engine.methods.shared.fixed_shape import best_first_tree
 from engine.methods.shared.ngram_index import NgramIndex
 from engine.model.language_model import LanguageModel
 from engine.parts.opening import language_model
-from engine.proof.tiny_parts import on_trial, tiny_parts
+from engine.proof.tiny_parts import tiny_parts
 from engine.rules import verifier
-from tests.drafters.writing import steps_of, text_of
+from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import VOCABULARY, tiny_hf_model, tiny_model
 from tests.soundness import assert_sound
 
@@ -130,7 +130,7 @@ def models():
 @pytest.mark.parametrize("cls", drafters().values(), ids=lambda cls: cls.key)
 def test_a_text_of_one_token_has_no_room_for_a_draft(models, cls):
     """The drafter observes a step for which it did not draft, and keeps no hidden states of the prompt."""
-    made = on_trial(cls, models)
+    made = built(cls, models)
     request = TextRequest(made, verifier(cls.default_greedy_verifier), Sampling(), [3, 5, 7, 3], 1)
     steps = list(run_loop(models.target, request))
     assert sum(len(step.output) for step in steps) == 1
@@ -158,7 +158,7 @@ AFTER += ["omnidraft", "s2d", "easyspec"]
 def test_forced_tokens_may_fill_the_room(models, key):
     cls = drafters()[key]
     rule = verifier(cls.default_greedy_verifier)
-    made, prompt = on_trial(cls, models), [3, 5, 7, 3]
+    made, prompt = built(cls, models), [3, 5, 7, 3]
     request = TextRequest(made, rule, Sampling(), prompt, 5, constraint=Dictation())
     (step,) = run_loop(models.target, request)
     assert step.output == [9] * 5

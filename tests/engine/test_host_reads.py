@@ -9,7 +9,8 @@ from engine.core.decode import decode
 from engine.core.text import TextRequest
 from engine.fast.gpu import verdict
 from engine.rules import verifier
-from tests.engine.unrecorded import PROMPT, RULES, built
+from tests.drafters.writing import built
+from tests.engine.unrecorded import PROMPT, RULES
 
 READING = {"tolist", "item", "cpu", "numpy", "__int__", "__float__", "__bool__", "__index__"}
 

@@ -3,12 +3,7 @@
 import pytest
 import torch
 
-from engine.core.options import resolve
-from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.methods.shared.private_draft import own_weights, use_plain_attention
 from engine.model.hybrid import HybridModel
 from engine.model.layers import EVERY
@@ -16,8 +11,9 @@ from engine.model.states import mixers_of
 from engine.model.structure import structure_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.rules import verifier
+from tests.drafters.writing import begun
 from tests.engine.test_constraint import Cycle
+from tests.engine.tiny import generated
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
 
@@ -108,25 +104,13 @@ def test_the_text_is_the_modules_own(model, key):
     reference = random_module(config_of("granitemoehybrid"))
     draft = language_model(random_module(config_of("bamba"), seed=4), None, "draft")
     found, states = written(model, draft, key)
-    prompt = torch.tensor([PREFIX])
-    expected = reference.generate(prompt, max_new_tokens=20, do_sample=False, eos_token_id=-1)
-    assert found == expected[0, len(PREFIX) :].tolist()
+    assert found == generated(reference, PREFIX, 20, eos_token_id=-1)
     if key == "stree":
         assert all(len(rows) > 2 for rows in states)
 
 
 def steps_of(model, draft, key, constraint=None):
-    cls = drafter(key)
-    models = Models(model, {"draft": draft})
-    request = TextRequest(
-        cls.build(resolve(key, cls.options, dict(cls.trial)), models),
-        verifier("greedy"),
-        Sampling(temperature=0.0),
-        PREFIX,
-        20,
-        constraint=constraint,
-    )
-    return run_loop(model, request)
+    return begun(Models(model, {"draft": draft}), key, PREFIX, 20, constraint=constraint)
 
 
 def written(model, draft, key):

@@ -14,7 +14,8 @@ from engine.fast.kernels.position_noise import noise_rows
 from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from tests.engine.unrecorded import PROMPT, assert_same, built, steps_of
+from tests.drafters.writing import built
+from tests.engine.unrecorded import PROMPT, assert_same, steps_of
 
 FLAT = torch.full((16,), 1 / 16)
 

@@ -17,9 +17,9 @@ from engine.fast.gpu.buffer_sets import BufferSets
 from engine.fast.gpu.host_free import HostFree
 from engine.fast.gpu.inputs import Size, StepInputs
 from engine.fast.gpu.lean_rows import LeanRows, _normed
-from engine.fast.gpu.product_precision import refuse_tf32
 from engine.fast.gpu.static_cache import StaticCache
 from engine.fast.gpu.static_step import step
+from engine.fast.gpu.text_buffers import refuse_tf32
 from engine.fast.kernels import tree_attention
 from engine.model.language_model import LanguageModel
 from engine.parts.opening import language_model

@@ -17,10 +17,11 @@ from engine.methods import drafters
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.proof.tiny_parts import on_trial, tiny_parts
+from engine.proof.tiny_parts import tiny_parts
 from engine.run import rule_for
 from engine.trace import to_line
 from engine.trace.recording import Recorder, Setting
+from tests.drafters.writing import built
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 from tests.grids import some
 from tests.lossless import lossless
@@ -54,7 +55,7 @@ def write(models: Models, key: str, sampling: Sampling) -> list[int]:
     """The tokens, read from the lines of a trace, so that values that JSON cannot hold are noticed."""
     cls = drafters()[key]
     rule = rule_for(None, cls, sampling)()
-    drafter = on_trial(cls, models)
+    drafter = built(cls, models)
     setting = Setting({"key": key}, {"key": rule.key}, sampling, cls.loop, rule=rule)
     models.target.tokenizer = Numbers()  # the tiny model has none
     recorder = Recorder(models.target, setting, "", [])

@@ -6,17 +6,16 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
 from engine.loops import run_loop
-from engine.methods import drafter
 from engine.model.layers import Layers
 from engine.model.own_attention import ChainModel, MaskedModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.rules import verifier
+from tests.drafters.writing import steps_of, text_of, usual
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
 
@@ -110,10 +109,9 @@ def test_sampled_texts_on_own_attention_are_those_of_plain_decoding():
     model = language_model(random_module(config_of("bloom")), None, "bloom", lean=False)
 
     def written(key: str) -> list[int]:
-        cls = drafter(key)
-        built = cls.build(resolve(key, cls.options, {}), Models(model, {"draft": model}))
-        request = TextRequest(built, verifier("sampler_match"), Sampling(0.8, seed=4), PREFIX, 20)
-        return [token for step in run_loop(model, request) for token in step.output]
+        models, sampling = Models(model), Sampling(0.8, seed=4)
+        made = usual(key, models)
+        return text_of(steps_of(models, made, PREFIX, 20, sampling, "sampler_match"))
 
     assert written("prompt_lookup") == written("none")
 
@@ -123,14 +121,11 @@ def test_texts_that_share_passes_of_a_counting_module():
     model = language_model(random_module(config_of("bart")), None, "bart", lean=False)
 
     def request(prompt: list[int], key: str) -> TextRequest:
-        cls = drafter(key)
-        built = cls.build(resolve(key, cls.options, {}), Models(model, {"draft": model}))
-        return TextRequest(built, verifier("greedy"), Sampling(), prompt, 16)
+        made = usual(key, Models(model, {"draft": model}))
+        return TextRequest(made, verifier("greedy"), Sampling(), prompt, 16)
 
     asked = [(PREFIX, "dyspec"), (PREFIX[:8], "prompt_lookup")]
-    alone_written = [
-        [token for step in run_loop(model, request(*one)) for token in step.output] for one in asked
-    ]
+    alone_written = [text_of(run_loop(model, request(*one))) for one in asked]
     together: list[list[int]] = [[], []]
     for index, step in decode_together(model, [request(*one) for one in asked]):
         together[index] += step.output

@@ -16,6 +16,7 @@ from engine.parts.loading import ModelPaths
 from engine.parts.models import open_model
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
+from tests.engine.family import ran, tokens_of
 from tests.grids import some
 from tests.lossless import lossless
 from tests.pairs import SIZES, make, strangers_pair, tokenizer
@@ -31,14 +32,9 @@ def pair(tmp_path_factory):
 
 
 def trace_of(pair, **fields):
-    run = open_run(
+    return ran(
         RunRequest(**{"prompt": "Once upon", "models": pair, "max_new_tokens": COUNT, **fields})
     )
-    return read_trace("".join([run.header(), *run.steps(), run.summary()]))
-
-
-def tokens_of(trace):
-    return [token for step in trace.steps for token in step["output"]["tokens"]]
 
 
 @pytest.fixture(scope="module")

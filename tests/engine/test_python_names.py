@@ -6,8 +6,8 @@ from transformers import AutoTokenizer
 from engine.chat.python_names import PythonNames, names_at
 from engine.errors import UserError
 from engine.run import RunRequest, open_run
-from engine.trace import read_trace
 from presets import family
+from tests.engine.family import trace_of
 
 TOKENIZER = AutoTokenizer.from_pretrained(family().target)
 SIZE = len(TOKENIZER)
@@ -64,9 +64,7 @@ PROMPT = "# Return the sum of the columns.\ndef add(rows, columns):\n    return 
 
 
 def written(**changes):
-    request = RunRequest(PROMPT, family(), max_new_tokens=6, temperature=3.0, **changes)
-    run = open_run(request)
-    return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+    return trace_of(PROMPT, max_new_tokens=6, temperature=3.0, **changes)
 
 
 def test_a_hot_text_uses_only_names_that_exist():

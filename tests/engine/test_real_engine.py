@@ -8,13 +8,12 @@ import pytest
 
 from engine.errors import UserError
 from engine.parts.loading import ModelPaths
-from engine.run import RunRequest, open_run
+from engine.run import RunRequest
 from engine.serving import served_target
 from engine.serving.engine_client import KEY
-from engine.trace import read_trace
 from presets import family
 from tests.app.serving import free_port
-from tests.engine.family import tokens_of, trace_of
+from tests.engine.family import ran, tokens_of, trace_of
 
 PYTHON = os.environ.get("DRAFTSCOPE_VLLM")
 pytestmark = pytest.mark.skipif(
@@ -64,10 +63,7 @@ def target(tmp_path_factory):
 
 def served(target, **fields):
     models = ModelPaths(target, {"draft": family().parts["draft"]})
-    run = open_run(
-        RunRequest(**{"prompt": PROMPT, "models": models, "max_new_tokens": 32, **fields})
-    )
-    return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+    return ran(RunRequest(**{"prompt": PROMPT, "models": models, "max_new_tokens": 32, **fields}))
 
 
 @pytest.mark.parametrize("drafter", ["none", "chain", "dyspec", "prompt_lookup", "auto"])

@@ -10,10 +10,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from engine.__main__ import main
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.files import read_config
-from engine.run import RunRequest, open_run
-from engine.trace import read_trace
+from engine.run import RunRequest
 from presets import asked, family
 from presets.fetched import missing_target
+from tests.engine.family import ran, tokens_of
+from tests.engine.tiny import generated
 
 NAME = "smollm2"
 QUESTIONS = [
@@ -65,18 +66,10 @@ def test_its_tokens_are_the_models_own(tokenizer):
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("drafter", ["none", "suffix"])
 def test_its_answer_is_that_of_generate(question, drafter, module):
-    run = open_run(
-        RunRequest(
-            models=family(NAME), drafter=drafter, max_new_tokens=TOKENS, **asked(NAME, question)
-        )
-    )
-    trace = read_trace(run.header() + "".join(run.steps()) + run.summary())
+    wish = {"drafter": drafter, "max_new_tokens": TOKENS, **asked(NAME, question)}
+    trace = ran(RunRequest(models=family(NAME), **wish))
     prompt = torch.tensor([trace.run["prompt"]["tokens"]])
-    expected = module.generate(
-        prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=TOKENS
-    )
-    written = [token for step in trace.steps for token in step["output"]["tokens"]]
-    assert written == expected[0, prompt.shape[1] :].tolist()
+    assert tokens_of(trace) == generated(module, prompt[0].tolist(), TOKENS)
 
 
 def test_a_prompt_beyond_its_context_is_one_sentence(tmp_path, capsys):

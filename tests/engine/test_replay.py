@@ -11,10 +11,11 @@ from engine.fast.gpu import verdict
 from engine.fast.gpu.buffer_sets import BufferSets
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
+from tests.drafters.writing import built
 from tests.engine.tape import one_operation, run_taped, taped
 from tests.engine.test_static import drafters, pair, steps_of, texts
 from tests.engine.tiny import CONFIGS
-from tests.engine.unrecorded import RULES, assert_same, built
+from tests.engine.unrecorded import RULES, assert_same
 from tests.engine.unrecorded import steps_of as steps_of_all
 
 

@@ -12,14 +12,13 @@ from engine.errors import UserError
 from engine.methods import drafters
 from engine.parts.loading import ModelPaths
 from engine.parts.size_limits import Allowed, admit
-from engine.run import Plan, RunRequest, open_run
+from engine.run import Plan, RunRequest
 from engine.serving import served_target
 from engine.serving.engine_address import read
 from engine.serving.engine_client import KEY, EngineClient
 from engine.serving.served_target import SERVED, ServedTarget
-from engine.trace import read_trace
 from presets import family
-from tests.engine.family import tokens_of, trace_of
+from tests.engine.family import ran, tokens_of, trace_of
 from tests.engine.small_engine import CONTEXT, give, small_engine
 
 PROMPT = "Once upon a time there was a little dog"
@@ -44,8 +43,7 @@ def request(engine, **fields) -> RunRequest:
 
 
 def served(engine, **fields):
-    run = open_run(request(engine, **fields))
-    return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+    return ran(request(engine, **fields))
 
 
 def able() -> list[str]:

@@ -5,14 +5,11 @@ from operator import mul
 
 import pytest
 
-from engine.core.decode import decode
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.methods import drafter
 from engine.parts.loading import load_models
-from engine.rules import verifier
 from presets import family
+from tests.drafters.writing import steps_of, text_of, usual
 
 PROMPT, SIZE, TOKENS = "Once upon a time, there was a little", 8, 48
 GREEDY, DRAWN = Sampling(), Sampling(temperature=1.0, seed=5)
@@ -22,14 +19,12 @@ def run(key: str, stop_below: float, sampling=GREEDY):
     """(the trees that had room for the whole size, the text)"""
     cls = drafter(key)
     models = load_models(family(), cls.needs, "float32", "cpu")
-    given = {cls.size_option: SIZE, "stop_below": stop_below}
-    made = cls.build(resolve(key, cls.options, given), models)
-    rule = verifier("greedy" if sampling.greedy else "rejection")
+    made = usual(cls, models, **{cls.size_option: SIZE, "stop_below": stop_below})
     tokens = models.target.tokenizer(PROMPT)["input_ids"]
-    steps = list(decode(models.target, TextRequest(made, rule, sampling, tokens, TOKENS)))
+    steps = steps_of(models, made, tokens, TOKENS, sampling)
     last = len(tokens) + TOKENS - SIZE
     whole = [step.tree for step in steps if step.position < last]
-    return whole, [token for step in steps for token in step.output]
+    return whole, text_of(steps)
 
 
 @pytest.mark.parametrize("stop_below", [0.25, 0.7])
@@ -56,12 +51,9 @@ def test_a_tree_that_stops_is_read_less_and_says_the_same():
     tokens = models.target.tokenizer(PROMPT)["input_ids"]
     texts, reads = [], []
     for stop_below in (0.0, 0.6, 1.0):
-        made = Counted.build(
-            resolve("dyspec", cls.options, {"budget": 16, "stop_below": stop_below}), models
-        )
-        request = TextRequest(made, verifier("greedy"), GREEDY, tokens, TOKENS)
-        steps = list(decode(models.target, request))
-        texts.append([token for step in steps for token in step.output])
+        made = usual(Counted, models, budget=16, stop_below=stop_below)
+        steps = steps_of(models, made, tokens, TOKENS)
+        texts.append(text_of(steps))
         reads.append(len(read) / len(steps))
         read.clear()
     assert texts[0] == texts[1] == texts[2]

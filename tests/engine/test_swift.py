@@ -12,14 +12,13 @@ from engine.core.drafter import Kept, Start
 from engine.core.memory import Memory
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
 from engine.methods.swift.drafter import SwiftDrafter
 from engine.methods.swift.skipping import SkipSearch, candidates
 from engine.model.layers import ATTENTION, MLP, Layers, cost_share
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.rules import verifier
+from tests.drafters.writing import built, text_of
+from tests.drafters.writing import steps_of as written
 from tests.engine.tiny import tiny_hf_model
 
 PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
@@ -99,18 +98,12 @@ def test_cost_share_counts_weights():
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_the_text_of_plain_decoding(architecture, temperature):
     target = language_model(tiny_hf_model(architecture, num_hidden_layers=3), None, "tiny")
-    sampling, rule = Sampling(temperature, seed=4), verifier("sampler_match")
-    memory = Memory()
-
-    def text(drafter):
-        request = TextRequest(drafter, rule, sampling, PROMPT, 24, memory=memory)
-        steps = list(run_loop(target, request))
-        return [token for step in steps for token in step.output], steps
-
-    settings = resolve("swift", SwiftDrafter.options, dict(SwiftDrafter.trial))
-    found, steps = text(SwiftDrafter.build(settings, Models(target)))
-    plain, _ = text(Never(settings, target))
-    assert found == plain
+    memory, models, sampling = Memory(), Models(target), Sampling(temperature, seed=4)
+    steps, plain = (
+        written(models, cls, PROMPT, 24, sampling, "sampler_match", memory=memory)
+        for cls in (SwiftDrafter, Never)
+    )
+    assert text_of(steps) == text_of(plain)
     assert sum(len(step.tree) for step in steps) > 10 and max(len(step.tree) for step in steps) >= 2
     assert memory.nbytes > 0
 
@@ -124,8 +117,7 @@ def steps_of(when, cost, count=1500):
     """A plain step takes 4 ms, a draft pass ``cost`` of that, and a trial 8 ms. Drafts are kept as a whole if
     ``cost`` is below 0.1, otherwise refused. Returns (time relative to plain decoding, the drafter)."""
     target = language_model(tiny_hf_model("llama", num_hidden_layers=4), None, "tiny")
-    settings = dict(SwiftDrafter.trial) | {"when": when, "length": 4}
-    drafter = SwiftDrafter.build(resolve("swift", SwiftDrafter.options, settings), Models(target))
+    drafter = built(SwiftDrafter, Models(target), when=when, length=4)
     session = SimpleNamespace(length=0)
     drafter.begin(Start(PROMPT, Sampling(), Chance.of(1).drafting, target=session, memory=Memory()))
     drafter._matchness = lambda *_: 0.9
@@ -197,11 +189,8 @@ def test_forced_tokens_are_read_before_the_draft_and_never_scored(monkeypatch):
         )[1],
     )
     forced = [11, 12, 13, 14, 15, 16, 17]
-    settings = resolve("swift", SwiftDrafter.options, dict(SwiftDrafter.trial))
-    drafter = SwiftDrafter.build(settings, Models(target))
     rules = Then(len(PROMPT), forced)
-    request = TextRequest(drafter, verifier("greedy"), Sampling(), PROMPT, 20, constraint=rules)
-    steps = list(run_loop(target, request))
+    steps = written(Models(target), SwiftDrafter, PROMPT, 20, constraint=rules)
     behind = [step for step in steps if "forced" in step.tree.sources]
     assert [step.tree.tokens[:7] for step in behind] == [forced]
     assert all(len(step.verdict.accepted) == step.tree.deepest for step in steps[:-1])

@@ -7,18 +7,18 @@ import pytest
 import torch
 
 from engine.batch.together import decode_together
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import LOOPS, run_loop
+from engine.loops import LOOPS
 from engine.methods import drafters
-from engine.methods.ead.drafter import EntropyAdaptiveDrafter, entropy
+from engine.methods.ead.drafter import entropy
 from engine.model.session import Session
 from engine.parts.loading import ModelPaths
 from engine.rules import verifier
 from engine.run import open_run
 from presets import family
+from tests.drafters.writing import begun, built, text_of, usual
 from tests.engine.family import request, tokens_of, trace_of
 from tests.verifiers.tiny import tiny_models
 
@@ -33,11 +33,7 @@ def models():
 
 
 def steps_of(models, options=OPTIONS, count=40, sampling=None):
-    cls = EntropyAdaptiveDrafter
-    drafter = cls.build(resolve("ead", cls.options, options), models)
-    sampling = sampling or Sampling()
-    rule = verifier("greedy" if sampling.greedy else "rejection")
-    return run_loop(models.target, TextRequest(drafter, rule, sampling, PROMPT, count))
+    return begun(models, usual("ead", models, **options), PROMPT, count, sampling)
 
 
 def by_the_paper(models, threshold, window, duration, count):
@@ -64,7 +60,7 @@ def test_the_rolling_entropy_decides_who_writes(models, threshold, window, durat
     options = {"threshold": threshold, "window": window, "duration": duration}
     steps = list(steps_of(models, options))
     text, writers = by_the_paper(models, threshold, window, duration, 40)
-    assert [token for step in steps for token in step.output] == text
+    assert text_of(steps) == text
     assert [next(iter(step.passes)) for step in steps] == writers
     assert all(list(step.passes.values()) == [1] for step in steps)
 
@@ -115,14 +111,13 @@ def test_entropy_is_in_bits():
 
 def test_the_same_seed_gives_the_same_text(models):
     def text(seed):
-        sampling = Sampling(1.0, seed=seed)
-        return [token for step in steps_of(models, sampling=sampling) for token in step.output]
+        return text_of(steps_of(models, sampling=Sampling(1.0, seed=seed)))
 
     assert text(1) == text(1) != text(2)
 
 
 def test_end_of_text(models):
-    text = [token for step in steps_of(models) for token in step.output]
+    text = text_of(steps_of(models))
     end = text[6]
     ended = tiny_models(16)
     ended.target.end_tokens = frozenset([end])
@@ -163,8 +158,7 @@ OWN_LOOP = [cls for cls in drafters().values() if cls.loop != "speculative"]
 
 @pytest.mark.parametrize("cls", OWN_LOOP, ids=lambda cls: cls.key)
 def test_drafters_of_other_loops_do_not_share_passes(models, cls):
-    drafter = cls.build(resolve(cls.key, cls.options, dict(cls.trial)), models)
-    asked = TextRequest(drafter, verifier("greedy"), Sampling(), PROMPT, 4)
+    asked = TextRequest(built(cls, models), verifier("greedy"), Sampling(), PROMPT, 4)
     with pytest.raises(UserError, match="loop of its own"):
         next(decode_together(models.target, [asked]))
 

@@ -11,6 +11,7 @@ from engine.__main__ import main
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
+from tests.engine.family import ran, tokens_of
 from tests.engine.tiny_tokenizers import byte_level, llama, word_piece
 from tests.pairs import SIZES
 
@@ -47,15 +48,14 @@ def spoils(tokenizer) -> bool:
     return "<0xE2>" in tokenizer.get_vocab()
 
 
-def run_of(folder, **fields):
+def request_of(folder, **fields):
     paths = ModelPaths(folder, {"draft": folder})
     usual = {"prompt": "the", "temperature": 1.5, "max_new_tokens": COUNT}
-    return open_run(RunRequest(models=paths, **usual | fields))
+    return RunRequest(models=paths, **usual | fields)
 
 
 def trace_of(folder, **fields):
-    run = run_of(folder, **fields)
-    return read_trace("".join([run.header(), *run.steps(), run.summary()]))
+    return ran(request_of(folder, **fields))
 
 
 @pytest.fixture(
@@ -73,7 +73,7 @@ def pieces_of(trace) -> str:
 def test_the_pieces_joined_are_the_text_and_the_text_is_the_decoding(trace, tokenizer):
     assert pieces_of(trace) == trace.summary["text"]
     prompt = trace.run["prompt"]["tokens"]
-    written = [token for step in trace.steps for token in step["output"]["tokens"]]
+    written = tokens_of(trace)
     if spoils(tokenizer):
         return
     whole = decoded(tokenizer, prompt) + trace.summary["text"]
@@ -111,7 +111,7 @@ def test_a_node_shows_what_it_adds_to_the_path_above_it(trace, tokenizer):
 
 
 def test_a_cancelled_run_has_the_text_of_its_pieces(folder):
-    run = run_of(folder, drafter="chain", temperature=1.5)
+    run = open_run(request_of(folder, drafter="chain", temperature=1.5))
     lines = [run.header(), *islice(run.steps(), 2)]
     run.cancel()
     trace = read_trace("".join([*lines, run.summary()]))
@@ -142,7 +142,7 @@ def test_standard_output_is_the_text_whatever_drafts(folder, tmp_path, capsys):
 
 def test_a_stop_string_with_a_space_ends_the_text_where_generate_ends_it(folder, tokenizer):
     plain = trace_of(folder, drafter="none", temperature=0.0)
-    written = [token for step in plain.steps for token in step["output"]["tokens"]]
+    written = tokens_of(plain)
     pieces = [piece for step in plain.steps for piece in step["output"]["pieces"]]
     found = [piece for piece in pieces if "\ufffd" not in piece and piece]
     stop = found[0] if found[0].startswith(" ") else "".join(found[:2])
@@ -153,5 +153,5 @@ def test_a_stop_string_with_a_space_ends_the_text_where_generate_ends_it(folder,
         stop_strings=[stop], tokenizer=tokenizer,
     )  # fmt: skip
     trace = trace_of(folder, drafter="chain", temperature=0.0, stop=[stop])
-    stopped = [token for step in trace.steps for token in step["output"]["tokens"]]
+    stopped = tokens_of(trace)
     assert stopped == out[0, len(prompt) :].tolist() == written[: len(stopped)]

@@ -13,8 +13,9 @@ from engine.methods.none.drafter import NoDrafter
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.rules import verifier
+from tests.drafters.writing import built
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
-from tests.engine.unrecorded import JUDGED, PROMPT, RULES, assert_same, built, steps_of, texts
+from tests.engine.unrecorded import JUDGED, PROMPT, RULES, assert_same, steps_of, texts
 from tests.grids import some
 
 
@@ -83,9 +84,7 @@ def test_chains_do_not_leave_the_device(key, static_models, static_blocks):
 class Wide(NoDrafter):
     """Drafts every token with one child each, so that kept rows never stand where they must end up."""
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
+    draw_kinds = ("one_hot",)
 
     def propose(self, context, max_depth):
         tree = DraftTree()

@@ -76,6 +76,18 @@ def tiny_hf_model(architecture: str = "llama", seed: int = 0, **changes):
     return model
 
 
+def generated(module, prompt: list[int], count: int, **more) -> list[int]:
+    """What transformers' generate writes after the prompt, greedily unless told otherwise."""
+    ids = torch.tensor([prompt])
+    settings = {
+        "attention_mask": torch.ones_like(ids),
+        "do_sample": False,
+        "pad_token_id": 0,
+        **more,
+    }
+    return module.generate(ids, max_new_tokens=count, **settings)[0, len(prompt) :].tolist()
+
+
 def tiny_model(architecture: str = "llama", seed: int = 0, **changes) -> LanguageModel:
     """Read through its module, because compiling takes longer than any test with so small a model."""
     module = tiny_hf_model(architecture, seed, **changes)

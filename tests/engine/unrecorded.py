@@ -1,12 +1,9 @@
 """Runs of every drafter on tiny models, and the comparison of an unrecorded run with a recorded one."""
 
-from engine.core.drafter import Drafter
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafters
-from engine.parts.loading import Models
-from engine.proof.tiny_parts import on_trial
 from engine.rules import verifier
 
 PROMPT = [3, 5, 7, 3, 5]
@@ -20,10 +17,6 @@ JUDGED = [
     key for key, cls in drafters().items() if not cls.mixed_siblings and cls.loop == "speculative"
 ]
 """Drafters whose trees the device can judge, in the loop in which it judges them."""
-
-
-def built(key: str, models: Models, **options) -> Drafter:
-    return on_trial(drafters()[key], models, **options)
 
 
 def steps_of(models, drafter, rule, sampling, recorded, prompt=PROMPT, count=20) -> list:

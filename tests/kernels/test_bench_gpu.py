@@ -12,9 +12,8 @@ from engine.bench.gpu import parts as report
 from engine.bench.gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
 from engine.bench.gpu.gpu_goals import kernel_goals, step_goals
 from engine.bench.gpu.gpu_suite import PLAIN, end_to_end, greedy_equality
-from engine.bench.gpu.steps import step_times
+from engine.bench.gpu.steps import binary_tree, step_times
 from engine.bench.gpu.timing import Deadline
-from engine.bench.gpu.trees import binary_tree
 from engine.bench.gpu.without import COMPILED, PIECES
 from engine.bench.suite import Plan
 from engine.core.options import resolve

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
-from engine.core.options import resolve
-from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.model.language_model import LanguageModel
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from engine.rules import verifier
+from tests.drafters.writing import steps_of, text_of, usual
+from tests.engine.tiny import generated
 
 DRAFTERS = ("none", "prompt_lookup", "dyspec")
 NEW = 24
@@ -87,16 +83,7 @@ def _noisy(module: PreTrainedModel) -> PreTrainedModel:
 
 
 def _generated(module: PreTrainedModel) -> list[int]:
-    prompt = torch.tensor([PROMPT])
-    with torch.no_grad():
-        found = module.generate(
-            prompt,
-            attention_mask=torch.ones_like(prompt),
-            do_sample=False,
-            num_beams=1,
-            max_new_tokens=NEW,
-        )
-    return found[0, len(PROMPT) :].tolist()
+    return generated(module, PROMPT, NEW, num_beams=1, pad_token_id=None)
 
 
 def _outcome(model: LanguageModel, draft: LanguageModel, key: str, expected: list[int]) -> Outcome:
@@ -113,12 +100,9 @@ def _outcome(model: LanguageModel, draft: LanguageModel, key: str, expected: lis
 
 
 def _written(model: LanguageModel, draft: LanguageModel, key: str) -> list[int]:
-    cls = drafter(key)
     chosen = {"budget": 8, "depth": 4} if key == "dyspec" else {}
-    options = resolve(f"drafter {key}", cls.options, chosen)
-    built = cls.build(options, Models(model, {"draft": draft}))
-    request = TextRequest(built, verifier("greedy"), Sampling(), PROMPT, NEW)
-    return [token for step in run_loop(model, request) for token in step.output]
+    models = Models(model, {"draft": draft})
+    return text_of(steps_of(models, usual(key, models, **chosen), PROMPT, NEW))
 
 
 def _line(error: Exception) -> str:

@@ -10,7 +10,7 @@ from engine.training.generators import MAKERS, examples
 from engine.training.generators.words import Vocabulary
 from engine.training.new_models import target_config
 from engine.training.tokenizer import train_tokenizer, with_chat
-from tests.training.lessons import SMALL
+from tests.training.lessons import SMALL, tiny_target
 
 STORY = "Tom had a red ball {}. He lost it in the park, and then he found it under a tree.\n"
 WORKLOADS = ["story", "operations", "edit", "template", "arithmetic", "code", "chat"]
@@ -22,6 +22,11 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def target():
+    return tiny_target()
 
 
 @pytest.fixture(scope="session")
@@ -47,14 +52,13 @@ def hasty(monkeypatch):
     monkeypatch.setattr("engine.training.selftext.OTHER_TOKENS", 6)
 
 
-@pytest.fixture(scope="session")
-def family(tokenizer, tmp_path_factory):
-    """Corpora of a few sentences, and an untrained target."""
-    folder = tmp_path_factory.mktemp("family")
+def write_family(folder, tokenizer, **layers):
+    """Corpora of a few sentences, and untrained models of so many layers."""
     torch.manual_seed(0)
     chatting = with_chat(tokenizer)
-    config = target_config(len(chatting), chatting.eos_token_id, 2, **SMALL)
-    export_model(LlamaForCausalLM(config), folder / "models" / "target", chatting)
+    for name, count in layers.items():
+        config = target_config(len(chatting), chatting.eos_token_id, count, **SMALL)
+        export_model(LlamaForCausalLM(config), folder / "models" / name, chatting)
     (folder / "data").mkdir()
     for split in ("train", "valid"):
         stories = "<|endoftext|>".join(STORY.format(f"{split} {i}") for i in range(12))
@@ -62,11 +66,25 @@ def family(tokenizer, tmp_path_factory):
     return folder
 
 
+def flags(folder, data=None):
+    """The command line's folders; the corpora may lie elsewhere."""
+    found = {
+        "data": data or folder / "data",
+        "checkpoints": folder / "run",
+        "models": folder / "models",
+    }
+    return [word for name, path in found.items() for word in (f"--{name}", str(path))]
+
+
+@pytest.fixture(scope="session")
+def family(tokenizer, tmp_path_factory):
+    return write_family(tmp_path_factory.mktemp("family"), tokenizer, target=2)
+
+
 @pytest.fixture
 def places(family, tmp_path):
-    """The command line's folders: corpora and target of the family, everything else in a fresh folder."""
+    """Corpora and target of the family, everything else in a fresh folder, and the flags for that."""
     models = tmp_path / "models"
     models.mkdir()
     (models / "target").symlink_to(family / "models" / "target")
-    found = {"data": family / "data", "checkpoints": tmp_path / "run", "models": models}
-    return tmp_path, [x for name, path in found.items() for x in (f"--{name}", str(path))]
+    return tmp_path, flags(tmp_path, family / "data")

@@ -1,12 +1,20 @@
 """A tiny target whose text can be learned, and batches of this text, for tests of single students."""
 
+import copy
 from functools import cache
 
 import torch
 from transformers import LlamaForCausalLM
 
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.loops import run_loop
+from engine.parts.opening import language_model
+from engine.rules import verifier
 from engine.training.new_models import target_config
 from engine.training.student import taught
+from engine.training.students import student_class
 
 VOCABULARY, LAYERS = 48, 4
 SMALL = {
@@ -51,9 +59,15 @@ def greedy_text():
     return tokens
 
 
-def lesson(target, made, tokens, index=0):
-    counted = torch.ones_like(tokens, dtype=torch.bool)
-    return taught(target, made.feature_layers, tokens, counted, index)
+def student_of(key, target, *others, **options):
+    """others: what else it learns beside."""
+    cls = student_class(key)
+    return cls(target, resolve(key, cls.options, options), *others)
+
+
+def lesson(made, tokens, index=0, counted=None):
+    counted = torch.ones_like(tokens, dtype=torch.bool) if counted is None else counted
+    return taught(made.target, made.feature_layers, tokens, counted, index, made.taught_tokens)
 
 
 def learn(loss_of, part, steps, rate=3e-3):
@@ -68,11 +82,25 @@ def learn(loss_of, part, steps, rate=3e-3):
     return losses
 
 
-def learn_own_text(made, part, steps, rate=1e-2):
-    """Learn from the first 40 windows of ``own_text``, ten at a time."""
+def learn_own_text(made, part, steps, rate=1e-2, windows=40, rows=10):
+    """Learn from the first windows of ``own_text``, so many rows at a time."""
 
     def loss_of(index):
-        batch = own_text()[index % 4 * 10 :][:10]
-        return made.loss(part, lesson(tiny_target(), made, batch, index))
+        batch = own_text()[(torch.arange(rows) + rows * index) % windows]
+        return made.loss(part, lesson(made, batch, index))
 
     learn(loss_of, part, steps, rate)
+
+
+def opened(target):
+    """A copy of the target for the engine, which gives a module an attention function of its own."""
+    return language_model(copy.deepcopy(target), None, "tiny", lean=False)
+
+
+def written(model, drafter, sampling=None, rule="greedy") -> list[list[int]]:
+    """The output of each step of a few texts."""
+    outputs = []
+    for prompt in ([7, 3, 9], [5, 20], [11], [30, 2, 4]):
+        request = TextRequest(drafter, verifier(rule), sampling or Sampling(), prompt, 20)
+        outputs += [step.output for step in run_loop(model, request)]
+    return outputs

@@ -3,26 +3,20 @@ learns, its files hold nothing that is the target's, and a run with it writes th
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
+from functools import partial
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods.chain.recipe import ChainStudent, spread
+from engine.methods.chain.recipe import spread
 from engine.methods.dflash.drafter import DFlashDrafter
-from engine.methods.dflash.recipe import DFlashStudent
 from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.eagle.part import KIND as EAGLE
-from engine.methods.eagle.recipe import EagleStudent
-from engine.methods.none.drafter import NoDrafter
 from engine.methods.shared.denoiser_part import KIND as DENOISER
 from engine.methods.shared.draft_chain import DraftChain
 from engine.methods.shared.draft_model import DraftReader
@@ -32,48 +26,37 @@ from engine.methods.shared.trimmed_head import NEVER, TrimmedHead, rows_of, trim
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.files import halve, in_eight_bits
 from engine.parts.loading import Models
-from engine.parts.opening import language_model
-from engine.rules import verifier
 from engine.training.__main__ import main
 from engine.training.lessons import Lessons
 from engine.training.student import taught
-from tests.training.lessons import VOCABULARY, greedy_text, own_text, tiny_target
+from tests.drafters.writing import usual
+from tests.training.lessons import (
+    VOCABULARY,
+    greedy_text,
+    learn_own_text,
+    lesson,
+    opened,
+    own_text,
+    student_of,
+    written,
+)
 
 pytestmark = pytest.mark.exhaustive
 KNOWN = 30
 
 
-def chain(target, **settings):
-    return ChainStudent(
-        target, resolve("chain", ChainStudent.options, {"vocabulary": KNOWN, **settings})
-    )
-
-
-def eagle(target, **settings):
-    given = {"layout": "eagle3", "steps": 3, "vocabulary": KNOWN, "head": "target", **settings}
-    return EagleStudent(target, resolve("eagle", EagleStudent.options, given))
-
-
-def block(target, **settings):
-    given = {"block": 4, "vocabulary": KNOWN, "layers": 1, **settings}
-    return DFlashStudent(target, resolve("dflash", DFlashStudent.options, given), mask_token=0)
-
-
-KINDS = {
-    "chain": (chain, "draft", DRAFT, DraftChain, {"length": 3, "stop_below": 0.0}),
-    "eagle": (eagle, "eagle", EAGLE, EagleDrafter, {"nodes": 4, "top_k": 1, "stop_below": 0.0}),
-    "dflash": (block, "diffusion", DENOISER, DFlashDrafter, {"length": 3}),
+STUDENTS = {
+    "chain": partial(student_of, "chain", vocabulary=KNOWN),
+    "eagle": partial(
+        student_of, "eagle", layout="eagle3", steps=3, vocabulary=KNOWN, head="target"
+    ),
+    "dflash": lambda target: student_of("dflash", target, 0, block=4, vocabulary=KNOWN, layers=1),
 }
-
-
-@pytest.fixture(scope="module")
-def target():
-    return tiny_target()
-
-
-def lesson(target, made, tokens, index=0):
-    counted = torch.ones_like(tokens, dtype=torch.bool)
-    return taught(target, made.feature_layers, tokens, counted, index, made.taught_tokens)
+KINDS = {
+    "chain": ("draft", DRAFT, DraftChain, {"length": 3, "stop_below": 0.0}),
+    "eagle": ("eagle", EAGLE, EagleDrafter, {"nodes": 4, "top_k": 1, "stop_below": 0.0}),
+    "dflash": ("diffusion", DENOISER, DFlashDrafter, {"length": 3}),
+}
 
 
 @pytest.fixture(scope="module")
@@ -84,33 +67,15 @@ def trained(target):
     def one(key):
         if key not in known:
             torch.manual_seed(0)
-            made = KINDS[key][0](target)
+            made = STUDENTS[key](target)
             made.prepare(own_text().flatten())
             part = made.start()
-            optimizer = torch.optim.Adam([p for p in part.parameters() if p.requires_grad], 3e-3)
-            before = made.accepted(part, lesson(target, made, greedy_text())).float().mean()
-            for index in range(60):
-                rows = own_text()[(torch.arange(12) + 12 * index) % 48]
-                optimizer.zero_grad()
-                made.loss(part, lesson(target, made, rows, index)).backward()
-                optimizer.step()
+            before = made.accepted(part, lesson(made, greedy_text())).float().mean()
+            learn_own_text(made, part, 60, 3e-3, 48, 12)
             known[key] = made, part.eval(), before
         return known[key]
 
     return one
-
-
-def opened(target):
-    return language_model(copy.deepcopy(target), None, "tiny", lean=False)
-
-
-def written(model, drafter, sampling=None, rule="greedy") -> list[list[int]]:
-    """The output of each step of a few texts."""
-    found = []
-    for prompt in ([7, 3, 9], [5, 20], [11], [30, 2, 4]):
-        request = TextRequest(drafter, verifier(rule), sampling or Sampling(), prompt, 20)
-        found += [step.output for step in run_loop(model, request)]
-    return found
 
 
 @pytest.mark.parametrize("eight_bits", [False, True])
@@ -119,7 +84,7 @@ def test_it_learns_and_a_run_with_its_files_writes_the_targets_text(
     key, eight_bits, target, trained, tmp_path
 ):
     made, part, before = trained(key)
-    after = made.accepted(part, lesson(target, made, greedy_text())).float().mean()
+    after = made.accepted(part, lesson(made, greedy_text())).float().mean()
     assert after > before + 0.3
     made.save(part, tmp_path / "part", {FIELD: "0123"})
     if eight_bits:
@@ -129,14 +94,13 @@ def test_it_learns_and_a_run_with_its_files_writes_the_targets_text(
     assert not any("embed" in name or "lm_head" in name for name in stored)
     assert int(stored["t2d"].sum()) == KNOWN
 
-    _, role, kind, drafter, options = KINDS[key]
+    role, kind, drafter, options = KINDS[key]
     model = opened(target)
     found = kind.load(str(tmp_path / "part"), model, torch.float32, "cpu")
     assert kind.load(str(tmp_path / "part"), model, torch.float32, "cpu") is found
     models = Models(model, {role: found})
-    settings = resolve(drafter.key, drafter.options, options)
-    drafted = written(model, drafter.build(settings, models))
-    plain = written(model, NoDrafter.build({}, models))
+    drafted = written(model, usual(drafter, models, **options))
+    plain = written(model, usual("none", models))
     assert [*itertools.chain(*drafted)] == [*itertools.chain(*plain)]
     assert len(drafted) < 0.8 * len(plain), "the same text in fewer steps"
 
@@ -157,10 +121,9 @@ def test_a_drafts_law_is_0_beyond_its_head_and_leaves_sampled_text_as_it_is(
         learned = made._logits(part, torch.tensor([[4, 9, 2]]))[0, -1].softmax(-1)
     torch.testing.assert_close(q[known], learned, atol=0.02, rtol=0.1)
     models, drawn = Models(model, {"draft": draft}), Sampling(1.0, seed=3)
-    settings = resolve("chain", DraftChain.options, {"length": 3})
     texts = [
         [*itertools.chain(*written(model, drafter, drawn, "sampler_match"))]
-        for drafter in (DraftChain.build(settings, models), NoDrafter.build({}, models))
+        for drafter in (usual(DraftChain, models, length=3), usual("none", models))
     ]
     assert texts[0] == texts[1]
 

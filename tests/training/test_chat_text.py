@@ -15,26 +15,18 @@ from engine.training.conversations import SHARES, Conversation, conversations
 from engine.training.conversations.material import Material
 from engine.training.generators import is_held_out
 from engine.training.tokenizer import END, with_chat
-from tests.engine.tiny import VOCABULARY, tiny_hf_model
+from tests.engine.tiny import VOCABULARY, generated, tiny_hf_model
 
 PROMPTS = [
     [(7 * place + 3 * length) % VOCABULARY for place in range(length)] for length in (5, 1, 17, 9)
 ]
 
 
-def alone(module, prompt: list[int], count: int) -> list[int]:
-    ids = torch.tensor([prompt])
-    out = module.generate(
-        ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, pad_token_id=0
-    )
-    return out[0, len(prompt) :].tolist()
-
-
 @pytest.mark.parametrize("architecture", ["llama", "qwen3"])
 def test_texts_of_slots_are_those_written_alone(architecture):
     """Of different lengths, and with a text that takes the place of another one."""
     module = tiny_hf_model(architecture)
-    expected = [alone(module, prompt, 2 * ROUND) for prompt in PROMPTS]
+    expected = [generated(module, prompt, 2 * ROUND) for prompt in PROMPTS]
     slots = Slots(module, 3, 17 + 3 * ROUND)
     slots.begin([0, 2], PROMPTS[:2])
     first = slots.round()

@@ -3,12 +3,18 @@
 import pytest
 import torch
 
-from engine.core.options import resolve
 from engine.errors import UserError
 from engine.methods.deer.part import ReadText
 from engine.parts.kinds import kind_of
-from engine.training.students import student_class
-from tests.training.lessons import VOCABULARY, greedy_text, learn, lesson, own_text, tiny_target
+from tests.training.lessons import (
+    VOCABULARY,
+    greedy_text,
+    learn_own_text,
+    lesson,
+    own_text,
+    student_of,
+    tiny_target,
+)
 
 pytestmark = pytest.mark.exhaustive
 
@@ -17,10 +23,8 @@ BLOCK = 4
 
 @pytest.fixture
 def student():
-    cls = student_class("deer")
-    settings = resolve("x", cls.options, {"layers": 2, "block": BLOCK, "alpha": 2.0})
     torch.manual_seed(0)
-    return cls(tiny_target(), settings)
+    return student_of("deer", tiny_target(), layers=2, block=BLOCK, alpha=2.0)
 
 
 def test_reading_bit_by_bit_is_reading_at_once(student):
@@ -39,7 +43,7 @@ def test_reading_bit_by_bit_is_reading_at_once(student):
 
 
 def test_the_two_stages_mask_and_weigh_as_told(student):
-    part, given = student.start(), lesson(student.target, student, own_text()[:8], 3)
+    part, given = student.start(), lesson(student, own_text()[:8], 3)
     anchors = torch.arange(0, 18, 3).expand(8, -1)
     config = part.config
     text = torch.stack([given.tokens[:, a + 1 : a + 1 + BLOCK] for a in range(0, 18, 3)], 1)
@@ -61,22 +65,15 @@ def test_the_two_stages_mask_and_weigh_as_told(student):
 
 def test_it_learns_in_both_stages_and_is_read_as_it_was_written(student, tmp_path):
     part = student.start()
-    held_out = lesson(student.target, student, own_text()[40:], 999)
+    held_out = lesson(student, own_text()[40:], 999)
     for done in (0.0, 0.75):
         student.reach(done)
         with torch.no_grad():
             before = float(student.loss(part, held_out))
-        learn(
-            lambda index: student.loss(
-                part, lesson(tiny_target(), student, own_text()[:40], index)
-            ),
-            part,
-            12,
-            5e-3,
-        )
+        learn_own_text(student, part, 12, 5e-3, 40, 40)
         with torch.no_grad():
             assert float(student.loss(part, held_out)) < 0.97 * before
-    given = lesson(student.target, student, greedy_text()[:2])
+    given = lesson(student, greedy_text()[:2])
     found = student.accepted(part.eval(), given)
     for row, root in ((0, 2), (1, 9), (0, 21)):
         read = ReadText(part)

@@ -6,7 +6,6 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.core.options import resolve
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
@@ -14,9 +13,16 @@ from engine.training import counted_acceptance as acceptance
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_model
 from engine.training.new_models import draft_config
-from engine.training.students import student_class
 from engine.training.tokenizer import load_tokenizer
-from tests.training.lessons import SMALL, VOCABULARY, learn_own_text, lesson, own_text, tiny_target
+from tests.training.lessons import (
+    SMALL,
+    VOCABULARY,
+    learn_own_text,
+    lesson,
+    own_text,
+    student_of,
+    tiny_target,
+)
 
 pytestmark = pytest.mark.exhaustive
 
@@ -26,8 +32,7 @@ SHORT = ["--rows", "2", "--length", "32", "--tokens", "1024"]
 def student(key, **options):
     torch.manual_seed(5)
     draft = LlamaForCausalLM(draft_config(VOCABULARY, 0, 1, **SMALL)).eval().requires_grad_(False)
-    cls = student_class(key)
-    return cls(tiny_target(), resolve(key, cls.options, options), None, draft)
+    return student_of(key, tiny_target(), None, draft, **options)
 
 
 def test_a_draft_continues_texts_with_its_own_draws():
@@ -50,7 +55,7 @@ def test_a_draft_continues_texts_with_its_own_draws():
 def test_only_what_the_draft_wrote_counts_on_policy():
     made = student("distillspec", on_policy=1.0)
     part = made.start()
-    given = lesson(tiny_target(), made, own_text()[:4], index=2)
+    given = lesson(made, own_text()[:4], index=2)
     own = made.own_lesson(part, given, torch.Generator().manual_seed(0))
     begun = int((~own.counted[0]).sum())
     assert 3 <= begun <= 12 and own.counted[:, begun:].all()
@@ -65,7 +70,7 @@ def test_it_learns_what_the_target_keeps(key):
     made = student(key)
     part = made.start()
     learn_own_text(made, part, 60)
-    found = made.measured(part, [lesson(tiny_target(), made, own_text()[40:])])
+    found = made.measured(part, [lesson(made, own_text()[40:])])
     kept = [found[when]["kept_at_temperature_1"] for when in ("before", "after")]
     assert kept[1] > kept[0] + 0.03, "acceptance at temperature 1"
     varied = [found[when]["total_variation"] for when in ("before", "after")]
@@ -75,7 +80,7 @@ def test_it_learns_what_the_target_keeps(key):
 
 def test_fastdraft_learns_the_text_itself():
     made = student("fastdraft", pretraining=0.0)
-    part, held_out = made.start(), lesson(tiny_target(), student("fastdraft"), own_text()[40:])
+    part, held_out = made.start(), lesson(student("fastdraft"), own_text()[40:])
     before = made.loss(part, held_out).item()
     learn_own_text(made, part, 60)
     assert made.loss(part, held_out).item() < before - 0.1
@@ -89,7 +94,7 @@ def test_the_stages_of_fastdraft_read_different_text():
 def test_lengths_of_chains_are_those_of_single_texts():
     made = student("direct_align")
     tokens = own_text()[:2]
-    found = made.accepted(made.draft, lesson(tiny_target(), made, tokens))
+    found = made.accepted(made.draft, lesson(made, tokens))
     for row, text in zip(found, tokens, strict=True):
         expected = acceptance.chain_matches(made.draft, text.tolist(), 1, 4)
         assert row[:-1].tolist() == expected and int(row[-1]) == 0

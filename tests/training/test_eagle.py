@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 
@@ -10,18 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.eagle.part import KIND
-from engine.methods.eagle.recipe import EagleStudent
 from engine.methods.shared.eagle_reader import EagleReader
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
-from engine.parts.opening import language_model
-from engine.rules import verifier
 from engine.training.cell_training import (
     DECAY,
     FEATURES,
@@ -34,29 +26,27 @@ from engine.training.cell_training import (
     unrolled,
     unrolled_loss,
 )
-from tests.training.lessons import VOCABULARY, greedy_text, learn, lesson, own_text, tiny_target
+from engine.training.student import taught
+from tests.drafters.writing import usual
+from tests.training.lessons import (
+    VOCABULARY,
+    greedy_text,
+    learn_own_text,
+    lesson,
+    opened,
+    own_text,
+    student_of,
+    tiny_target,
+    written,
+)
 
 pytestmark = pytest.mark.exhaustive
 
 
-@pytest.fixture(scope="module")
-def target():
-    return tiny_target()
-
-
-@pytest.fixture(scope="module")
-def text():
-    return own_text()
-
-
-@pytest.fixture(scope="module")
-def greedy():
-    return greedy_text()
-
-
-def student(target, text, **settings):
-    made = EagleStudent(target, resolve("eagle", EagleStudent.options, settings))
-    made.prepare(text)
+def begun(key="eagle", **settings):
+    """A student, and its cell before the first lesson."""
+    made = student_of(key, tiny_target(), **settings)
+    made.prepare(own_text())
     torch.manual_seed(0)
     return made, made.start()
 
@@ -70,55 +60,38 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_trained_cell_drafts_longer(name, target, text, greedy, tmp_path):
+def test_a_trained_cell_drafts_longer(name, target, tmp_path):
     """Measured by teacher forcing, and in a run of the drafter with the part as it was saved."""
-    made, cell = student(target, text, **SETTINGS[name])
-    judged = lesson(target, made, greedy)
+    made, cell = begun(**SETTINGS[name])
+    judged = lesson(made, greedy_text())
     untrained = made.accepted(cell, judged).float().mean()
     made.save(cell, tmp_path / "before", {})
-    learn(
-        lambda index: made.loss(
-            cell, lesson(target, made, text[(torch.arange(12) + 12 * index) % len(text)], index)
-        ),
-        cell,
-        60,
-    )
+    learn_own_text(made, cell, 60, 3e-3, 48, 12)
     made.save(cell, tmp_path / "after", {FIELD: "0123"})
     assert made.accepted(cell, judged).float().mean() > untrained + 0.8
-    before, after = (written(target, tmp_path / one) for one in ("before", "after"))
+    before, after = (drafted(target, tmp_path / one) for one in ("before", "after"))
     assert len(after) < len(before), "the same text in fewer steps"
     assert [*itertools.chain(*after)] == [*itertools.chain(*before)]
     assert json.loads((tmp_path / "after" / "config.json").read_text())[FIELD] == "0123"
 
 
-def opened(target):
-    """A copy of the target for the engine, which gives a module an attention function of its own."""
-    return language_model(copy.deepcopy(target), None, "tiny", lean=False)
-
-
-def written(target, folder) -> list[list[int]]:
+def drafted(target, folder) -> list[list[int]]:
     """The output of each step of a few texts, drafted in chains by the part in this folder."""
     model = opened(target)
     models = Models(model, {"eagle": KIND.load(str(folder), model, torch.float32, "cpu")})
-    options = resolve("eagle", EagleDrafter.options, {"top_k": 1, "nodes": 4, "stop_below": 0.0})
-    outputs = []
-    for prompt in ([7, 3, 9], [5, 20]):
-        drafter = EagleDrafter.build(options, models)
-        request = TextRequest(drafter, verifier("greedy"), Sampling(), prompt, 30)
-        outputs += [step.output for step in run_loop(model, request)]
-    return outputs
+    return written(model, usual("eagle", models, top_k=1, nodes=4, stop_below=0.0))
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("layout", ["eagle", "eagle3"])
-def test_what_is_unrolled_is_what_drafts(layout, target, text):
-    made, cell = student(target, text, layout=layout)
+def test_what_is_unrolled_is_what_drafts(layout, target):
+    made, cell = begun(layout=layout)
     cell.eval()
-    given = lesson(target, made, text[:1])
+    given = lesson(made, own_text()[:1])
     steps = list(
         unrolled(cell, given.features, given.tokens, target.get_input_embeddings(), steps=3)
     )
-    model, tokens = opened(target), text[0].tolist()
+    model, tokens = opened(target), own_text()[0].tolist()
     for row in (0, 1, 7, 15):
         reader = EagleReader(cell, model, Sampling())
         reader.learn(given.features[0, : row + 1])
@@ -130,12 +103,12 @@ def test_what_is_unrolled_is_what_drafts(layout, target, text):
 
 
 @torch.no_grad()
-def test_the_losses_are_those_of_the_papers(target, text):
+def test_the_losses_are_those_of_the_papers(target):
     """The expected losses are computed row by row, from the cell's output at each row."""
     embedding, head = target.get_input_embeddings(), target.get_output_embeddings()
     counted = torch.rand(4, 24, generator=torch.Generator().manual_seed(1)) > 0.4
-    made, cell = student(target, text)
-    given = lesson(target, made, text[:4])
+    made, cell = begun()
+    given = lesson(made, own_text()[:4])
     shared = (given.features, given.tokens, given.logits, counted, embedding, head)
     p = given.logits.softmax(-1)
     (states,) = unrolled(cell, given.features, given.tokens, embedding, 1)
@@ -149,8 +122,8 @@ def test_the_losses_are_those_of_the_papers(target, text):
     expected = FEATURES * torch.stack(near).mean() + TOKENS * torch.stack(said).mean()
     assert feature_loss(cell, *shared) == pytest.approx(float(expected), rel=1e-4)
 
-    made, cell = student(target, text, layout="eagle3", vocabulary=30)
-    given = lesson(target, made, text[:4])
+    made, cell = begun(layout="eagle3", vocabulary=30)
+    given = taught(target, made.feature_layers, own_text()[:4], counted)
     shared = (given.features, given.tokens, given.logits, counted, embedding, head)
     known, total = cell.target_tokens, 0.0
     assert len(known) == 30
@@ -170,20 +143,14 @@ def test_the_losses_are_those_of_the_papers(target, text):
 
 
 @torch.no_grad()
-def test_the_accepted_length_is_that_of_a_chain(target, greedy):
+def test_the_accepted_length_is_that_of_a_chain(target):
     """Compared with the drafter's own drafts from every place of a greedy text."""
-    made, cell = student(target, greedy, steps=2)
+    made, cell = begun(steps=2)
     cell.eval()
-    given = lesson(target, made, greedy[:1])
-    tokens = greedy[0].tolist()
-    found = accepted(
-        cell,
-        given.features,
-        given.tokens,
-        target.get_input_embeddings(),
-        target.get_output_embeddings(),
-        3,
-    )[0].tolist()
+    given = lesson(made, greedy_text()[:1])
+    tokens = greedy_text()[0].tolist()
+    shared = given.features, given.tokens, target.get_input_embeddings()
+    found = accepted(cell, *shared, target.get_output_embeddings(), 3)[0].tolist()
     model = opened(target)
     for root in range(1, 20):
         reader = EagleReader(cell, model, Sampling())
@@ -205,10 +172,6 @@ def test_a_draft_vocabulary_holds_the_frequent_tokens(target):
     assert chosen.tolist() == [2, 5, 9]
     config = eagle_config(target.config, "eagle3", 3)
     cell = new_cell(config, target, chosen)
-    assert cell.target_tokens.tolist() == [2, 5, 9] and cell.t2d.nonzero()[:, 0].tolist() == [
-        2,
-        5,
-        9,
-    ]
+    assert cell.target_tokens.tolist() == cell.t2d.nonzero()[:, 0].tolist() == [2, 5, 9]
     head = target.get_output_embeddings().weight
     assert torch.equal(cell.lm_head.weight, head[chosen])

@@ -4,18 +4,23 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine.core.options import resolve
 from engine.methods.falcon.falcon_context import FalconContext
 from engine.methods.falcon.falcon_training import SOFT, accepted, block_loss, glances, through
-from engine.methods.falcon.recipe import FalconStudent
 from engine.training.cell_training import FEATURES, TOKENS
-from tests.training.lessons import greedy_text, learn, lesson, own_text, tiny_target
+from tests.training.lessons import (
+    greedy_text,
+    learn_own_text,
+    lesson,
+    own_text,
+    student_of,
+    tiny_target,
+)
 
 pytestmark = pytest.mark.exhaustive
 
 
 def student(block):
-    made = FalconStudent(tiny_target(), resolve("falcon", FalconStudent.options, {"block": block}))
+    made = student_of("falcon", tiny_target(), block=block)
     torch.manual_seed(0)
     return made, made.start()
 
@@ -23,23 +28,16 @@ def student(block):
 @pytest.mark.parametrize("block", [2, 3])
 def test_a_trained_cell_drafts_longer(block):
     made, cell = student(block)
-    judged = lesson(tiny_target(), made, greedy_text())
+    judged = lesson(made, greedy_text())
     untrained = made.accepted(cell, judged).float().mean()
-    rows = [own_text()[(torch.arange(12) + 12 * index) % 48] for index in range(80)]
-    learn(
-        lambda index: made.loss(cell, lesson(tiny_target(), made, rows[index], index)),
-        cell,
-        80,
-        5e-3,
-    )
+    learn_own_text(made, cell, 80, 5e-3, 48, 12)
     assert made.accepted(cell, judged).float().mean() > untrained + 0.3
 
 
 @torch.no_grad()
-def test_the_accepted_length_is_that_of_a_block():
+def test_the_accepted_length_is_that_of_a_block(target):
     made, cell = student(2)
-    given = lesson(tiny_target(), made, greedy_text()[:2])
-    target = tiny_target()
+    given = lesson(made, greedy_text()[:2])
     embedding, head = target.get_input_embeddings(), target.get_output_embeddings()
     found = accepted(cell, given.features, given.tokens, embedding, head)
     for window in range(2):
@@ -52,11 +50,10 @@ def test_the_accepted_length_is_that_of_a_block():
 
 
 @torch.no_grad()
-def test_without_a_wrong_token_both_passes_are_the_papers_loss(monkeypatch):
+def test_without_a_wrong_token_both_passes_are_the_papers_loss(target, monkeypatch):
     """With everything glanced at, the second pass equals the first, and the loss is that of one pass."""
     made, cell = student(2)
-    given = lesson(tiny_target(), made, own_text()[:3])
-    target = tiny_target()
+    given = lesson(made, own_text()[:3])
     shared = (target.get_input_embeddings(), target.get_output_embeddings())
     monkeypatch.setattr(
         "engine.methods.falcon.falcon_training.glances", lambda wrong, index: torch.ones_like(wrong)

@@ -5,48 +5,32 @@ from __future__ import annotations
 import json
 
 import pytest
-import torch
 from transformers import LlamaForCausalLM
 
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.training import answers, evaluate, gains
 from engine.training import family_figures as figures
 from engine.training.__main__ import main
-from engine.training.checkpoint import export_model, export_tokenizer
+from engine.training.checkpoint import export_tokenizer
 from engine.training.diffusion import spread_layers
 from engine.training.generators import MAKERS
-from engine.training.new_models import target_config
 from engine.training.tokenizer import with_chat
-from tests.training.lessons import SMALL
+from tests.training.conftest import WORKLOADS, flags, write_family
 
 pytestmark = pytest.mark.exhaustive
-
-STORY = "Tom had a red ball {}. He lost it in the park, and then he found it under a tree.\n"
 
 
 @pytest.fixture
 def folders(tokenizer, tmp_path):
-    """Corpora of a few sentences; an untrained target and an untrained draft."""
-    torch.manual_seed(0)
-    chatting = with_chat(tokenizer)
-    for name, layers in (("target", 5), ("draft", 1)):
-        config = target_config(len(chatting), chatting.eos_token_id, layers, **SMALL)
-        export_model(LlamaForCausalLM(config), tmp_path / "models" / name, chatting)
-    export_tokenizer(chatting, tmp_path / "run" / "tokenizer")
-    (tmp_path / "data").mkdir()
-    for split in ("train", "valid"):
-        stories = "<|endoftext|>".join(STORY.format(f"{split} {i}") for i in range(12))
-        (tmp_path / "data" / f"tinystories_{split}.txt").write_text(stories)
-    places = {"data": "data", "checkpoints": "run", "models": "models"}
-    return tmp_path, [x for n, p in places.items() for x in (f"--{n}", str(tmp_path / p))]
+    write_family(tmp_path, tokenizer, target=5, draft=1)
+    export_tokenizer(with_chat(tokenizer), tmp_path / "run" / "tokenizer")
+    return tmp_path, flags(tmp_path)
 
 
 def test_drafters_of_all_kinds_learn_from_its_own_text(folders, monkeypatch):
     path, places = folders
     places = [*places, "--windows", "12"]
-    monkeypatch.setattr("engine.training.selftext.NEW_TOKENS", dict.fromkeys(
-        ["story", "operations", "edit", "template", "arithmetic", "code", "chat"], 4
-    ))  # fmt: skip
+    monkeypatch.setattr("engine.training.selftext.NEW_TOKENS", dict.fromkeys(WORKLOADS, 4))
     assert main(["text", "--tokens", "60", *places]) == 0
     students = "draft,diffusion,diffusion-16"
     assert main(["align", "--tokens", "2000", "--students", students, *places]) == 0
@@ -78,11 +62,10 @@ def test_gains_lie_beside_the_models_that_are_asked_for(folders, monkeypatch):
     assert "chain" in found["gains"] and "suffix" not in found["gains"]
 
 
-def test_chats_are_evaluated_where_there_is_a_template(folders, monkeypatch):
-    path, _ = folders
+def test_chats_are_evaluated_where_there_is_a_template(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluate, "share_right", lambda model, tokenizer, pairs: len(pairs))
-    for tokenizer, there in ((with_template(path), True), (None, False)):
-        found = evaluate.operations_report(None, tokenizer or Plain, path / "data", 1)
+    for asked, there in ((with_chat(tokenizer), True), (Plain, False)):
+        found = evaluate.operations_report(None, asked, tmp_path, 1)
         assert ("chat: sums" in found) == there and found["sort"] == 1
 
 
@@ -90,20 +73,12 @@ class Plain:
     chat_template = None
 
 
-def with_template(path):
-    from engine.training.tokenizer import load_tokenizer
-
-    return load_tokenizer(path / "run" / "tokenizer")
-
-
-def test_answers_in_batches_are_those_one_by_one(folders):
-    path, _ = folders
-    tokenizer = with_template(path)
-    model = LlamaForCausalLM.from_pretrained(path / "models" / "target").eval()
+def test_answers_in_batches_are_those_one_by_one(family, tokenizer):
+    tokenizer = with_chat(tokenizer)
+    model = LlamaForCausalLM.from_pretrained(family / "models" / "target").eval()
     pairs = [("Sort: b a\nOutput:", " a b"), ("Copy: a dog and a cat\nOutput:", " a dog")]
     together = answers.answers(model, tokenizer, pairs)
     assert together == [answers.answers(model, tokenizer, [pair])[0] for pair in pairs]
     assert answers.is_right("Shuffle: a b\n", " a b", " b a")
-    assert answers.same_result("", "so 12.", "1 + 11 = 12") and not answers.same_result(
-        "", "12", ""
-    )
+    assert answers.same_result("", "so 12.", "1 + 11 = 12")
+    assert not answers.same_result("", "12", "")

@@ -11,13 +11,12 @@ from engine.training import prompts
 from engine.training.corpus import (
     FINISHING_MIX,
     PROMPTS,
-    Document,
     available_mix,
     documents,
     read_corpora,
     shipped_prompts,
 )
-from engine.training.generators import ALL_MAKERS, DRILLS, MAKERS, examples, is_held_out
+from engine.training.generators import ALL_MAKERS, DRILLS, MAKERS, Example, examples, is_held_out
 from engine.training.generators.words import Vocabulary
 
 FILES = sorted(PROMPTS.glob("*.jsonl"))
@@ -96,7 +95,7 @@ def test_mix_without_corpora():
     shares, finishing = available_mix({}), available_mix({}, FINISHING_MIX)
     assert set(shares) == set(ALL_MAKERS) - set(DRILLS) and set(finishing) == set(ALL_MAKERS)
     assert all(abs(sum(some.values()) - 1) < 1e-9 for some in (shares, finishing))
-    assert isinstance(next(documents("code", {}, Vocabulary(), 0)), Document)
+    assert isinstance(next(documents("code", {}, Vocabulary(), 0)), Example)
 
 
 def test_no_shipped_prompt_in_the_corpora(tmp_path):

@@ -11,7 +11,6 @@ import torch
 from torch.nn.functional import one_hot
 from transformers import LlamaForCausalLM
 
-from engine.core.options import resolve
 from engine.methods import drafter
 from engine.methods.shared.fixed_shape import cheapest_shape
 from engine.methods.shared.head_ranks import FIELD, RANKS
@@ -27,6 +26,7 @@ from engine.training.student import Lesson, taught
 from engine.training.students import student_class
 from engine.training.students.head_students import kept_lengths
 from tests.drafters.writing import steps_of, text_of
+from tests.training.lessons import student_of
 from tests.verifiers.tiny import tiny_models
 
 pytestmark = pytest.mark.exhaustive
@@ -46,11 +46,6 @@ SHAPES = [
     ("clover", {}),
     ("chimera", {}),
 ]
-
-
-def student_of(key, models, **options):
-    cls = student_class(key)
-    return cls(models.target.model, resolve(key, cls.options, options))
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -76,7 +71,7 @@ def test_trained_heads_beat_those_that_have_learned_nothing(key, tmp_path):
     """The texts count from one of 64 tokens to the next; the test uses other stretches than the training. The states
     are those of a target that does not count; its distributions are replaced by those of one that does."""
     module = plain_module(tiny_models(64))
-    student = student_class(key)(module, resolve(key, student_class(key).options, {"heads": 2}))
+    student = student_of(key, module, heads=2)
     torch.manual_seed(0)
 
     def lesson(begins, length=24):
@@ -113,7 +108,7 @@ def plain_module(models):
 @pytest.mark.parametrize(("key", "options"), SHAPES)
 def test_the_accepted_length_is_that_of_a_run(key, options):
     models, prompt, count = tiny_models(16), [3, 5, 7], 40
-    student = student_of(key, models, heads=3, **options)
+    student = student_of(key, models.target.model, heads=3, **options)
     torch.manual_seed(3)
     part = student.start()
     with torch.no_grad():

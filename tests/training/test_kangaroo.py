@@ -3,20 +3,13 @@
 import pytest
 import torch
 
-from engine.core.options import resolve
-from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods.kangaroo.drafter import KangarooDrafter
 from engine.methods.kangaroo.part import KIND
 from engine.parts.loading import Models
-from engine.rules import verifier
 from engine.training.part_recipe import accepted_length
-from engine.training.student import taught
-from engine.training.students import student_class
+from tests.drafters.writing import steps_of, text_of, usual
 from tests.engine.tiny import tiny_hf_model, tiny_model
-from tests.training.lessons import learn
+from tests.training.lessons import learn, lesson, student_of
 
 pytestmark = pytest.mark.exhaustive
 
@@ -35,68 +28,54 @@ def module():
     return tiny_hf_model("llama").requires_grad_(False)
 
 
-def student_of(module, **options):
-    cls = student_class("kangaroo")
-    return cls(module, resolve("recipe kangaroo", cls.options, options))
-
-
-def lesson_of(student, tokens, counted=None):
-    counted = torch.ones_like(tokens, dtype=torch.bool) if counted is None else counted
-    return taught(student.target, student.feature_layers, tokens, counted)
-
-
 def test_it_begins_as_the_early_exit(target, module):
-    student = student_of(module)
-    lesson = lesson_of(student, torch.tensor([[5, 9, 2, 40]]))
-    found = student.logits(student.start(), lesson)
-    torch.testing.assert_close(found, target.head(target.norm(lesson.features)))
+    student = student_of("kangaroo", module)
+    given = lesson(student, torch.tensor([[5, 9, 2, 40]]))
+    found = student.logits(student.start(), given)
+    torch.testing.assert_close(found, target.head(target.norm(given.features)))
 
 
 def texts_of(target, drafter):
     """Greedy texts of the target, written with this drafter: (start, tokens), and the number of steps of each."""
     texts, steps = [], []
     for prompt in PROMPTS:
-        request = TextRequest(drafter, verifier("greedy"), Sampling(), prompt, WRITTEN)
-        taken = list(run_loop(target, request))
-        texts.append((len(prompt), [*prompt, *(t for step in taken for t in step.output)]))
+        taken = steps_of(Models(target), drafter, prompt, WRITTEN)
+        texts.append((len(prompt), [*prompt, *text_of(taken)]))
         steps.append(len(taken))
     return texts, steps
 
 
 def test_it_learns_and_its_accepted_length_is_that_of_a_run(target, module, tmp_path):
     torch.manual_seed(0)
-    student = student_of(module, exit_layer=1)
+    student = student_of("kangaroo", module, exit_layer=1)
     part = student.start()
     tokens = torch.randint(61, (64, 24))
     batches = tokens.split(8)
-    losses = learn(
-        lambda index: student.loss(part, lesson_of(student, batches[index % 8])), part, 60
-    )
+    losses = learn(lambda index: student.loss(part, lesson(student, batches[index % 8])), part, 60)
     assert sum(losses[-8:]) < 0.9 * sum(losses[:8])
     student.save(part, tmp_path, {"epochs": 7})
     saved = KIND.load(str(tmp_path), target, None, "cpu")
-    settings = resolve("kangaroo", KangarooDrafter.options, {})
-    drafter = KangarooDrafter.build(settings, Models(target, {"kangaroo": saved}))
+    drafter = usual("kangaroo", Models(target, {"kangaroo": saved}))
     texts, steps = texts_of(target, drafter)
-    lessons = [lesson_of(student, torch.tensor([text])) for _, text in texts]
+    lessons = [lesson(student, torch.tensor([text])) for _, text in texts]
     found = accepted_length(student, saved, lessons, texts)
     assert found == pytest.approx(sum(WRITTEN / count for count in steps) / len(steps))
     assert found > 1.05
 
 
 def test_what_is_not_counted_is_not_learned(module):
-    student = student_of(module)
+    student = student_of("kangaroo", module)
     part = student.start()
     tokens = torch.randint(61, (2, 12))
     counted = torch.ones_like(tokens, dtype=torch.bool)
     counted[:, 6:] = False
     other = tokens.clone()
     other[:, 6:] = 1
-    losses = [student.loss(part, lesson_of(student, one, counted)) for one in (tokens, other)]
+    losses = [student.loss(part, lesson(student, one, counted=counted)) for one in (tokens, other)]
     torch.testing.assert_close(*losses)
     assert losses[0] > 0
 
 
 def test_an_adapter_behind_all_layers_is_refused(module):
     with pytest.raises(UserError, match="leaves none to verify"):
-        student_of(module, exit_layer=3)
+        student_of("kangaroo", module, exit_layer=3)

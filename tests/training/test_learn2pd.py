@@ -5,7 +5,6 @@ from itertools import pairwise
 import pytest
 import torch
 
-from engine.core.options import resolve
 from engine.errors import UserError
 from engine.methods.learn2pd.drafter import LearnedFilter
 from engine.methods.learn2pd.part import check_denoiser
@@ -14,8 +13,7 @@ from engine.methods.shared.dflash_model import DFlashModel
 from engine.methods.shared.unmasking import Canvas, fill_in
 from engine.parts.kinds import kind_of
 from engine.training.diffusion import diffusion_config, start_from
-from engine.training.students import student_class
-from tests.training.lessons import greedy_text, learn, lesson, own_text, tiny_target
+from tests.training.lessons import greedy_text, learn, lesson, own_text, student_of
 
 pytestmark = pytest.mark.exhaustive
 
@@ -23,14 +21,12 @@ MASK = 0
 
 
 @pytest.fixture(scope="module")
-def student():
-    target = tiny_target()
+def student(target):
     config = diffusion_config(target.config, MASK, layers=1, block_size=4, feature_layers=(0, 1, 2))
     torch.manual_seed(0)
     denoiser = DFlashModel(config)
     start_from(denoiser, target)
-    cls = student_class("learn2pd")
-    return cls(target, resolve("x", cls.options, {}), denoiser.eval().requires_grad_(False), "0123")
+    return student_of("learn2pd", target, denoiser.eval().requires_grad_(False), "0123")
 
 
 def divided(student, given):
@@ -47,7 +43,7 @@ def divided(student, given):
 
 
 def test_the_oracle_fills_what_is_right_and_else_the_surest_place(student):
-    given = lesson(student.target, student, own_text())
+    given = lesson(student, own_text())
     anchors = torch.tensor([[0, 3, 9]]).expand(48, -1)
     text = student.behind(anchors, given.tokens)
     assert torch.equal(text[1, 2], given.tokens[1, 10:13])
@@ -68,7 +64,7 @@ def test_the_oracle_fills_what_is_right_and_else_the_surest_place(student):
 
 
 def test_the_accepted_length_is_that_of_a_runs_blocks(student):
-    given = lesson(student.target, student, greedy_text()[:2])
+    given = lesson(student, greedy_text()[:2])
     part = divided(student, given)
     found = student.accepted(part, given)
     embedding, head = student.target.get_input_embeddings(), student.target.get_output_embeddings()
@@ -112,7 +108,7 @@ def test_it_learns_which_places_are_right_and_is_read_as_written(student, tmp_pa
     torch.manual_seed(1)
     part = plain.start()
     tokens = own_text()[:16]
-    given = [lesson(student.target, student, tokens, index) for index in range(4)]
+    given = [lesson(student, tokens, index) for index in range(4)]
     learn(lambda step: plain.loss(part, given[step % 3]), part, 120, 3e-2)
     told = plain.measured(part, given[3:])
     assert 0.5 < told["right"] < 0.7 and told["precision"] > 0.95 and told["recall"] > 0.4

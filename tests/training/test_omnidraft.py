@@ -6,8 +6,6 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.core.options import resolve
-from engine.methods.omnidraft.recipe import ForeignStudent
 from engine.methods.shared.spelling import Spelling
 from engine.training.new_models import draft_config
 from tests.training.lessons import (
@@ -17,6 +15,7 @@ from tests.training.lessons import (
     learn_own_text,
     lesson,
     own_text,
+    student_of,
     tiny_target,
 )
 
@@ -28,8 +27,7 @@ SPELLING = Spelling((*((one,) for one in range(KNOWN)), *PAIRS), tuple("x" * KNO
 
 
 def student(**options):
-    settings = resolve("x", ForeignStudent.options, options)
-    return ForeignStudent(tiny_target(), settings, None, SPELLING)
+    return student_of("omnidraft", tiny_target(), None, SPELLING, **options)
 
 
 def draft():
@@ -50,7 +48,7 @@ def test_windows_are_written_as_runs():
 @torch.no_grad()
 def test_the_loss_is_the_target_s_law_at_beginnings_and_likelihood_inside():
     made, part = student(runs=0.5), draft().eval()
-    given = lesson(tiny_target(), made, own_text()[:2])
+    given = lesson(made, own_text()[:2])
     total, count = 0.0, 0
     for row, logits in zip(given.tokens, given.logits, strict=True):
         runs = [SPELLING.runs[int(one)] for one in row]
@@ -71,13 +69,13 @@ def test_the_loss_is_the_target_s_law_at_beginnings_and_likelihood_inside():
 
 def test_it_learns_and_a_token_is_right_when_its_whole_run_is():
     made, part = student(), draft()
-    before = made.measured(part, [lesson(tiny_target(), made, own_text()[40:])])
+    before = made.measured(part, [lesson(made, own_text()[40:])])
     learn_own_text(made, part, 50)
-    after = made.measured(part, [lesson(tiny_target(), made, own_text()[40:])])
+    after = made.measured(part, [lesson(made, own_text()[40:])])
     first = "first_kept_at_temperature_1"
     assert after[first] > before[first] + 0.02 and after["one_to_one"] == KNOWN
     text = greedy_text()[:4]
-    found = made.accepted(part, lesson(tiny_target(), made, text))
+    found = made.accepted(part, lesson(made, text))
     for row, tokens in zip(found, text.tolist(), strict=True):
         right = []
         for place in range(1, len(tokens)):

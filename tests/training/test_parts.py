@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from engine.errors import UserError
@@ -18,46 +18,21 @@ from engine.parts.digest import FIELD, digest_of
 from engine.training import outlay, part_recipe, recipes, selftext, students, teacher
 from engine.training.__main__ import main
 from engine.training.checkpoint import export_tokenizer
-from engine.training.distill import divergence_loss
 from engine.training.generators import MAKERS
 from engine.training.new_models import target_config
-from engine.training.student import Student
+from tests.training import toy_student
 from tests.training.lessons import SMALL
+from tests.training.toy_student import Matrix
 
 
-class Toy(Student):
-    """One matrix from the last state to the token after the next; drafts one token."""
-
-    key, summary = "toy", "one matrix"
-
-    @property
-    def feature_layers(self):
-        return (self.config.num_hidden_layers,)
-
-    def start(self):
-        return torch.nn.Linear(self.config.hidden_size, self.config.hidden_size, bias=False)
-
-    def _logits(self, part, lesson):
-        return self.target.lm_head(part(lesson.features[:, :-2]))
-
+class Toy(Matrix):
     def loss(self, part, lesson):
         if lesson.index == POWER["fails at"]:
             raise KeyboardInterrupt
-        keep = lesson.counted[:, 2:].float().flatten()
-        logits = self._logits(part, lesson).flatten(0, 1)
-        return divergence_loss(logits, lesson.logits[:, 1:-1].flatten(0, 1), keep)
-
-    def accepted(self, part, lesson):
-        right = self._logits(part, lesson).argmax(-1) == lesson.tokens[:, 2:]
-        return torch.nn.functional.pad(right.long(), (1, 1))
+        return super().loss(part, lesson)
 
     def measured(self, part, lessons):
         return {"texts": sum(1 for _ in lessons)}
-
-    def save(self, part, folder, about):
-        folder.mkdir(parents=True, exist_ok=True)
-        save_file(part.state_dict(), folder / "model.safetensors")
-        (folder / "config.json").write_text(json.dumps(dict(about)))
 
 
 POWER = {"fails at": None}
@@ -106,56 +81,17 @@ def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(places, monke
     torch.testing.assert_close(weights[0]["weight"], weights[1]["weight"], atol=1e-3, rtol=1e-2)
 
 
-RECIPE = """
-import json
-import torch
-from safetensors.torch import save_file
-from engine.training.distill import divergence_loss
-from engine.training.student import Student
-
-
-class Matrix(Student):
-    key, summary = "KEY", "one matrix"
-
-    @property
-    def feature_layers(self):
-        return (self.config.num_hidden_layers,)
-
-    def start(self):
-        return torch.nn.Linear(self.config.hidden_size, self.config.hidden_size, bias=False)
-
-    def logits(self, part, lesson):
-        return self.target.lm_head(part(lesson.features[:, :-2]))
-
-    def loss(self, part, lesson):
-        keep = lesson.counted[:, 2:].float().flatten()
-        wanted = lesson.logits[:, 1:-1].flatten(0, 1)
-        return divergence_loss(self.logits(part, lesson).flatten(0, 1), wanted, keep)
-
-    def accepted(self, part, lesson):
-        right = self.logits(part, lesson).argmax(-1) == lesson.tokens[:, 2:]
-        return torch.nn.functional.pad(right.long(), (1, 1))
-
-    def save(self, part, folder, about):
-        folder.mkdir(parents=True, exist_ok=True)
-        save_file(part.state_dict(), folder / "model.safetensors")
-        (folder / "config.json").write_text(json.dumps(dict(about)))
-
-
-STUDENT = Matrix
-"""
-
-
 def test_a_method_from_outside_brings_its_recipe(places, tmp_path, monkeypatch):
     """In a process of its own: one folder, and nothing else was changed. A bad recipe is left out with a sentence."""
     path, given = places
     assert main(["text", "--tokens", "60", *given]) == 0
+    recipe = Path(toy_student.__file__).read_text("utf-8")
     for name, text in (
-        ("mine", RECIPE.replace("KEY", "mine")),
-        ("other_key", RECIPE.replace("KEY", "mine")),
+        ("mine", recipe.replace('"toy"', '"mine"')),
+        ("other_key", recipe),
         ("no_student", "STUDENT = 3"),
-        ("text", RECIPE.replace("KEY", "text")),
-        ("strange", RECIPE.replace("KEY", "strange") + 'STUDENT.options = ("size",)'),
+        ("text", recipe.replace('"toy"', '"text"')),
+        ("strange", recipe.replace('"toy"', '"strange"') + 'STUDENT.options = ("size",)'),
         ("raises", "raise ValueError('broken')"),
     ):
         (tmp_path / "outside" / name).mkdir(parents=True)

@@ -3,13 +3,10 @@
 import pytest
 import torch
 
-from engine.core.options import resolve
 from engine.core.seen import Draft, Probes
 from engine.core.tree import ROOT, DraftTree
-from engine.training.student import taught
-from engine.training.students import student_class
 from tests.engine.tiny import tiny_hf_model, tiny_model
-from tests.training.lessons import learn
+from tests.training.lessons import learn, lesson, student_of
 
 pytestmark = pytest.mark.exhaustive
 
@@ -21,20 +18,14 @@ def module(request):
     return tiny_hf_model(request.param).requires_grad_(False)
 
 
-def student_of(module, **options):
-    cls = student_class("ppd")
+@pytest.fixture(autouse=True)
+def _seed():
     torch.manual_seed(1)
-    return cls(module, resolve("recipe ppd", cls.options, options))
-
-
-def lesson_of(student, tokens, counted=None, index=0):
-    counted = torch.ones_like(tokens, dtype=torch.bool) if counted is None else counted
-    return taught(student.target, student.feature_layers, tokens, counted, index)
 
 
 def test_they_are_read_as_in_a_run(module):
     """Reading them behind several places of a text at once gives the same as behind one place in a step's pass."""
-    student = student_of(module, places=2, members=2)
+    student = student_of("ppd", module, places=2, members=2)
     part = student.start()
     asked = [1, 4, 5]
     found = student.logits(part, TOKENS, asked)
@@ -50,31 +41,29 @@ def test_they_are_read_as_in_a_run(module):
 
 
 def test_they_learn(module):
-    student = student_of(module, places=2, asked=6)
+    student = student_of("ppd", module, places=2, asked=6)
     part = student.start().requires_grad_(True)
     tokens = torch.randint(61, (8, 20), generator=torch.Generator().manual_seed(2))
-    losses = learn(
-        lambda index: student.loss(part, lesson_of(student, tokens, index=index)), part, 40, 0.05
-    )
+    losses = learn(lambda index: student.loss(part, lesson(student, tokens, index)), part, 40, 0.05)
     assert sum(losses[-8:]) < 0.95 * sum(losses[:8])
     assert all(weight.grad is None for weight in module.parameters())
 
 
 def test_what_is_not_counted_is_not_learned(module):
-    student = student_of(module, places=2, asked=64)
+    student = student_of("ppd", module, places=2, asked=64)
     part = student.start()
     nothing = torch.zeros_like(TOKENS, dtype=torch.bool)
-    assert student.loss(part, lesson_of(student, TOKENS, nothing)).item() == 0
+    assert student.loss(part, lesson(student, TOKENS, counted=nothing)).item() == 0
 
 
 def test_what_would_be_kept(module):
     """For each root, the prompt tokens behind the token before it are compared with the text, place by place."""
-    student = student_of(module, places=3)
+    student = student_of("ppd", module, places=3)
     part = student.start()
     every = student.logits(part, TOKENS, list(range(7))).argmax(-1)
     tokens = TOKENS.clone()
     tokens[0, 3:6] = every[0, 1]  # read behind token 1, so independent of later tokens
-    kept = student.accepted(part, lesson_of(student, tokens))
+    kept = student.accepted(part, lesson(student, tokens))
     again = student.logits(part, tokens, list(range(7))).argmax(-1)
     for window in range(2):
         for root in range(8):

@@ -6,6 +6,7 @@ import pytest
 
 from engine.training.__main__ import main
 from engine.training.recipes import RECIPES
+from tests.training.conftest import flags
 
 
 def one_line(capsys) -> str:
@@ -37,13 +38,5 @@ def test_unknown_recipe(capsys):
     ],
 )
 def test_missing_corpora(recipe, tmp_path, capsys):
-    places = [
-        "--data",
-        str(tmp_path),
-        "--checkpoints",
-        str(tmp_path / "c"),
-        "--models",
-        str(tmp_path / "m"),
-    ]
-    assert main([recipe, *places]) == 2
+    assert main([recipe, *flags(tmp_path, tmp_path)]) == 2
     assert "no corpora" in one_line(capsys)

@@ -3,10 +3,7 @@
 import pytest
 import torch
 
-from engine.core.options import resolve
-from engine.methods.s2d.recipe import SortedStudent
-from engine.training.student import Student
-from tests.training.lessons import learn_own_text, lesson, own_text, tiny_target
+from tests.training.lessons import learn_own_text, lesson, own_text, student_of, tiny_target
 
 pytestmark = pytest.mark.exhaustive
 
@@ -16,12 +13,11 @@ class EndsWithZero:
 
 
 def test_all_exits_learn_and_are_the_first_layers():
-    settings = resolve("x", SortedStudent.options, {})
-    made: Student = SortedStudent(tiny_target(), settings, EndsWithZero, None)
+    made = student_of("s2d", tiny_target(), EndsWithZero, None)
     assert made.exits == (1, 2, 4)
     torch.manual_seed(0)
     part = made.start()
-    held_out = [lesson(tiny_target(), made, own_text()[40:])]
+    held_out = [lesson(made, own_text()[40:])]
     before = made.measured(part, held_out)["kept_by_exit"]
     learn_own_text(made, part, 40)
     found = made.measured(part, held_out)

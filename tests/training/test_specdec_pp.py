@@ -6,12 +6,10 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM
 
-from engine.core.options import resolve
 from engine.parts.kinds import kind_of
 from engine.training.new_models import target_config
 from engine.training.student import taught
-from engine.training.students import student_class
-from tests.training.lessons import learn
+from tests.training.lessons import learn, student_of
 
 pytestmark = pytest.mark.exhaustive
 
@@ -41,8 +39,7 @@ def pair():
 
 
 def student(pair, **options):
-    cls = student_class("specdec_pp")
-    return cls(pair[0], resolve("x", cls.options, options), pair[1], "0123")
+    return student_of("specdec_pp", *pair, "0123", **options)
 
 
 def lesson(pair, index=0, tokens=None):

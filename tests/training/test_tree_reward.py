@@ -13,11 +13,9 @@ from transformers import LlamaForCausalLM
 
 from engine.core.chance import DraftChance
 from engine.core.drafter import Start
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
 from engine.errors import UserError
-from engine.methods.eagle.drafter import EagleDrafter
 from engine.methods.eagle.part import KIND
 from engine.methods.gto import tree_reward_training as tree_reward
 from engine.methods.gto.tree_reward_training import GrownTree, Lender, Policy
@@ -26,50 +24,41 @@ from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.training.__main__ import main
 from engine.training.cell_training import new_cell
-from engine.training.students import student_class
 from engine.training.students.cell_student import AFTER, BEFORE
-from tests.training.lessons import learn, lesson, own_text, tiny_target
-from tests.training.test_eagle import opened
-from tests.training.test_eagle import student as eagle_student
+from tests.drafters.writing import usual
+from tests.training.lessons import learn_own_text, lesson, opened, own_text, student_of
+from tests.training.test_eagle import begun
 
 pytestmark = pytest.mark.exhaustive
 
 POLICY = Policy(nodes=6, depth=3, top_k=3)
 
 
-@pytest.fixture(scope="module")
-def target():
-    return tiny_target()
-
-
-def cell_of(target, seed=0, layout="eagle", noise=0.1):
-    made, cell = eagle_student(target, own_text(), layout=layout)
-    torch.manual_seed(seed)
+def cell_of(layout="eagle"):
+    made, cell = begun(layout=layout)
+    torch.manual_seed(0)
     with torch.no_grad():
         for weight in cell.parameters():
-            weight += noise * weight.std() * torch.randn_like(weight)
+            weight += 0.1 * weight.std() * torch.randn_like(weight)
     return made, cell.eval()
 
 
-def gto(target, begun, **settings):
-    cls = student_class("gto")
-    begun = begun.eval().requires_grad_(False)
-    return cls(target, resolve("gto", cls.options, {"nodes": 6, "depth": 3, **settings}), begun)
+def gto(target, cell, **settings):
+    cell = cell.eval().requires_grad_(False)
+    return student_of("gto", target, cell, nodes=6, depth=3, **settings)
 
 
 @pytest.mark.parametrize("layout", ["eagle", "eagle3"])
 def test_trees_are_grown_as_the_drafter_grows_them(target, layout):
-    made, cell = cell_of(target, layout=layout)
+    made, cell = cell_of(layout)
     tokens = own_text()[0].tolist()
-    given = lesson(target, made, own_text()[:1])
+    given = lesson(made, own_text()[:1])
     roots = [1, 4, 5, 9]
     found = tree_reward.grown(cell, Lender.of(target), given.features[0], tokens, roots, POLICY)
     model = opened(target)
     options = {"nodes": 6, "depth": 3, "top_k": 3, "stop_below": 0.0}
     for root, tree in zip(roots, found, strict=True):
-        drafter = EagleDrafter.build(
-            resolve("eagle", EagleDrafter.options, options), Models(model, {"eagle": cell})
-        )
+        drafter = usual("eagle", Models(model, {"eagle": cell}), **options)
         features = given.features[0, :root]
         drafter.begin(Start(tokens[: root + 1], Sampling(), DraftChance(0), features))
         wanted = drafter.propose(tokens[: root + 1], 8)
@@ -112,20 +101,20 @@ def test_the_reward_is_the_expected_accepted_length_of_the_branches():
 
 
 def test_a_cell_that_has_not_moved_learns_nothing_of_its_trees(target):
-    _, cell = cell_of(target)
+    _, cell = cell_of()
     made = gto(target, cell)
-    given = lesson(target, made, own_text()[:4])
+    given = lesson(made, own_text()[:4])
     assert made.tree_loss(made.start(), given).item() == 0
 
 
 def test_what_is_accepted_of_better_trees_becomes_likelier(target):
-    _, cell = cell_of(target)
+    _, cell = cell_of()
     made = gto(target, cell, group=4)
     part = made.start()
     with torch.no_grad():
         for weight in part.parameters():
             weight += 0.3 * weight.std() * torch.randn_like(weight)
-    given = lesson(target, made, own_text()[:6])
+    given = lesson(made, own_text()[:6])
     roots = made._roots(given)
     assert roots.shape == (6, 4) and (roots.diff(dim=-1) == 1).all() and roots.min() >= 1
     rewards, paths = made._judged(part, given, roots)
@@ -152,9 +141,9 @@ def test_what_is_accepted_of_better_trees_becomes_likelier(target):
 
 def test_likelihoods_are_those_of_a_draft(target):
     """The likelihoods of a path's tokens, computed with one step of the drafter's reader after the other."""
-    _, cell = cell_of(target)
+    _, cell = cell_of()
     made = gto(target, cell)
-    given = lesson(target, made, own_text()[:1])
+    given = lesson(made, own_text()[:1])
     roots, paths = torch.tensor([[4, 5]]), [[7, 9, 3], []]
     found = made._likelihood(cell, given, roots, paths, 3)
     tokens = own_text()[0].tolist()
@@ -167,24 +156,15 @@ def test_likelihoods_are_those_of_a_draft(target):
     assert found.tolist() == pytest.approx([total / 3, 0.0], rel=1e-3)
 
 
-def fspad(target, **settings):
-    cls = student_class("fspad")
-    made = cls(target, resolve("fspad", cls.options, settings))
-    torch.manual_seed(0)
-    return made, made.start()
-
-
 def test_fspad_begins_as_eagle_and_its_two_modules_work(target, tmp_path):
-    made, cell = fspad(target)
+    made, cell = begun("fspad")
     torch.manual_seed(0)
     plain = new_cell(replace(cell.config, sampling_size=0), target)
     plain.load_state_dict(cell.state_dict(), strict=False)
-    given = lesson(target, made, own_text()[:4])
-    assert made.loss(cell, given).item() == pytest.approx(
-        eagle_student(target, own_text())[0].loss(plain, given).item(), rel=1e-4
-    )
-    rows = [own_text()[(torch.arange(12) + 12 * index) % 48] for index in range(60)]
-    learn(lambda index: made.loss(cell, lesson(target, made, rows[index], index)), cell, 60)
+    given = lesson(made, own_text()[:4])
+    expected = begun()[0].loss(plain, given).item()
+    assert made.loss(cell, given).item() == pytest.approx(expected, rel=1e-4)
+    learn_own_text(made, cell, 60, 3e-3, 48, 12)
     silent = [cell.readout.weight, cell.feature_sampler.down_proj.weight]
     assert all(weight.abs().max() > 0.01 for weight in silent)
     made.save(cell, tmp_path / "cell", {})
@@ -200,15 +180,13 @@ def test_fspad_begins_as_eagle_and_its_two_modules_work(target, tmp_path):
 
 
 def test_fspad_can_begin_with_the_weights_of_a_trained_cell(target):
-    eagle, trained = cell_of(target)
-    cls = student_class("fspad")
-    settings = resolve("fspad", cls.options, {"begun": True})
-    made = cls(target, settings, trained)
-    given = lesson(target, made, own_text()[:2])
+    eagle, trained = cell_of()
+    made = student_of("fspad", target, trained, begun=True)
+    given = lesson(made, own_text()[:2])
     wanted = eagle.loss(trained, given).item()
     assert made.loss(made.start(), given).item() == pytest.approx(wanted, rel=1e-4)
     with pytest.raises(UserError, match="run the recipe `eagle` first"):
-        cls(target, settings)
+        student_of("fspad", target, begun=True)
 
 
 @pytest.mark.parametrize(
@@ -220,8 +198,8 @@ def test_fspad_can_begin_with_the_weights_of_a_trained_cell(target):
         ({"feature_sampling_size": -1}, "feature_sampling_size is -1"),
     ],
 )
-def test_a_wrong_sampler_is_refused(target, tmp_path, changed, told):
-    write_cell(fspad(target)[1], tmp_path / "cell", changed)
+def test_a_wrong_sampler_is_refused(tmp_path, changed, told):
+    write_cell(begun("fspad")[1], tmp_path / "cell", changed)
     with pytest.raises(UserError, match=told) as found:
         read_cell(tmp_path / "cell", torch.float32, "cpu")
     assert "\n" not in str(found.value) and str(found.value).endswith(".")
@@ -251,6 +229,4 @@ def test_the_recipes_tell_before_and_after(places, hasty, capsys):
     model = language_model(module, None, "target", lean=False)
     for name in ("gto", "fspad"):
         cell = KIND.load(str(parts / name), model, None, "cpu")
-        EagleDrafter.build(
-            resolve("eagle", EagleDrafter.options, {}), Models(model, {"eagle": cell})
-        )
+        usual("eagle", Models(model, {"eagle": cell}))

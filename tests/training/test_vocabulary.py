@@ -3,14 +3,10 @@
 import json
 
 import numpy as np
-import pytest
-from transformers import LlamaForCausalLM
 
 from engine.parts.digest import FIELD, digest_of
 from engine.training.__main__ import main
-from engine.training.checkpoint import export_model
 from engine.training.counted_parts import written
-from engine.training.new_models import target_config
 from engine.training.selftext import SelfText
 
 TEXT = {  # two texts: 5 6 | 7 7 9, and 8 | 9
@@ -26,21 +22,9 @@ def test_what_was_given_does_not_count():
     assert counts.nonzero().flatten().tolist() == [7, 9] and counts[[7, 9]].tolist() == [2, 2]
 
 
-@pytest.fixture
-def folders(tokenizer, tmp_path):
-    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 2}
-    config = target_config(len(tokenizer), 0, 1, **sizes, num_key_value_heads=1, head_dim=8)
-    export_model(LlamaForCausalLM(config), tmp_path / "models" / "target", tokenizer)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "tinystories_train.txt").write_text("A dog.")
-    (tmp_path / "run").mkdir()
-    names = {"data": "data", "checkpoints": "run", "models": "models"}
-    return tmp_path, [x for name, path in names.items() for x in (f"--{name}", tmp_path / path)]
-
-
-def test_the_recipe_writes_a_part_of_this_target(folders, capsys):
-    path, given = folders
-    given = list(map(str, given))
+def test_the_recipe_writes_a_part_of_this_target(places, capsys):
+    path, given = places
+    (path / "run").mkdir()
     assert main(["vocabulary", *given]) == 2
     assert "run the recipe `text` first" in capsys.readouterr().err
     np.savez(path / "run" / "selftext.npz", **TEXT)

@@ -20,10 +20,10 @@ from engine.methods.none.drafter import NoDrafter
 from engine.proof import aligned_figures
 from engine.proof.listed_texts import Laws, Listed, apart, every_text, written
 from engine.proof.memo import remembering
-from engine.proof.tiny_parts import on_trial
 from engine.run import RunRequest
 from engine.run.run_plan import Plan
 from presets import family
+from tests.drafters.writing import built
 from tests.verifiers.tiny import tiny_models
 
 PROMPT = (1, 2, 0, 1, 2)
@@ -42,7 +42,7 @@ def laws(models):
 
 
 def text(models, key, rule, *given):
-    drafter = on_trial(drafters()[key], models, **({"length": 1} if key == "chain" else {}))
+    drafter = built(drafters()[key], models, **({"length": 1} if key == "chain" else {}))
     return written(models.target, drafter, rule, PROMPT, Listed(TEXTS, 4), *given)
 
 
@@ -173,7 +173,7 @@ def test_a_dead_end_is_avoided_once_it_was_seen(models):
     for seed in range(12):
         constraint, rule = Ends(TEXTS, 4), Asap()
         try:
-            drafter = on_trial(drafters()["chain"], models)
+            drafter = built(drafters()["chain"], models)
             firsts.append(
                 written(models.target, drafter, rule, PROMPT, constraint, seed, memory)[0]
             )

@@ -23,11 +23,8 @@ from engine.methods.none.drafter import NoDrafter
 from engine.proof.enumeration import OracleJudgeChance, branches
 from engine.proof.listed_texts import Laws, Listed, apart
 from engine.proof.memo import remembering
-from engine.proof.tiny_parts import on_trial
-from engine.rules import verifier
-from engine.run import RunRequest, open_run
-from engine.trace import read_trace
-from presets import family
+from tests.drafters.writing import built, steps_of, text_of
+from tests.engine.family import trace_of
 from tests.verifiers.tiny import tiny_models
 
 EXACT = 1e-9
@@ -102,17 +99,9 @@ def test_the_text_is_that_of_masked_decoding_with_the_same_seed(models, key):
     texts = []
     for rule in ("sampler_match", "awrs"):
         for seed in range(12):
-            request = TextRequest(
-                on_trial(drafters()[key], models),
-                verifier(rule),
-                Sampling(0.8, seed=seed),
-                PROMPT,
-                8,
-                constraint=Listed(TEXTS, 4),
-            )
-            texts.append(
-                [token for step in run_loop(models.target, request) for token in step.output]
-            )
+            sampling, allowed = Sampling(0.8, seed=seed), Listed(TEXTS, 4)
+            steps = steps_of(models, key, PROMPT, 8, sampling, rule, constraint=allowed)
+            texts.append(text_of(steps))
     assert texts[:12] == texts[12:]
     assert len({*map(tuple, texts)}) > 3
 
@@ -120,7 +109,7 @@ def test_the_text_is_that_of_masked_decoding_with_the_same_seed(models, key):
 def writing(models, key="chain", seed=0, texts=TEXTS):
     return Writing(
         models.target,
-        lambda: on_trial(drafters()[key], models),
+        lambda: built(drafters()[key], models),
         lambda: Listed(texts, 4),
         Sampling(1.0, seed=seed),
         PROMPT,
@@ -184,9 +173,8 @@ SCHEMA = {
 
 
 def run(rule, seed):
-    request = RunRequest(
+    return trace_of(
         "Write 3 JSON records with id, name, colour.\n",
-        family(),
         drafter="chain",
         verifier=rule,
         json_schema=json.dumps(SCHEMA),
@@ -194,8 +182,6 @@ def run(rule, seed):
         seed=seed,
         max_new_tokens=40,
     )
-    found = open_run(request)
-    return read_trace("".join([found.header(), *found.steps(), found.summary()]))
 
 
 def test_a_schema_asks_about_a_tenth_of_the_vocabulary_at_most():

@@ -9,15 +9,12 @@ import torch
 from engine.catalogue import catalogue
 from engine.core.chance import JudgeChance
 from engine.core.exhibits import Table
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.loops import run_loop
-from engine.methods.bild.drafter import BigLittleDrafter
 from engine.rules import Case, verifier
 from engine.run import open_run
+from tests.drafters.writing import begun
 from tests.engine.family import request, trace_of
 from tests.verifiers.tiny import tiny_models
 
@@ -64,11 +61,8 @@ def test_a_token_that_the_target_cannot_write_is_rolled_back():
 def test_the_small_model_stops_before_the_place_where_it_is_unsure(sampling):
     """And it stops only there, unless the step is full."""
     models, fallback = tiny_models(16), 0.35
-    settings = resolve("bild", BigLittleDrafter.options, {"fallback": fallback, "length": 4})
-    drafter, stopped = BigLittleDrafter.build(settings, models), 0
-    context = [3, 5, 7, 3, 5]
-    asked = TextRequest(drafter, verifier("bild"), sampling, list(context), 40)
-    for step in run_loop(models.target, asked):
+    context, stopped, options = [3, 5, 7, 3, 5], 0, {"fallback": fallback, "length": 4}
+    for step in begun(models, "bild", list(context), 40, sampling, "bild", **options):
         tokens = step.tree.tokens
         tops = []
         for count in range(len(tokens) + 1):

@@ -14,7 +14,6 @@ from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 from engine.methods import drafter
-from engine.proof.enumeration import OracleJudgeChance, branches
 from engine.rules import Case, verifier
 from engine.rules.block import Block
 from engine.rules.expected_acceptance import chain_keeps
@@ -29,7 +28,7 @@ from tests.verifiers import growers
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.test_constraints import Grammar
 from tests.verifiers.test_pairs import PROMPT, maker, memo
-from tests.verifiers.worlds import World, error, path_of, target_rows
+from tests.verifiers.worlds import World, accepted, error, path_of, target_rows
 
 V = 3
 CLOSE = 1e-12
@@ -198,20 +197,6 @@ PLAIN = {
 }
 
 
-def expected(world, grow, rule, look=lambda tree, verdict: None):
-    """Tokens accepted on average, over every branch of draws and coins."""
-
-    def step(oracle):
-        tree = grow(oracle, world)
-        p, chance = target_rows(world, tree), OracleJudgeChance(oracle, rule)
-        verdict = rule.judge(Case(tree, p, p.log(), Sampling(1.0), 0, chance))
-        oracle.weigh(verdict.judgements)
-        look(tree, verdict)
-        return len(verdict.accepted)
-
-    return sum(oracle.weight * kept for kept, oracle in branches(step))
-
-
 def consistent(tree, verdict):
     path, judged = verdict.accepted, {entry.node for entry in verdict.judgements}
     assert (
@@ -238,17 +223,17 @@ def test_the_law_is_the_target_s_and_the_engine_s_rule_is_the_paper_s(name):
         outputs = list(plain(world))
         assert spread(world, depth + 1, outputs) == target(world, depth + 1)
         assert error(world, grow, verifier(key), depth + 1, consistent) < CLOSE
-        assert abs(expected(world, grow, verifier(key)) - float(mean(outputs))) < CLOSE
+        assert abs(accepted(world, grow, verifier(key)) - float(mean(outputs))) < CLOSE
 
 
 def test_a_block_keeps_more_than_rejection_and_more_chains_may_keep_less():
     kept = [
-        expected(Fractions(1), chains_of(1, 2), verifier(key))
+        accepted(Fractions(1), chains_of(1, 2), verifier(key))
         for key in ("rejection", "block", "greedy_multipath")
     ]
     assert kept[0] + 0.01 < kept[1] and abs(kept[1] - kept[2]) < CLOSE
     one, two, three = (
-        expected(Fractions(2), chains_of(n, 1), verifier("greedy_multipath")) for n in (1, 2, 3)
+        accepted(Fractions(2), chains_of(n, 1), verifier("greedy_multipath")) for n in (1, 2, 3)
     )
     assert three + 0.05 < one < two
 
@@ -259,8 +244,8 @@ def test_fixed_drafts_are_kept_as_by_rejection(key):
     for seed in range(3):
         world = World(seed, V)
         assert error(world, grow, verifier(key), 4, consistent) < 1e-6
-        alone = expected(world, grow, verifier("rejection"))
-        assert abs(expected(world, grow, verifier(key)) - alone) < CLOSE
+        alone = accepted(world, grow, verifier("rejection"))
+        assert abs(accepted(world, grow, verifier(key)) - alone) < CLOSE
 
 
 def test_trees_of_other_kinds():
@@ -373,8 +358,8 @@ def test_the_meter_s_numbers_are_those_of_the_rules():
         np.array([[float(x) for x in world.exact(name, (t,))] for t in range(V)]) for name in "pq"
     ]
     alone, block, _ = on_chains(*laws)
-    assert abs(expected(world, chains_of(1, 2), verifier("rejection")) - alone) < CLOSE
-    assert abs(expected(world, chains_of(1, 2), verifier("block")) - block) < CLOSE
+    assert abs(accepted(world, chains_of(1, 2), verifier("rejection")) - alone) < CLOSE
+    assert abs(accepted(world, chains_of(1, 2), verifier("block")) - block) < CLOSE
 
 
 def on_trees(p, q, p_after, q_after):
@@ -429,8 +414,8 @@ def test_on_trees_traversal_stands_between_top_down_and_the_bound():
     ]
     down, up, _ = on_trees(*laws)
     _, grow, _, _ = PLAIN["traversal"]
-    assert abs(expected(world, grow, verifier("rejection")) - down[0]) < CLOSE
-    assert abs(expected(world, grow, verifier("traversal")) - up[0]) < CLOSE
+    assert abs(accepted(world, grow, verifier("rejection")) - down[0]) < CLOSE
+    assert abs(accepted(world, grow, verifier("traversal")) - up[0]) < CLOSE
 
 
 # ---- What is told ---------------------------------------------------------------------------------

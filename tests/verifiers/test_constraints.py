@@ -1,6 +1,7 @@
 """Constrained runs keep the constrained target's law, and forced tokens cost no draft."""
 
 import json
+from functools import partial
 from itertools import product
 
 import pytest
@@ -9,18 +10,16 @@ from jsonschema import validate
 
 from engine.chat.json_schema import JsonSchema
 from engine.core.constraint import Constraint
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
 from engine.methods import drafters
 from engine.parts.opening import load_language_model
 from engine.proof.memo import remembering
 from engine.rules import verifier
 from engine.run import RunRequest, open_run
-from engine.trace import read_trace
 from presets import family
+from tests.drafters.writing import begun, built, steps_of, text_of, usual
+from tests.engine.family import trace_of
 from tests.grids import some
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
@@ -97,18 +96,12 @@ LAWS = some(
 """SWIFT searches at every step, which takes long."""
 
 
-def maker(key, models):
-    cls = drafters()[key]
-    settings = resolve(key, cls.options, dict(cls.trial))
-    return lambda: cls.build(settings, models)
-
-
 @pytest.mark.parametrize("key,grammar", LAWS)
 def test_the_law_of_the_constrained_target(models, real_models, key, grammar):
     models = real_models if drafters()[key].uses_target else models
     error = step_error(
         models,
-        maker(key, models),
+        partial(built, key, models),
         verifier("rejection"),
         Sampling(1.0),
         PROMPT,
@@ -119,12 +112,8 @@ def test_the_law_of_the_constrained_target(models, real_models, key, grammar):
 
 
 def matched(models, key, seed, rules):
-    sampling = Sampling(1.0, seed=seed)
-    rule = verifier("sampler_match")
-    request = TextRequest(
-        maker(key, models)(), rule, sampling, PROMPT, 16, constraint=rules and rules()
-    )
-    return [token for step in run_loop(models.target, request) for token in step.output]
+    sampling, rules = Sampling(1.0, seed=seed), rules and rules()
+    return text_of(steps_of(models, key, PROMPT, 16, sampling, "sampler_match", constraint=rules))
 
 
 @pytest.mark.parametrize("grammar", [Grammar, Free])
@@ -141,14 +130,12 @@ def test_sampler_match_writes_the_text_of_the_constrained_target(real_models, ke
 @pytest.mark.parametrize("grammar", [Grammar, Free])
 def test_unchecked_tokens_keep_to_the_constraint(real_models, grammar, temperature):
     """Each unforced token is the placeholders' own prediction for its place, whatever was forced before."""
-    cls = drafters()["lud"]
-    drafter = cls.build(resolve("lud", cls.options, {"sure": 0.0}), real_models)
+    drafter = usual("lud", real_models, sure=0.0)
     refused = displaced = 0
     for prompt in product(range(4), repeat=2):
         rules, predicted = grammar(), []
         sampling = Sampling(temperature, seed=3)
-        request = TextRequest(drafter, verifier("lud"), sampling, prompt, 8, constraint=rules)
-        for step in run_loop(real_models.target, request):
+        for step in begun(real_models, drafter, prompt, 8, sampling, "lud", constraint=rules):
             forced = step.tree.sources.count("forced")
             own = step.tree.tokens[forced:]
             assert own == predicted[forced : forced + len(own)]
@@ -165,7 +152,7 @@ def test_unchecked_tokens_keep_to_the_constraint(real_models, grammar, temperatu
 
 def test_a_constraint_that_one_side_ignores_is_caught(models):
     """Without the constraint the target's law is a different one."""
-    given = models, maker("chain", models), verifier("rejection"), Sampling(1.0), PROMPT
+    given = models, partial(built, "chain", models), verifier("rejection"), Sampling(1.0), PROMPT
     assert step_error(*given) < EXACT
     assert step_error(*given, constraint=Switch()) > 100 * EXACT
 
@@ -185,12 +172,7 @@ class Switch:
 
 
 def run(drafter, **changes):
-    request = RunRequest(
-        RECORD, family(), drafter=drafter, json_schema=SCHEMA, max_new_tokens=60, **changes
-    )
-    found = open_run(request)
-    lines = [found.header(), *found.steps(), found.summary()]
-    return read_trace("".join(lines))
+    return trace_of(RECORD, drafter=drafter, json_schema=SCHEMA, max_new_tokens=60, **changes)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.2])

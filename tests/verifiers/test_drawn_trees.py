@@ -8,10 +8,8 @@ from engine.core.chance import DraftChance
 from engine.core.drafter import Start
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
 from engine.core.tree import ROOT, Draw
 from engine.errors import UserError
-from engine.loops import run_loop
 from engine.methods.mdsd.drafter import MDSDGreedy
 from engine.methods.multi_chain.drafter import MultiChainDrafter
 from engine.methods.rsd_c.drafter import RSDConstant
@@ -21,6 +19,7 @@ from engine.proof.enumeration import OracleDraftChance, branches
 from engine.proof.step_law import Reader
 from engine.rules import verifier
 from engine.trace.meters import measured
+from tests.drafters.writing import begun
 from tests.engine.family import trace_of
 from tests.statistics import p_value
 from tests.verifiers.step_errors import step_error
@@ -241,10 +240,8 @@ def test_favourites_leave_out_what_is_impossible():
     ],
 )
 def test_the_meter_stands_beside_every_rule(cls, key, options):
-    models, rule = memo(16), verifier(key)
-    request = TextRequest(maker(cls, models, **options)(), rule, T1, list(PROMPT), 6)
-    read = []
-    for step in run_loop(models.target, request):
+    models, rule, read = memo(16), verifier(key), []
+    for step in begun(models, cls, list(PROMPT), 6, T1, rule, **options):
         assert not measured(step, Sampling(), rule)  # nothing is sampled in greedy decoding
         found = measured(step, T1, rule)
         if found:

@@ -1,5 +1,6 @@
 """DySpec lets drawn values shape its tree. It is exact because it chooses a slot before it draws."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -7,12 +8,12 @@ import torch
 
 from engine.core.chance import DraftChance
 from engine.core.drafter import Start
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.tree import DraftTree, Draw
 from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.proof.memo import remembering
 from engine.rules import verifier
+from tests.drafters.writing import usual
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
@@ -28,8 +29,8 @@ def models():
 
 
 def error(models, cls, sampling=FULL, **options):
-    settings = resolve("dyspec", cls.options, {"budget": 3, "depth": 2, "width": 1, **options})
-    return step_error(models, lambda: cls.build(settings, models), RULE, sampling, PROMPT)
+    given = {"budget": 3, "depth": 2, "width": 1, **options}
+    return step_error(models, partial(usual, cls, models, **given), RULE, sampling, PROMPT)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +53,7 @@ def test_exact_where_truncation_leaves_fewer_tokens_than_slots(models):
 def test_the_slot_that_is_likeliest_to_be_reached_is_filled_first(models):
     """With this law everywhere: .6 below the first node, .4 for its sibling, .36 below the second."""
     law = torch.tensor([0.6, 0.3, 0.1, 0.0])
-    chosen = {"budget": 4, "width": 1, "sharpness": 1.0, "stop_below": 0.0}
-    drafter = DySpecDrafter.build(resolve("dyspec", DySpecDrafter.options, chosen), models)
+    drafter = usual("dyspec", models, budget=4, width=1, sharpness=1.0, stop_below=0.0)
     drafter.begin(Start(PROMPT, Sampling(), DraftChance(0)))
     drafter._reader = SimpleNamespace(
         read=lambda context, expected: law, expand=lambda nodes, tokens, parents: law[None]
@@ -104,9 +104,7 @@ class Pruned(DySpecDrafter):
 class PrunedAndSaysSo(Pruned):
     """The same tree, judged as one-hot guesses, which it has become."""
 
-    @classmethod
-    def kinds(cls, sampling):
-        return frozenset({"one_hot"})
+    draw_kinds = ("one_hot",)
 
     def propose(self, context, max_depth):
         return redrawn(super().propose(context, max_depth), "one_hot")

@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 
 from engine.core.chance import JudgeChance
 from engine.core.sampling import Sampling, draw, position_noise
-from engine.core.text import TextRequest
 from engine.core.tree import ROOT, DraftTree
-from engine.loops import run_loop
-from engine.methods import drafter
 from engine.methods.gad.drafter import GeneralisedAggressiveDrafter
 from engine.rules import Case, verifier
-from tests.drafters.writing import built, steps_of, text_of
+from tests.drafters.writing import steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
 PROMPT = [3, 5, 7, 3, 5]
@@ -80,12 +77,10 @@ def test_the_rest_is_a_second_branch():
             length = min(5, max_depth)
             return torch.eye(16)[block][:length] * 0.9 + 0.00625
 
-    def steps(realign):
-        made = built(SaysItTwice, models, length=5, realign=realign)
-        request = TextRequest(made, verifier(rule), drawn, PROMPT, 40)
-        return list(run_loop(models.target, request))
-
-    with_rest, without = steps(True), steps(False)
+    with_rest, without = (
+        steps_of(models, SaysItTwice, PROMPT, 40, drawn, rule, length=5, realign=realign)
+        for realign in (True, False)
+    )
     assert text_of(with_rest) == text_of(without) == plain[len(PROMPT) :]
     kept = [s.tree.sources[node] for s in with_rest for node in s.verdict.accepted]
     assert kept.count("rest of the last block") >= 3
@@ -133,12 +128,11 @@ def test_it_is_lossy_and_shows_it():
     models = tiny_models(16)
     plain = text_of(steps_of(models, "none", PROMPT, 40))
     lax = verifier("gad", {"beta": 16, "tau": 50.0})
-    assert text_of(written(models, lax)) != plain, "any token of the block may stay"
+    assert text_of(steps_of(models, "gad", PROMPT, 40, rule=lax)) != plain, (
+        "any token of the block may stay"
+    )
     assert not verifier("gad").lossless_with({"one_hot"})
     strict = verifier("gad", {"beta": 1, "tau": 0.0})
-    assert text_of(written(models, strict)) == plain, "only the favourite: the target's own text"
-
-
-def written(models, rule):
-    made = built(drafter("gad"), models)
-    return list(run_loop(models.target, TextRequest(made, rule, Sampling(), PROMPT, 40)))
+    assert text_of(steps_of(models, "gad", PROMPT, 40, rule=strict)) == plain, (
+        "only the favourite: the target's own text"
+    )

@@ -4,12 +4,9 @@ from functools import cache
 
 import pytest
 
-from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafter, drafters
+from engine.methods import drafters
 from engine.rules import verifier
-from tests.drafters.writing import built, text_of
+from tests.drafters.writing import begun, text_of
 from tests.verifiers.test_constraints import Grammar
 from tests.verifiers.tiny import tiny_models
 
@@ -32,9 +29,7 @@ def models(vocabulary=16):
 
 def written(key, prompt, count, threshold=0.0, constraint=None, pair=None):
     pair, rule = pair or models(), verifier("specreason", {"threshold": threshold})
-    made = built(drafter(key), pair)
-    request = TextRequest(made, rule, Sampling(), prompt, count, constraint=constraint)
-    return run_loop(pair.target, request)
+    return begun(pair, key, prompt, count, rule=rule, constraint=constraint)
 
 
 @pytest.mark.parametrize("key", DRAFTERS)

@@ -9,18 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from engine.core.sampling import Sampling
 from engine.core.schemes import Scheme, scheme_of
 from engine.core.tree import ROOT, DraftTree
-from engine.proof.enumeration import OracleJudgeChance, branches
-from engine.rules import Case, verifier
+from engine.rules import verifier
 from engine.rules.expected_acceptance import rejection_keeps
 from engine.rules.rejection import normalised
 from engine.rules.spectr import KSequentialTrial, SpecTr, factor_and_share
 from engine.rules.transport import SEPARATE, bound, transport_bound
 from tests.verifiers import growers
 from tests.verifiers.test_exactness import EXACT, consistent, worst
-from tests.verifiers.worlds import World, error, output_law, target_rows
+from tests.verifiers.worlds import World, accepted, error, output_law
 
 KINDS = ("iid", "without_replacement")
 few = settings(max_examples=6, deadline=None, derandomize=True)
@@ -253,19 +251,6 @@ def without_replacement(p, q, draws):
 # ---- Expected acceptance, against the rule itself ----------------------------------------------
 
 
-def kept_by_enumeration(world, grow, rule):
-    """The probability that the rule keeps a draft, over every branch of draws and coins."""
-
-    def step(oracle):
-        tree = grow(oracle, world)
-        p, chance = target_rows(world, tree), OracleJudgeChance(oracle, rule)
-        verdict = rule.judge(Case(tree, p, p.log(), Sampling(1.0), 0, chance))
-        oracle.weigh(verdict.judgements)
-        return bool(verdict.accepted)
-
-    return sum(oracle.weight for kept, oracle in branches(step) if kept)
-
-
 @pytest.mark.parametrize("key", ["rejection", "sampler_match", "spectr"])
 @pytest.mark.parametrize("kind, draws", [("iid", 2), ("iid", 3), ("without_replacement", 2)])
 def test_the_expected_acceptance_is_that_of_the_rule(key, kind, draws):
@@ -274,7 +259,7 @@ def test_the_expected_acceptance_is_that_of_the_rule(key, kind, draws):
         world = World(seed, 3, zeros=False)
         scheme = Scheme(kind, world.q(()), draws)
         found = rule.expected_acceptance(world.p(()), scheme)
-        assert abs(found - kept_by_enumeration(world, grow, rule)) < 1e-5
+        assert abs(found - accepted(world, grow, rule)) < 1e-5
 
 
 def test_three_draws_without_replacement():
@@ -282,7 +267,7 @@ def test_three_draws_without_replacement():
     grow = growers.planned(lambda path: ("without_replacement", 3), 1)
     world = World(3, 4, zeros=False)
     found = rejection_keeps(world.p(()), Scheme("without_replacement", world.q(()), 3))
-    assert abs(found - kept_by_enumeration(world, grow, rule)) < 1e-5
+    assert abs(found - accepted(world, grow, rule)) < 1e-5
 
 
 def favourites_and_one(oracle, world, drawn_first=True):
@@ -311,9 +296,9 @@ def test_the_greedy_construction_reaches_its_bound():
 
         output_law(world, favourites_and_one, rule, 1, look)
         most = transport_bound(world.p(()), schemes[0])
-        kept = kept_by_enumeration(world, favourites_and_one, rule)
+        kept = accepted(world, favourites_and_one, rule)
         assert abs(kept - most) < 1e-5
         assert abs(rule.expected_acceptance(world.p(()), schemes[0]) - most) < 1e-5
-        other = kept_by_enumeration(world, lambda o, w: favourites_and_one(o, w, False), rule)
+        other = accepted(world, lambda o, w: favourites_and_one(o, w, False), rule)
         short.append(most - other)
     assert min(short) > -1e-6 and max(short) > 0.01  # the other order falls short

@@ -8,16 +8,14 @@ from functools import cache
 import pytest
 import torch
 
-from engine.core.options import resolve
 from engine.core.overlapped import OverlappedText
 from engine.core.sampling import Sampling, display_distribution
-from engine.core.text import TextRequest
-from engine.loops import run_loop
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.pearl.drafter import PearlDrafter
 from engine.proof.memo import remembering
 from engine.proof.step_law import Reader
 from engine.rules import verifier
+from tests.drafters.writing import begun, text_of, usual
 from tests.statistics import p_value, power
 from tests.verifiers.step_errors import run_error
 from tests.verifiers.test_constraints import Grammar
@@ -39,18 +37,11 @@ def memo(vocabulary, end_token=None):
 
 
 def pearl(models, cls=PearlDrafter, length=2):
-    settings = resolve("pearl", cls.options, {"length": length})
-    return cls.build(settings, models)
+    return usual(cls, models, length=length)
 
 
-def steps_of(models, drafter, sampling=GREEDY, rule="greedy", count=20, prompt=PROMPT):
-    return run_loop(
-        models.target, TextRequest(drafter, verifier(rule), sampling, list(prompt), count)
-    )
-
-
-def written(steps):
-    return [token for step in steps for token in step.output]
+def steps_of(models, drafter, sampling=GREEDY, rule="greedy", count=20):
+    return begun(models, drafter, list(PROMPT), count, sampling, rule)
 
 
 # ---- Exact, branch by branch --------------------------------------------------------------------
@@ -142,7 +133,7 @@ def test_the_first_tokens_of_many_runs():
     drawn = []
     for seed in range(SAMPLES):
         seeded = dataclasses.replace(sampling, seed=seed)
-        drawn.append(tuple(written(steps_of(models, pearl(models), seeded, "rejection", 3))))
+        drawn.append(tuple(text_of(steps_of(models, pearl(models), seeded, "rejection", 3))))
     assert p_value(drawn, law) > FALSE_ALARM
 
 
@@ -153,19 +144,19 @@ def test_the_first_tokens_of_many_runs():
 @pytest.mark.parametrize("count", [1, 2, 7, 20])
 def test_the_text_of_the_target_alone(length, count):
     models = small(16)
-    assert written(steps_of(models, pearl(models, length=length), count=count)) == plain(count)
+    assert text_of(steps_of(models, pearl(models, length=length), count=count)) == plain(count)
 
 
 @cache
 def plain(count, sampling=GREEDY):
     rule = "greedy" if sampling.greedy else "sampler_match"
-    return written(steps_of(small(16), NoDrafter({}), sampling, rule, count))
+    return text_of(steps_of(small(16), NoDrafter({}), sampling, rule, count))
 
 
 def test_sampler_match_writes_the_text_of_plain_decoding():
     models, sampling = small(16), Sampling(0.9, seed=3)
     again = steps_of(models, pearl(models, length=3), sampling, "sampler_match")
-    assert written(again) == plain(20, sampling)
+    assert text_of(again) == plain(20, sampling)
 
 
 def test_beyond_the_context_of_the_draft_the_target_goes_on_alone():
@@ -173,7 +164,7 @@ def test_beyond_the_context_of_the_draft_the_target_goes_on_alone():
     drafter = pearl(models, length=3)
     drafter.max_context = len(PROMPT) + 9
     steps = list(steps_of(models, drafter))
-    assert written(steps) == plain(20)
+    assert text_of(steps) == plain(20)
     assert steps[-1].passes == {"target": 1} and steps[-1].final == "bonus"
 
 

@@ -2,12 +2,10 @@
 
 import copy
 import dataclasses
-from functools import cache
+from functools import cache, partial
 
 import pytest
-import torch
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
@@ -20,6 +18,8 @@ from engine.proof.step_law import Reader
 from engine.rules import verifier, verifiers
 from engine.rules.leaf_to_root import LeafToRoot
 from engine.rules.spectr import SpecTr
+from tests.drafters.writing import built, text_of
+from tests.engine.tiny import generated
 from tests.grids import some
 from tests.statistics import p_value, power
 from tests.verifiers.step_errors import step_error
@@ -92,13 +92,12 @@ def exact_keys():
 
 
 def maker(cls, models, **options):
-    settings = resolve(cls.key, cls.options, {**cls.trial, **options})
-    return lambda: cls.build(settings, models)
+    return partial(built, cls, models, **options)
 
 
 def text(models, make, rule, sampling, prompt, count):
-    steps = run_loop(models.target, TextRequest(make(), verifier(rule), sampling, prompt, count))
-    return [token for step in steps for token in step.output]
+    request = TextRequest(make(), verifier(rule), sampling, prompt, count)
+    return text_of(run_loop(models.target, request))
 
 
 @cache
@@ -239,19 +238,14 @@ def rules_in_turn():
 def test_temperature_zero_writes_the_text_of_generate(cls, rule):
     models = small(16)
     written = text(models, maker(cls, models), rule.key, Sampling(), WORDS, COUNT)
-    assert written == generated(WORDS, COUNT)
+    assert written == of_generate()
 
 
 @cache
-def generated(prompt, count):
-    """Tokens of transformers' own generate on the same weights."""
+def of_generate():
     model = copy.deepcopy(small(16).target.model)
     model.set_attn_implementation("sdpa")
-    ids = torch.tensor([prompt])
-    out = model.generate(
-        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=count
-    )
-    return out[0, len(prompt) :].tolist()
+    return generated(model, list(WORDS), COUNT)
 
 
 # ---- With the real streams of chance: a test with a stated error rate ---------------------------

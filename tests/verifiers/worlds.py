@@ -76,10 +76,7 @@ def output_law(
     """
 
     def step(oracle: Oracle) -> list[tuple[Path, float]]:
-        tree, chance = grow(oracle, world), OracleJudgeChance(oracle, rule)
-        p = target_rows(world, tree)
-        verdict = rule.judge(Case(tree, p, p.log(), Sampling(temperature=1.0), 0, chance))
-        oracle.weigh(verdict.judgements)
+        tree, verdict = _judged(oracle, world, grow, rule)
         if oracle.weight > 0:
             each(tree, verdict)
         path = tuple(tree.tokens[node] for node in verdict.accepted)
@@ -92,6 +89,20 @@ def output_law(
         for tokens, share in outputs:
             _spread(world, tokens[:length], oracle.weight * share, length, law)
     return law
+
+
+def accepted(world: World, grow: Callable[[Oracle, World], DraftTree], rule: Verifier) -> float:
+    """Tokens accepted on average, over every branch of draws and coins."""
+    kept = branches(lambda oracle: len(_judged(oracle, world, grow, rule)[1].accepted))
+    return sum(oracle.weight * count for count, oracle in kept)
+
+
+def _judged(oracle: Oracle, world: World, grow, rule: Verifier) -> tuple[DraftTree, Verdict]:
+    tree, chance = grow(oracle, world), OracleJudgeChance(oracle, rule)
+    p = target_rows(world, tree)
+    verdict = rule.judge(Case(tree, p, p.log(), Sampling(temperature=1.0), 0, chance))
+    oracle.weigh(verdict.judgements)
+    return tree, verdict
 
 
 def distance(one: Law, other: Law) -> float:

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from engine.bench.gpu import costs
-from engine.bench.gpu import gpu_peers as peers
 from engine.bench.gpu.costs import LLAMA_8B, Ceilings, Shape
 from engine.bench.gpu.gpu_goals import kernel_goals
 from engine.bench.gpu.parts import Part, against_floor, attempt, measure_parts
+from engine.bench.gpu.steps import binary_tree
 from engine.bench.gpu.timing import Deadline, captured, here, milliseconds
-from engine.bench.gpu.trees import binary_tree
 from engine.bench.report import Report
 from engine.bench.suite import Cards
+from engine.fast.kernels.bits import AncestorBits
+from engine.fast.kernels.tree_attention import visible
 from engine.parts.loading import ModelPaths
 
 SECONDS = 220
@@ -59,8 +62,6 @@ def parts(sizes: Sizes, found: Ceilings, deadline: Deadline) -> Iterator[Part]:
 
 
 def _attention_inputs(rows: int, prefix: int, shape: Shape):
-    from engine.fast.kernels.bits import AncestorBits
-
     tree, device = binary_tree(rows - 1), here()
     query = torch.randn(1, rows, shape.heads, shape.head, device=device).to(BF16).transpose(1, 2)
     cache = torch.randn(2, 1, shape.kv_heads, prefix + rows, shape.head, device=device).to(BF16)
@@ -78,9 +79,9 @@ def _attention(name: str, rows: int, prefix: int, sizes: Sizes, found: Ceilings)
     row = against_floor(
         name, milliseconds(ours), costs.attention(sizes.shape, rows, prefix), found, error=error
     )
-    rivals = dict(peers.SDPA)
+    rivals = dict(SDPA)
     if prefix == sizes.longest and rows in (9, 65):
-        rivals |= peers.FLEX
+        rivals |= FLEX
     for label, peer in rivals.items():
         time, problem = attempt(
             lambda peer=peer: _peer_time(peer(query, key, value, mask), expected)
@@ -147,3 +148,50 @@ def _commit(sizes: Sizes, found: Ceilings) -> list[dict]:
     cost = costs.commit(len(buffers), shape.kv_heads, shape.head, kept)
     name = f"kv_commit {kept} rows, {shape.layers} layers"
     return [against_floor(name, milliseconds(call), cost, found)]
+
+
+def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Callable[[], Tensor]:
+    """SDPA with a dense mask, which is made once and not timed."""
+    dense = visible(mask)[None, None]
+    return lambda: F.scaled_dot_product_attention(
+        query, key, value, attn_mask=dense, enable_gqa=True
+    )
+
+
+def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits):
+    """As ``sdpa``, with a copy of the KV heads for each query head, as SDPA's fused kernels require if
+    there is a mask. The copies are not timed either."""
+    groups, dense = query.shape[1] // key.shape[1], visible(mask)[None, None]
+    key, value = (tensor.repeat_interleave(groups, 1) for tensor in (key, value))
+    return lambda: F.scaled_dot_product_attention(query, key, value, attn_mask=dense)
+
+
+def flex(
+    query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits, whole: bool = False
+) -> Callable[[], Tensor]:
+    """FlexAttention, compiled on a GPU, with a block mask that is made once and not timed.
+
+    whole: its kernel for long texts, where the one for few rows, which it would choose, has no plan.
+    """
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    prefix = int(mask.prefix[0])
+    dense = visible(mask)[:, prefix:].contiguous()
+    last_row, last_column = (size - 1 for size in dense.shape)
+
+    def seen(batch, head, row, column):
+        # its tiles reach beyond the tree, and read the mask there, too
+        own = (column - prefix).clamp(min=0, max=last_column)
+        return (column < prefix) | dense[row.clamp(max=last_row), own]
+
+    rows, columns = query.shape[2], key.shape[2]
+    blocks = create_block_mask(seen, None, None, rows, columns, device=query.device)
+    attend = torch.compile(flex_attention, dynamic=False) if query.is_cuda else flex_attention
+    options = {"FORCE_USE_FLEX_ATTENTION": True} if whole else None
+    return lambda: attend(
+        query, key, value, block_mask=blocks, enable_gqa=True, kernel_options=options
+    )
+
+
+SDPA = {"sdpa_as_it_is": sdpa, "sdpa_repeated": sdpa_repeated}
+FLEX = {"flex_as_it_chooses": flex, "flex_whole": partial(flex, whole=True)}

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from itertools import islice
 
 import torch
+from torch import Tensor
 
 from engine.bench.gpu import costs
 from engine.bench.gpu.costs import Ceilings, Shape
 from engine.bench.gpu.parts import against_floor
 from engine.bench.gpu.timing import here, milliseconds, timed
-from engine.bench.gpu.trees import binary_tree
 from engine.core.decode import decode
 from engine.core.drafter import Drafter
 from engine.core.sampling import Sampling
 from engine.core.seen import Draft
 from engine.core.text import TextRequest
+from engine.core.tree import ROOT, DraftTree
 from engine.fast.gpu.judge import DeviceJudge
 from engine.fast.gpu.question import JudgingKey, Question, QuestionedDraft
 from engine.fast.gpu.static_joint import JointSessions
@@ -195,3 +196,13 @@ def host_share(shape: Shape, model, prompt: list[int], nodes: int) -> dict:
         "host_ms": 1000 * of_host,
         "host_share": of_host / step,
     }
+
+
+def binary_tree(nodes: int, q: Tensor | None = None) -> DraftTree:
+    """Two children per node, level by level, with a different token each; drawn from q if given."""
+    tree = DraftTree()
+    kind = "one_hot" if q is None else "without_replacement"
+    for node in range(nodes):
+        parent = ROOT if node < 2 else node // 2 - 1
+        tree.draw(parent, 10 + node, kind, q, "bench")
+    return tree

@@ -163,7 +163,7 @@ VERDICTS = (
     "fast/kernels/flat_tree.py", "fast/kernels/judging.py",
 )  # fmt: skip
 GRAPHS = ("fast/gpu/capture.py", "fast/gpu/host_free.py")
-LEAN = ("fast/gpu/lean_rows.py", "fast/gpu/fused.py")
+LEAN = ("fast/gpu/lean_rows.py",)
 ATTENTION = ("fast/kernels/tree_attention.py", "fast/kernels/attention_plan.py")
 BLOCKS = ("methods/shared/static_block_context.py",)
 

@@ -1,16 +1,24 @@
 """`python -m engine bench --peer openvino`: this engine beside OpenVINO GenAI, interleaved, on the same prompts."""
 
-from collections.abc import Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from statistics import median
+
+import torch
 
 from engine.bench.bench_figures import Row, geometric_mean
-from engine.bench.contestants import Ours, plain
+from engine.bench.contestants import Ours, chain, plain
 from engine.bench.goals import Goal, goals_beside_openvino
 from engine.bench.openvino.openvino_peers import genai_contestants
 from engine.bench.peers import plain_generate
 from engine.bench.peers_suite import Race, beside
 from engine.bench.report import Report
 from engine.bench.suite import Cards, Plan
-from engine.bench.weather import reading_milliseconds, steadiness
+from engine.core.threads import torch_threads
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths
 
 FULL = Plan(prompts=4, rounds=3, tokens=128)
@@ -45,3 +53,57 @@ def _tokens_in_readings(table: Sequence[Row], reading: float) -> str:
         f"a token of plain decoding / reading the weights: {1000 / here / reading:.2f} here, "
         f"{1000 / there / reading:.2f} in openvino"
     )
+
+
+REPEATS = 40
+BUSY_PROCESSES = 2
+TEXTS = 5  # of which the steps are taken
+
+
+def reading_milliseconds(target: LanguageModel) -> float:
+    """Median time of reading as many bytes as the model has weights, once, on all of torch's threads."""
+    weights = torch.ones(target.parameters, dtype=target.dtype)
+    taken = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        weights.sum()
+        taken.append(1000 * (time.perf_counter() - began))
+    return median(taken)
+
+
+def steadiness(ours: Sequence[Ours], prompt: Sequence[int], count: int = 96) -> dict[str, float]:
+    """By drafter, the median time of a step beside two busy processes, divided by that on a machine left
+    alone."""
+    found = {}
+    for contestant in ours:
+        if contestant.name in (plain().key, chain().key):
+            contestant.write(prompt, count)
+            alone = _step(contestant, prompt, count)
+            with _busy():
+                beside = _step(contestant, prompt, count)
+            found[contestant.name] = beside / alone
+    return found
+
+
+def _step(contestant: Ours, prompt: Sequence[int], count: int) -> float:
+    """The median time of a step of ``TEXTS`` continuations."""
+    with torch_threads(contestant.models.target.torch_threads):
+        return median(
+            sum(step.milliseconds.values())
+            for _ in range(TEXTS)
+            for step in contestant.steps(prompt, count)
+        )
+
+
+@contextmanager
+def _busy() -> Iterator[None]:
+    spinning = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_PROCESSES)
+    ]
+    try:
+        time.sleep(0.5)  # until they spin
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()

@@ -9,6 +9,7 @@ of a transformers module.
 Letters in shapes: B sequences, R rows each, W hidden size, D head size, Hq and Hkv heads.
 """
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import torch
@@ -23,7 +24,6 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from engine.fast.gpu.fused import fuse
 from engine.fast.gpu.static_attention import tree_attention
 from engine.fast.gpu.static_cache import StaticCache, StaticLayer
 
@@ -164,3 +164,28 @@ def _add(hidden: Tensor, rows: Tensor, module: nn.Linear, fresh: bool = False) -
     add = torch.addmm if fresh else torch.Tensor.addmm_
     total = add(hidden, rows, module.weight.t())
     return total if module.bias is None else total.add_(module.bias)
+
+
+def fuse(modules: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
+    """One weight [sum of outputs, inputs] and bias [sum of outputs] (None if there is none).
+
+    The modules' own parameters become views of these, so the modules work as before and nothing
+    lies in memory twice. A single module keeps its own parameters.
+    """
+    if len(modules) == 1:
+        (module,) = modules
+        return module.weight.data, None if module.bias is None else module.bias.data
+    weight = _joined([module.weight for module in modules])
+    if modules[0].bias is None:
+        return weight, None
+    return weight, _joined([module.bias for module in modules])
+
+
+def _joined(parameters: list[nn.Parameter]) -> Tensor:
+    joined = torch.cat([parameter.data for parameter in parameters])
+    start = 0
+    for parameter in parameters:
+        end = start + len(parameter)
+        parameter.data = joined[start:end]
+        start = end
+    return joined

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from engine.core.sampling import Sampling
 from engine.core.transfer import into
+from engine.errors import UserError
 from engine.fast.gpu.buffer_sets import BufferSet, BufferSets, Pass
 from engine.fast.gpu.inputs import DeviceRows, Size, StepInputs
-from engine.fast.gpu.product_precision import refuse_tf32
 from engine.fast.gpu.question import JudgedSeen
 from engine.fast.gpu.static_step import chain, step
 from engine.fast.gpu.verdict import Arrival, JudgedInputs, judged
@@ -135,3 +135,14 @@ class TextBuffers(BufferSet):
             into(found.extra_input, drawn)
         ids, laws = self._run(key)
         return ids.clone(), None if laws is None else laws.clone()
+
+
+def refuse_tf32(dtype: torch.dtype, device: torch.device) -> None:
+    """Raises UserError where products of float32 matrices would be rounded to TF32 (10 bits), which makes
+    the text of tree decoding differ from that of plain decoding."""
+    allowed = torch.backends.cuda.matmul.allow_tf32
+    if dtype == torch.float32 and device.type == "cuda" and allowed:
+        raise UserError(
+            "float32 models need exact products: "
+            "switch torch.backends.cuda.matmul.allow_tf32 off, or load the model in bfloat16."
+        )

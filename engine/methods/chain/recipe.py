@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import Option, whole
 from engine.methods.shared.layers_draft import LayersDraft
 from engine.methods.shared.trimmed_head import rows_of
 from engine.training.cell_training import most_frequent
@@ -30,13 +30,8 @@ class ChainStudent(Student):
     summary = "a draft model of some of the target's own layers"
     options = (
         Option("layers", "int", 2, "Layers of the target that the draft begins with.", 1, 64),
-        Option(
-            "vocabulary",
-            "int",
-            8192,
-            "Tokens that the draft's head has, the most frequent ones (0: all).",
-            0,
-            1 << 20,
+        whole("vocabulary", 8192, 0, 1 << 20).meaning(
+            "Tokens that the draft's head has, the most frequent ones (0: all)."
         ),
     )
     of_family = False  # its draft is the recipe `draft`'s

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from engine.methods.shared.attention_layer import Attention, GatedMLP, rotary
-from engine.methods.shared.head_ranks import HeadsPart, usual
+from engine.methods.shared.head_ranks import HeadsPart
 from engine.model.layers import final_norm
 
 GRAM = 3
@@ -116,12 +116,11 @@ class ChimeraHeads(HeadsPart):
 
     def __init__(self, config: PreTrainedConfig, heads: int) -> None:
         """config: the target's, for the sizes."""
-        super().__init__()
+        super().__init__(heads)
         width = config.hidden_size
         self.trigram = TrigramEncoder(width)
         self.encoder = ContextEncoder(config)
         self.readouts = nn.ModuleList(nn.Linear(2 * width, width, bias=False) for _ in range(heads))
-        self.accuracies = usual(heads)
 
     @classmethod
     def of_files(cls, config, tensors, target):
@@ -158,9 +157,6 @@ class ChimeraHeads(HeadsPart):
         for readout in made.readouts:
             readout.weight.copy_(torch.eye(width).repeat(1, 2) / 2)
         return made
-
-    def __len__(self) -> int:
-        return len(self.readouts)
 
     def spoken(self, head: int, true: Tensor, drafted: Tensor) -> Tensor:
         """The input of the target's head, from the target's last true state and a drafted state, [.., H] each."""

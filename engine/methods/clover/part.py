@@ -22,7 +22,7 @@ from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
 from engine.errors import UserError
 from engine.methods.shared.attention_layer import decoder_like
-from engine.methods.shared.head_ranks import FIELD, HeadsPart, usual
+from engine.methods.shared.head_ranks import FIELD, HeadsPart
 from engine.model.layers import final_norm
 
 SMALL = 0.01
@@ -64,7 +64,7 @@ class CloverHeads(HeadsPart):
     def __init__(self, config: PreTrainedConfig, layers: int, heads: int = USUAL_HEADS) -> None:
         """config: the target's. layers: of the augmenting block. Raises ValueError if the target's width is not a
         multiple of its attention heads, or its layers are not of Llama's kind."""
-        super().__init__()
+        super().__init__(heads)
         width, count = config.hidden_size, config.num_attention_heads
         eps = getattr(config, "rms_norm_eps", None) or 1e-6
         if width % count:
@@ -77,7 +77,6 @@ class CloverHeads(HeadsPart):
         self.decoder = AttentionDecoder(width, count, eps)
         self.later = nn.Linear(2 * width, width)
         self.head_norm = nn.RMSNorm(width, eps=eps)
-        self.accuracies = usual(heads)
 
     @classmethod
     def of_files(cls, config, tensors, target):
@@ -111,9 +110,6 @@ class CloverHeads(HeadsPart):
         final = getattr(final_norm(target), "weight", torch.ones(1))
         made.head_norm.weight.fill_(final.square().mean().sqrt())
         return made
-
-    def __len__(self) -> int:
-        return len(self.accuracies)
 
     def states(self, features: Tensor, following: Tensor, cache: Cache | None = None) -> Tensor:
         """features [S, R, H] of the target, and the embeddings [S, R, H] of the tokens that followed -> [S, R, H].

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import Option, whole
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.methods.shared.trimmed_head import rows_of
 from engine.training import selftext
@@ -40,13 +40,8 @@ class DFlashStudent(Student):
     options = (
         Option("layers", "int", 2, "Layers of the drafter.", 1, 64),
         Option("block", "int", 8, "Rows of a block, the root among them.", 2, 32),
-        Option(
-            "vocabulary",
-            "int",
-            0,
-            "Tokens that the head has, the most frequent ones (0: the target's whole head).",
-            0,
-            1 << 20,
+        whole("vocabulary", 0, 0, 1 << 20).meaning(
+            "Tokens that the head has, the most frequent ones (0: the target's whole head)."
         ),
     )
 

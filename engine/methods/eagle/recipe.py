@@ -8,7 +8,7 @@ loss on features. With --start a trained cell continues to learn, and its files 
 after.
 """
 
-from engine.core.options import Option
+from engine.core.options import choice, whole
 from engine.training.students.cell_student import STEPS, CellStudent
 
 
@@ -16,28 +16,15 @@ class EagleStudent(CellStudent):
     key = "eagle"
     summary = "a cell that predicts the target's next features"
     options = (
-        Option(
-            "layout",
-            "choice",
-            "eagle",
-            "Of the files, and what the cell reads: the last state (eagle) or three lower ones.",
-            choices=("eagle", "eagle3", "speculators"),
+        choice("layout", "eagle", ("eagle", "eagle3", "speculators")).meaning(
+            "Of the files, and what the cell reads: the last state (eagle) or three lower ones."
         ),
         STEPS,
-        Option(
-            "vocabulary",
-            "int",
-            0,
-            "Tokens that a cell with a head of its own can draft, the most frequent ones (0: all).",
-            0,
-            1 << 20,
+        whole("vocabulary", 0, 0, 1 << 20).meaning(
+            "Tokens that a cell with a head of its own can draft, the most frequent ones (0: all)."
         ),
-        Option(
-            "head",
-            "choice",
-            "own",
-            "Whose rows the head of a cell with a vocabulary of its own has: its own, or the target's, unchanged.",
-            choices=("own", "target"),
+        choice("head", "own", ("own", "target")).meaning(
+            "Whose rows the head of a cell with a vocabulary of its own has: its own, or the target's, unchanged."
         ),
     )
 

@@ -29,7 +29,7 @@ from transformers import Cache, PreTrainedConfig, PreTrainedModel
 
 from engine.errors import UserError
 from engine.methods.shared.attention_layer import decoder_like
-from engine.methods.shared.head_ranks import HeadsPart, usual
+from engine.methods.shared.head_ranks import HeadsPart
 from engine.parts.files import WEIGHTS
 
 PREFIX = "prefix_embeding_layer."  # spelled so in the checkpoints
@@ -71,7 +71,7 @@ class HydraHeads(HeadsPart):
     ) -> None:
         """vocabulary: of the heads' own projections; None: they share the target's head. prefix: the target's config,
         if a layer of its kind reads the states first."""
-        super().__init__()
+        super().__init__(heads)
         self.blocks = nn.ModuleList(
             nn.ModuleList(Block(width, head + 1 if layer == 0 else 0) for layer in range(layers))
             for head in range(heads)
@@ -79,7 +79,6 @@ class HydraHeads(HeadsPart):
         own = 0 if vocabulary is None else heads
         self.lm_head = nn.ModuleList(nn.Linear(width, vocabulary) for _ in range(own))
         self.prefix = None if prefix is None else decoder_like(prefix, 1)
-        self.accuracies = usual(heads)
 
     @classmethod
     def of_files(cls, config, tensors, target):
@@ -135,9 +134,6 @@ class HydraHeads(HeadsPart):
             projection.weight.copy_(head)
             projection.bias.zero_()
         return made
-
-    def __len__(self) -> int:
-        return len(self.blocks)
 
     @property
     def shares_head(self) -> bool:

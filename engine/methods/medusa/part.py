@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from engine.methods.shared.head_ranks import HeadsPart, usual
+from engine.methods.shared.head_ranks import HeadsPart
 from engine.parts.files import WEIGHTS
 
 PREFIX = "medusa_head."
@@ -35,7 +35,7 @@ class MedusaHeads(HeadsPart):
 
     def __init__(self, heads: int, layers: int, width: int, vocabulary: int | None) -> None:
         """vocabulary: of the heads' own projections; None: they share the target's head."""
-        super().__init__()
+        super().__init__(heads)
         self.blocks = nn.ModuleList(
             nn.ModuleList(nn.Linear(width, width) for _ in range(layers)) for _ in range(heads)
         )
@@ -43,7 +43,6 @@ class MedusaHeads(HeadsPart):
             nn.Linear(width, vocabulary, bias=False)
             for _ in range(0 if vocabulary is None else heads)
         )
-        self.accuracies = usual(heads)
 
     @classmethod
     def of_files(cls, config, tensors, target):
@@ -67,9 +66,6 @@ class MedusaHeads(HeadsPart):
         for projection in made.lm_head:
             projection.weight.copy_(head)
         return made
-
-    def __len__(self) -> int:
-        return len(self.blocks)
 
     @property
     def shares_head(self) -> bool:

@@ -4,7 +4,7 @@ Leviathan et al., Fast Inference from Transformers via Speculative Decoding (202
 Chen et al., Accelerating Large Language Model Decoding with Speculative Sampling (2023).
 """
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 
 
@@ -12,13 +12,8 @@ class DraftChain(DraftModelDrafter):
     key = "chain"
     family, shape = "chain", "chain"
     options = (
-        Option(
-            "length",
-            "int",
-            0,
-            "Most tokens drafted in a step (0: the fastest size for this machine, measured).",
-            0,
-            32,
+        whole("length", 0, 0, 32).meaning(
+            "Most tokens drafted in a step (0: the fastest size for this machine, measured)."
         ),
         stop_option(
             0.4,

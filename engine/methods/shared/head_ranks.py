@@ -39,7 +39,12 @@ def usual(heads: int) -> Accuracies:
 class HeadsPart(ModulePart):
     """accuracies: by head and rank; there is a row for each head."""
 
-    accuracies: Accuracies
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.accuracies: Accuracies = usual(heads)
+
+    def __len__(self) -> int:
+        return len(self.accuracies)
 
     def settle(self, config, target, folder):
         self.accuracies = accuracies_of(config, len(self.accuracies), folder)

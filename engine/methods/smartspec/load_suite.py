@@ -7,17 +7,24 @@ contestants write the same texts, so their tokens per second can be compared, an
 so that a busy moment of the machine slows all of them.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
 from statistics import median
 
+from engine.batch.together import decode_together
 from engine.bench.contestants import Ours, chain, plain
 from engine.bench.report import Report, setting, table
-from engine.bench.several_texts import Texts, joined
 from engine.bench.suite import Cards, in_turn
+from engine.core.step import Step
 from engine.methods.smartspec.drafter import SmartSpecDrafter
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.parts.opening import side_by_side
 
+Steps = Iterator[tuple[int, Step]]
+"""(index of the text, its step)."""
 LOADS, QUICK_LOADS, ROUNDS = (1, 2, 4, 8, 12, 16), (1, 4, 16), 3
 FIXED = (2, 4, 7)  # lengths of the chains
 TOKENS, WARM_UP = 96, 48
@@ -85,3 +92,45 @@ def _take_turns(runs: Sequence[Texts]) -> None:
 def _alike(one: Sequence[int], other: Sequence[int]) -> bool:
     shared = min(len(one), len(other))
     return one[:shared] == other[:shared]
+
+
+class Texts:
+    """Texts under way, until fewer are left than there are places. tokens: as far as they came."""
+
+    def __init__(self, steps: Steps, count: int, places: int) -> None:
+        """steps: of ``count`` texts."""
+        self.tokens: list[list[int]] = [[] for _ in range(count)]
+        self._steps, self._left, self._places, self._spent = steps, count, places, 0.0
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second of all texts together."""
+        return sum(map(len, self.tokens)) / self._spent
+
+    def go_on(self, seconds: float = float("inf")) -> bool:
+        """Write for this long. Returns whether the texts go on."""
+        began, spent = time.perf_counter(), 0.0
+        for index, step in self._steps:
+            self.tokens[index] += step.output
+            self._left -= step.stop is not None
+            spent = time.perf_counter() - began
+            if self._left < self._places or spent >= seconds:
+                break
+        self._spent += spent
+        if self._left < self._places:
+            self._steps.close()
+        return self._left >= self._places
+
+
+def joined(
+    contestant: Ours,
+    target: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    count: int,
+    places: int,
+) -> Texts:
+    """So many texts at a time in one pass of ``target`` a round. When one ends, the next begins in its place, and when
+    there is none, the clock stops, so that the load stays what it is."""
+    requests = [contestant.request(prompt, count) for prompt in prompts]
+    steps = decode_together(target, requests, places=places)
+    return Texts(steps, len(prompts), places)

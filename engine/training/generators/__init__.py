@@ -29,6 +29,8 @@ ALL_MAKERS = MAKERS | {"chat": chat.make} | DRILLS
 
 @dataclass(frozen=True)
 class Example:
+    """A text of a corpus is an answer without a prompt."""
+
     workload: str
     prompt: str
     answer: str

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from engine.core.options import Option
+from engine.core.options import whole
 from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.eagle_layout import read_cell, write_cell
@@ -36,13 +36,8 @@ BEFORE, AFTER = "draftscope_before", "draftscope_after"
 CONTINUED = 0.002, 4e-4
 """The rates (Muon's, Adam's) of a cell that is trained already: a fifth of a new cell's."""
 CHAIN = 6  # tokens of the chains that measure the accepted length
-STEPS = Option(
-    "steps",
-    "int",
-    0,
-    "Steps of the training-time test (0: the lesson on features, or one step of a cell that reads three states).",
-    0,
-    8,
+STEPS = whole("steps", 0, 0, 8).meaning(
+    "Steps of the training-time test (0: the lesson on features, or one step of a cell that reads three states)."
 )
 
 
