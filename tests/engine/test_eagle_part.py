@@ -15,8 +15,9 @@ from transformers.models.llama.modeling_llama import (
 )
 
 from engine.errors import UserError
-from engine.methods.eagle.part import KIND, check_fits
+from engine.methods.eagle.part import KIND
 from engine.methods.shared.eagle_layout import read_cell, write_cell
+from engine.methods.shared.opened_cell import check_fits
 from engine.parts.digest import FIELD
 from engine.parts.loading import ModelPaths, load_models
 from tests.engine.eagle_cells import DRAFT, LAYOUTS, TARGET, H, V, checkpoint, tensors_of

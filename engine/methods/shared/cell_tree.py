@@ -5,7 +5,7 @@ next feature, and a head turns that feature into the next token's law. The cell 
 alone cannot tell which token was drawn. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
 (``engine.methods.shared.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state. Only the
 part decides which of the three methods is used (``engine.methods.shared.eagle_cell``); the recipes ``gto`` and ``fspad`` make
-parts of the same kind.
+parts of the same kind. A multi-token-prediction layer drafts in the same way (``mtp``).
 
 After a step the target's features replace the drafted ones, so no error outlives the step.
 
@@ -130,7 +130,8 @@ class CellTree(Drafter):
         return self._reader.fuse(features)
 
     def passes(self):
-        return {"eagle": self._reader.passes}
+        (role,) = self.needs
+        return {role: self._reader.passes}
 
 
 def drafted_below(
