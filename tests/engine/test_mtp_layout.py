@@ -156,7 +156,7 @@ def first_draft(module, folder):
             "mtp",
             PROMPT,
             nodes=DRAFTED,
-        top_k=1,
+            top_k=1,
             depth=DRAFTED,
             stop_below=0.0,
         )
