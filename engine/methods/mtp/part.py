@@ -31,4 +31,4 @@ def tiny_layer(target: LanguageModel, opener: Opener | None = None) -> EagleCell
     return cell
 
 
-KIND = PartKind(ROLE, "MTP layer", _load, tiny_layer)
+KIND = PartKind(ROLE, "multi-token-prediction layer", _load, tiny_layer)
