@@ -28,6 +28,7 @@ from engine.parts.files import needed_config
 from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, load_models
 from engine.parts.models import open_model
+from engine.parts.mtp_fields import own_layer
 from engine.parts.size_limits import Allowed, admit
 from engine.progress import Tell, silent
 from engine.run import RunRequest
@@ -313,7 +314,8 @@ class OwnModels:
 
 
 def _paths(found: Mapping[str, str]) -> ModelPaths:
-    return ModelPaths(found["target"], {k: v for k, v in found.items() if k != "target"})
+    parts = {k: v for k, v in found.items() if k != "target"}
+    return ModelPaths(found["target"], own_layer(found["target"]) | parts)
 
 
 def page_converses() -> bool:

@@ -151,6 +151,7 @@ def _request(given: argparse.Namespace):
 
 def _models(given: argparse.Namespace):
     from engine.parts.loading import ModelPaths
+    from engine.parts.mtp_fields import own_layer
     from presets import families, preset
     from presets.fetched import sources
 
@@ -161,7 +162,7 @@ def _models(given: argparse.Namespace):
     elif given.target in {*families(), *sources()} and not Path(given.target).is_dir():
         name = given.target
     else:
-        return ModelPaths(given.target).with_parts(_parts(given))
+        return ModelPaths(given.target, own_layer(given.target)).with_parts(_parts(given))
     return _family(name, given)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from engine.core.decode import decode
 from engine.core.overlapped import overlapped
+from engine.core.prepared import prepared
 from engine.core.prompt import PromptReading
 from engine.core.step import Step
 from engine.core.switching import switching
@@ -11,12 +12,18 @@ from engine.core.text import TextRequest
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
 
-LOOPS = {"speculative": decode, "switching": switching, "overlapped": overlapped}
+LOOPS = {
+    "speculative": decode,
+    "switching": switching,
+    "overlapped": overlapped,
+    "prepared": prepared,
+}
 """Name -> a generator over (target, request, recorded, reading).
 
 ``speculative``: draft, verify in one pass of the target, judge, commit, one after the other.
 ``switching``: one token a step, written by the drafter, unchecked, or by the target.
 ``overlapped``: the target verifies while the draft goes on.
+``prepared``: the target verifies while drafts are prepared for what may come of it.
 
 A step need not contain a pass of the target (``Step.passes`` counts passes by model); a step without
 one has no p, no judgement and no final token.

@@ -86,6 +86,8 @@ KINDS = {
         "an MTP layer, taken out of a base checkpoint",
         "It is used again for every token after the first.",
         {"vLLM": "mtp", "SGLang": "NEXTN", "llama.cpp": "draft-mtp"},
+        "--part mtp=DIR --drafter mtp",
+        tree=True,
     ),
     "medusa": DrafterKind(
         "a set of Medusa heads",

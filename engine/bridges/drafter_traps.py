@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from engine.bridges.checkpoint_files import Described
 from engine.bridges.drafter_kinds import SPECULATORS
-from engine.bridges.mtp_fields import mtp_layers
+from engine.parts.mtp_fields import mtp_layers
 from engine.printable import one_line
 
 EAGLES = ("eagle", "eagle3", "eagle4", "peagle")
@@ -183,7 +183,7 @@ def _block(files: Described, kind: str) -> Iterator[Trap]:
 
 
 def _mtp(files: Described, kind: str) -> Iterator[Trap]:
-    found = mtp_layers(files)
+    found = mtp_layers(files.config, files.shapes)
     if found is None:
         return
     if kind == "mtp" and found.layers != 1:
@@ -196,7 +196,7 @@ def _mtp(files: Described, kind: str) -> Iterator[Trap]:
     yield Trap(
         "MTP layers",
         f"It brings {found.layers} of its own for drafting ({found.field}): `mtp` in vLLM, NEXTN in SGLang, draft-mtp in llama.cpp, "
-        "use_mtp in transformers. Draftscope does not draft with them.",
+        "use_mtp in transformers. Draftscope drafts with the first of them where it is like a layer of Llama: --part mtp=DIR --drafter mtp.",
     )
     if found.there is False:
         yield Trap(

@@ -12,7 +12,7 @@ from engine.bridges.export_words import (
     no_switch,
     no_tree,
 )
-from engine.bridges.recommended import Recommended
+from engine.bridges.recommended import TREES, Recommended
 
 GGUF = "llama.cpp takes models as GGUF: convert target and drafter first."
 
@@ -41,10 +41,10 @@ def _drafting(setting: Recommended, notes: list[str]) -> list[str] | None:
         how = "probabilistic" if setting.temperature else "greedy"
         model = setting.checkpoint or f"{setting.draft or 'DRAFT_MODEL'}.gguf"
         return ["--spec-type", "draft-simple", "-md", model, *most, "--spec-draft-sampling", how]
+    if setting.drafter in TREES and setting.width > 1:
+        notes.append(no_tree("llama.cpp", setting))
+        return None
     if setting.drafter == "eagle":
-        if setting.width > 1:
-            notes.append(no_tree("llama.cpp", setting))
-            return None
         if setting.eagle3 is False:
             notes.append(
                 "llama.cpp has EAGLE-3 only, so an EAGLE-1 or EAGLE-2 drafter cannot be expressed for it."

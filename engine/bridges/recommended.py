@@ -11,6 +11,8 @@ from engine.bridges.step_counts import whole
 from engine.errors import UserError
 
 PLAIN = "none"
+TREES = ("eagle", "mtp")
+"""Drafters whose draft is a tree where it is wider than one node."""
 NUMBERS = {"depth", "top_k", "max_ngram", "min_ngram"}
 """Options that are written into settings of other engines, and so must be numbers."""
 USUAL_DEPTH = 8
@@ -47,12 +49,12 @@ class Recommended:
 
     @property
     def depth(self) -> int:
-        """Of an EAGLE tree."""
+        """Of a tree of ``TREES``."""
         return min(int(self.options.get("depth") or USUAL_DEPTH), self.size)
 
     @property
     def width(self) -> int:
-        """Of an EAGLE tree: candidates below each node; 1 is a chain."""
+        """Of a tree of ``TREES``: candidates below each node; 1 is a chain."""
         depth = int(self.options.get("depth") or USUAL_DEPTH)
         return int(self.options.get("top_k") or -(-self.size // depth))
 

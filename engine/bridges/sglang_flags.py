@@ -6,7 +6,7 @@ import json
 import shlex
 
 from engine.bridges.export_words import PLACE, STOPS, WHICH_EAGLE, no_drafter
-from engine.bridges.recommended import Recommended
+from engine.bridges.recommended import TREES, Recommended
 
 NO_SYNTHETIC = "SGLang has no flag for a given acceptance, so the server cannot be tested with the measured one."
 ADAPTING = ("EAGLE", "EAGLE3", "NEXTN")
@@ -20,7 +20,7 @@ def sglang_flags(setting: Recommended) -> tuple[str, str, list[str]]:
     flags = _drafting(setting, notes)
     if flags is None:
         return "", "", notes
-    chain = setting.drafter != "eagle" or setting.width == 1
+    chain = setting.drafter not in TREES or setting.width == 1
     if setting.verifier == "block":
         if not chain or flags["algorithm"] not in IN_BLOCKS:
             notes.append(
@@ -63,21 +63,17 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
         notes.append(STOPS)
         model = setting.checkpoint or setting.draft or "DRAFT_MODEL"
         return {"algorithm": "STANDALONE", "draft-model-path": model, **chain}
+    tree = {"num-steps": setting.depth, "eagle-topk": setting.width, "num-draft-tokens": size + 1}
     if setting.drafter == "eagle":
         if not setting.checkpoint:
             notes.append(PLACE.format("EAGLE_CHECKPOINT"))
         if setting.eagle3 is None:
             notes.append(WHICH_EAGLE.format("algorithm", "EAGLE3"))
         algorithm = "EAGLE3" if setting.eagle3 else "EAGLE"
-        tree = {
-            "num-steps": setting.depth,
-            "eagle-topk": setting.width,
-            "num-draft-tokens": size + 1,
-        }
         path = {"draft-model-path": setting.checkpoint or "EAGLE_CHECKPOINT"}
         return {"algorithm": algorithm, **path, **tree}
     if setting.drafter == "mtp":
-        return {"algorithm": "NEXTN", **chain}
+        return {"algorithm": "NEXTN", **tree}
     if setting.drafter == "dflash":
         if not setting.checkpoint:
             notes.append(PLACE.format("DFLASH_CHECKPOINT"))

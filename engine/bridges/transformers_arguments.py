@@ -5,7 +5,7 @@ The number of tokens is read from the draft's own generation config there; given
 
 from __future__ import annotations
 
-from engine.bridges.export_words import PLACE, no_block_rule, no_drafter
+from engine.bridges.export_words import PLACE, no_block_rule, no_drafter, no_tree
 from engine.bridges.recommended import Recommended
 
 NO_SYNTHETIC = "transformers has no mode with a given acceptance."
@@ -44,6 +44,9 @@ def _drafting(setting: Recommended, notes: list[str]) -> list[str] | None:
         return [
             f"target.generate(**inputs, prompt_lookup_num_tokens={setting.size}, max_matching_ngram_size={most})"
         ]
+    if setting.drafter == "mtp" and setting.width > 1:
+        notes.append(no_tree("transformers", setting))
+        return None
     if setting.drafter == "mtp":
         notes.append(
             "transformers drafts as many tokens as the checkpoint has MTP layers; the size cannot be set."

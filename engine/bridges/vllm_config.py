@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from engine.bridges.export_words import NO_RATES, PLACE, STOPS, WHICH_EAGLE, no_drafter, no_tree
-from engine.bridges.recommended import Recommended
+from engine.bridges.recommended import TREES, Recommended
 
 
 def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
@@ -46,10 +46,10 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
         notes.append(STOPS)
         model = setting.checkpoint or setting.draft or "DRAFT_MODEL"
         return {"method": "draft_model", "model": model, **size, "draft_sample_method": how}
+    if setting.drafter in TREES and setting.width > 1:
+        notes.append(no_tree("vLLM", setting))
+        return None
     if setting.drafter == "eagle":
-        if setting.width > 1:
-            notes.append(no_tree("vLLM", setting))
-            return None
         if not setting.checkpoint:
             notes.append(PLACE.format("EAGLE_CHECKPOINT"))
         if setting.eagle3 is None:

@@ -14,7 +14,7 @@ WEIGHTS = {
     "chain": ("causal",),
     "eagle": ("eagle", "eagle3"),
     "dflash": ("dflash",),
-    "mtp": ("causal",),
+    "mtp": ("causal", "mtp"),
 }
 """Drafter -> the kinds of checkpoint that it can use."""
 UNFIT = 1

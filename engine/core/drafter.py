@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
 """``none`` is plain decoding, and nothing else."""
-Loop = Literal["speculative", "switching", "overlapped"]
+Loop = Literal["speculative", "switching", "overlapped", "prepared"]
 Shape = Literal["chain", "paths", "levels", "spelled", "any"]
 """The form of a sampled tree, for rules that judge whole branches. ``chain``: never two siblings, and every token is drawn
 for its own step. ``paths``: independent chains of one length, merged where they begin alike. ``levels``: the number of draws
@@ -217,6 +217,10 @@ class Drafter(ABC):
     def propose(self, context: Sequence[int], max_depth: int) -> DraftTree | Proposal:
         """Draft below the root, context[-1]; no deeper than max_depth (at least 1). A tree by itself, or with the rows
         that go with it into the target's pass."""
+
+    def prepare(self) -> None:
+        """Prepare for what may come of the last proposal, if any was made; in the loop ``prepared``, on another thread while
+        the target reads it."""
 
     def observe(self, kept: Kept) -> None:
         """Take note of the outcome of the last proposal."""

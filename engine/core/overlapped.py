@@ -92,7 +92,7 @@ class OverlappedText(Text):
         waiting = self._waiting
         question = Draft(self.context[-1], _chain(waiting), len(self.context))
         seen, fresh = self._both(pair, question)
-        times = _times(seen, clock.lap())
+        times = stage_times(seen, clock.lap())
         refuse_nan(seen.value.logits, self.target.name)
         tree = _chain([*waiting, *fresh.value])
         judged = tree.truncated(len(waiting) + bool(fresh.value))
@@ -208,7 +208,8 @@ def _padded(rows: Tensor, count: int) -> Tensor:
     return torch.cat([rows, missing])
 
 
-def _times(seen: Timed, wall: float) -> dict[str, float]:
+def stage_times(seen: Timed, wall: float) -> dict[str, float]:
+    """Milliseconds of drafting alone, and of the target's pass, within ``wall`` milliseconds in which both ran."""
     verify = min(wall, seen.end - seen.start)
     return {"draft": wall - verify, "verify": verify}
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from safetensors import SafetensorError
 
 from engine.errors import UserError, unknown
-from engine.parts.digest import check_belongs
+from engine.parts.digest import FIELD, check_belongs
 from engine.parts.eight_bit import SCALE
 from engine.parts.files import json_object
 from engine.parts.inspection import entries
@@ -27,8 +27,8 @@ class DraftPart(NamedTuple):
 
 def drafts_among(paths: ModelPaths) -> dict[str, DraftPart]:
     """The draft models among the parts, by the names of their folders, the one of the role "draft" first; {} if no
-    part has that role. The other parts count if they are causal language models with the target's tokens and were
-    not trained for another target. Only descriptions are read; files that change later are not read again."""
+    part has that role. The other parts count if they are causal language models with the target's tokens, or with none of
+    their own and trained for this target, and were not trained for another one. Only descriptions are read; files that change later are not read again."""
     return dict(_found(paths.target, tuple(paths.parts.items())))
 
 
@@ -59,12 +59,13 @@ def _found(target: str, parts: tuple[tuple[str, str], ...]) -> tuple[tuple[str, 
 
 def _is_draft(path: str, target: str, tokens: Mapping[str, int]) -> bool:
     try:
-        named = json_object(Path(path) / "config.json").get("architectures")
+        config = json_object(Path(path) / "config.json")
         check_belongs(path, target, "draft model")
     except (ValueError, UserError):
         return False
+    named, own = config.get("architectures"), tokens_of(path)
     causal = isinstance(named, list) and any(str(one).endswith("ForCausalLM") for one in named)
-    return causal and tokens_of(path) == tokens
+    return causal and (own == tokens or (not own and FIELD in config))
 
 
 def tokens_of(folder: str) -> dict[str, int]:

@@ -13,7 +13,9 @@ so if DRAFTSCOPE_MEASURE is 0.
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import geometric_mean, median
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -25,12 +27,14 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.threads import ENGINE_LOCK, torch_threads
 from engine.loops import run_loop
+from engine.model.language_model import LanguageModel
 from engine.parts.gain_table import GainTable, gain_table
 from engine.parts.loading import Models
 from engine.progress import Tell, silent
 from engine.rules import verifier
 from engine.sizes.calibration import Measurement, Patience, recall, remember
 from engine.sizes.preparing import prepare
+from engine.sizes.verify_cost import verify_costs
 
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
@@ -48,6 +52,9 @@ TIE = 0.02
 larger draft has a cost that is not measured here: its passes begin a text with weights that the caches do not hold."""
 FIRST = 2  # steps of a text that are not counted: a compiled pass costs more until its shape has settled
 
+COST_AWARE = "cost_aware"
+"""The option of a drafter that wants to know what a pass of the target costs."""
+_COSTS: WeakKeyDictionary[LanguageModel, dict[int, float]] = WeakKeyDictionary()
 _too_busy: set[str] = set()
 """Keys whose measurement was given up. The process keeps the usual size for them, as it would keep a cost."""
 
@@ -67,9 +74,25 @@ def settle_size(
     name = cls.size_option
     if name is None or options[name] != 0:
         return options
-    local = models.target.known is None  # a step of an engine costs what the way to it costs
-    pays = local and sampling.greedy and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
+    if options.get(COST_AWARE):
+        return options | {name: SIZES[-1]}
+    pays = _measures(models) and sampling.greedy
     return options | {name: _best_size(cls, options, models, tell) if pays else cls.usual_size}
+
+
+def with_costs(options: Mapping[str, Value], models: Models, tell: Tell = silent) -> Models:
+    """The models with the costs of the target's passes, for a drafter whose options ask for them."""
+    if not options.get(COST_AWARE) or not _measures(models):
+        return models
+    if models.target not in _COSTS:
+        tell("Measuring what a pass costs on this machine, once", 0.0)
+        _COSTS[models.target] = verify_costs(models.target)
+    return replace(models, costs=_COSTS[models.target])
+
+
+def _measures(models: Models) -> bool:
+    """Whether costs are measured here: a step of an engine costs what the way to it costs."""
+    return models.target.known is None and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
 
 
 def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.methods.shared.eagle_cell import EagleCell, EagleLayer, Pieces
-from engine.methods.shared.eagle_config import EagleConfig, Layout
+from engine.methods.shared.eagle_config import FUSED, EagleConfig, Layout
 from engine.training.counted_acceptance import run_lengths
 from engine.training.new_models import attention_shape
 
@@ -39,7 +39,7 @@ def eagle_config(
     """A cell as wide as the target. target: its text config in transformers. draft_vocabulary: the size for a cell with
     its own head; 0 means the target's. feature_layers: for EAGLE-3, where the usual layers would not fit."""
     c, shape = target, attention_shape(target)
-    fused = layout != "eagle"
+    fused = layout in FUSED
     if fused and not feature_layers:
         feature_layers = spread_layers(c.num_hidden_layers)
     return EagleConfig(
@@ -51,6 +51,7 @@ def eagle_config(
         draft_vocab_size=draft_vocabulary or c.vocab_size,
         max_position_embeddings=c.max_position_embeddings,
         feature_layers=feature_layers if fused else (),
+        norm_output=layout == "mtp",
         rope={"rope_theta": shape.pop("rope_theta")},
         **shape,
     )
@@ -81,7 +82,7 @@ def new_cell(
     """
     own = config.fused and vocabulary is not None
     pieces = Pieces(
-        norm=config.fused,
+        norm=config.layout != "eagle",
         own_head=config.fused and not (own and borrows),
         own_vocabulary=own,
         readout=readout,
@@ -92,12 +93,15 @@ def new_cell(
             silent.weight.zero_()
     scales = Scales.of(target)
     hidden = config.hidden_size
-    trace = TRACE * scales.feature / scales.embedding if not config.fused else TRACE
+    bare, mtp = config.layout == "eagle", config.layout == "mtp"
+    trace = TRACE * scales.feature / scales.embedding if bare else TRACE
     cell.fc.weight.normal_(std=trace / hidden**0.5)
     if config.target_hidden_size == hidden:
         cell.fc.weight[:, -hidden:] = torch.eye(hidden)
-    take_layer(cell.layers[0], target, scales, config.fused)
-    if config.fused:
+    if mtp:  # its pairs are normed, and its layer reads what the target's layers read
+        cell.fc.weight.mul_(scales.between)
+    take_layer(cell.layers[0], target, scales)
+    if cell.norm is not None:
         norm = getattr(target.base_model, "norm", None)
         if norm is not None and norm.weight.shape == cell.norm.weight.shape:
             cell.norm.weight.copy_(norm.weight)
@@ -129,7 +133,7 @@ class Scales:
         return cls(*(max(float(one.float().square().mean().sqrt()), 1e-6) for one in sizes))
 
 
-def take_layer(layer: EagleLayer, target, scales: Scales, fused: bool) -> None:
+def take_layer(layer: EagleLayer, target, scales: Scales) -> None:
     """Copy the target's last layer. The first layer of EAGLE-1 has no norm before it, so the norm's weights go into the
     projections after it, and the layer's outputs are scaled to the size of a feature."""
     layers = getattr(target.base_model, "layers", None)
@@ -137,12 +141,12 @@ def take_layer(layer: EagleLayer, target, scales: Scales, fused: bool) -> None:
     front = theirs.get("input_layernorm.weight")
     for name, mine in layer.named_parameters():
         found = theirs.get(name.replace("hidden_norm", "input_layernorm"))
-        if found is None or name == "input_layernorm.weight":
+        if found is None or (layer.fused and name == "input_layernorm.weight"):
             continue
         into = name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight"))
         out = name.endswith(("o_proj.weight", "down_proj.weight"))
         if found.shape == mine.shape:
-            bare = not fused
+            bare = layer.bare
             if bare and into and front is not None:
                 found = found * front / scales.feature
             mine.copy_(found * (scales.feature / scales.between) if bare and out else found)

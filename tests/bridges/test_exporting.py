@@ -153,6 +153,7 @@ def test_llama_cpp(case):
 NOT_EXPRESSIBLE = [
     ("vllm", EAGLE_TREE, "tree"),
     ("llama.cpp", EAGLE_TREE, "tree"),
+    *((engine, setting("mtp", 12), "tree") for engine in ("vllm", "llama.cpp", "transformers")),
     ("llama.cpp", setting("eagle", 3, options={"top_k": 1}, eagle3=False), "EAGLE-3 only"),
     ("llama.cpp", setting("suffix", 16), "suffix"),
     ("transformers", EAGLE_CHAIN, "eagle"),

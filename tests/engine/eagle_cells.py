@@ -73,14 +73,21 @@ def speculators() -> tuple[dict, dict]:
     return config, {**_fused("layers.0"), "embed_tokens.weight": (V, H)}
 
 
-LAYOUTS = {"eagle": eagle, "eagle3": eagle3, "speculators": speculators}
+def eagle31() -> tuple[dict, dict]:
+    """EAGLE-3.1: a norm for each of the three features, and the normed state is read next."""
+    config, shapes = speculators()
+    norms = {f"fc_norm.{place}.weight": (H,) for place in range(3)}
+    return {**config, "fc_norm": True, "norm_output": True}, shapes | norms
+
+
+LAYOUTS = {"eagle": eagle, "eagle3": eagle3, "speculators": speculators, "eagle31": eagle31}
 
 
 def tensors_of(shapes: dict) -> dict[str, torch.Tensor]:
     torch.manual_seed(5)
     found = {}
     for name, shape in shapes.items():
-        near = 1.0 if name.endswith("norm.weight") else 0.0
+        near = 1.0 if "norm" in name else 0.0
         found[name] = near + 0.2 * torch.randn(shape)
     if "lm_head.weight" in shapes:
         chosen = torch.randperm(V)[:DRAFT].sort().values

@@ -15,8 +15,9 @@ from transformers.models.llama.modeling_llama import (
 )
 
 from engine.errors import UserError
-from engine.methods.eagle.part import KIND, check_fits
+from engine.methods.eagle.part import KIND
 from engine.methods.shared.eagle_layout import read_cell, write_cell
+from engine.methods.shared.opened_cell import check_fits
 from engine.parts.digest import FIELD
 from engine.parts.loading import ModelPaths, load_models
 from tests.engine.eagle_cells import DRAFT, LAYOUTS, TARGET, H, V, checkpoint, tensors_of
@@ -80,7 +81,11 @@ def reference(layout, tensors, states, embedded, config):
     turn = LlamaRotaryEmbedding(llama)(given[None], torch.arange(len(states))[None])
     causal = torch.full((len(states), len(states)), float("-inf")).triu(1)[None, None]
     rows = residual + attention(given[None], turn, causal)[0][0]
-    return rows + mlp(normed("post_attention_layernorm", rows))
+    rows = rows + mlp(normed("post_attention_layernorm", rows))
+    if config.get("norm_output"):
+        mine["norm.weight"] = tensors["norm.weight"]
+        rows = normed("norm", rows)
+    return rows
 
 
 SCALED = {
@@ -125,7 +130,15 @@ def test_a_layout_computes_what_its_authors_do(layout, saved, target):
     check_fits(cell, target)
     features = torch.randn(ROWS, H * (1 if layout == "eagle" else 3))
     states = cell.fuse(features)
-    if layout != "eagle":
+    if layout == "eagle31":
+        parts = [
+            one
+            * (one.pow(2).mean(-1, keepdim=True) + 1e-5).rsqrt()
+            * tensors[f"fc_norm.{place}.weight"]
+            for place, one in enumerate(features.chunk(3, -1))
+        ]
+        torch.testing.assert_close(states, torch.cat(parts, -1) @ tensors["fc.weight"].T)
+    elif layout != "eagle":
         torch.testing.assert_close(states, features @ tensors["fc.weight"].T)
     embedded = torch.randn(ROWS, H)
 
@@ -137,6 +150,11 @@ def test_a_layout_computes_what_its_authors_do(layout, saved, target):
     found = cell(states, embedded, cell.turn(torch.arange(ROWS)), attend)
     expected = reference(layout, tensors, states, embedded, config)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    if layout == "eagle31":  # the head reads the state that is read next
+        said = cell.logits(found, borrowed=None)
+        torch.testing.assert_close(
+            said, expected @ tensors["lm_head.weight"].T, atol=1e-4, rtol=1e-4
+        )
 
 
 @torch.no_grad()

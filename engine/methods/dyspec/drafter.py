@@ -9,6 +9,8 @@ class DySpecDrafter(GrownTree):
     summary = "A draft model grows a tree, always at the open place whose token is likeliest to be accepted."
 
     def device_twin(self):
+        if self.costs is not None:
+            return self
         from engine.methods.dyspec.device import DeviceDySpec
 
         return DeviceDySpec(self.settings, self.draft, self.vocabulary)

@@ -38,7 +38,7 @@ SOFT = 0.9
 def new_cell(target, text_config, block_size: int) -> FalconCell:
     """A cell whose attention layer starts as the target's last layer. target: the transformers module."""
     cell = FalconCell(FalconConfig(block_size, eagle_config(text_config, "eagle")))
-    take_layer(cell.layer, target, Scales.of(target), fused=False)
+    take_layer(cell.layer, target, Scales.of(target))
     return cell
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UserError
-from engine.methods.shared.draft_part import tiny_draft
+from engine.methods.shared.draft_part import open_draft, tiny_draft
 from engine.model.language_model import LanguageModel
 from engine.model.layers import Layers, view_of
 from engine.parts.files import read_config
 from engine.parts.kinds import Opener, PartKind
-from engine.parts.models import check_same_vocabulary, open_model
 
 EXITS = "exits"
 MOST_EXITS = 8
@@ -29,8 +28,7 @@ class NestedDraft:
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> NestedDraft:
     name = Path(path).name
-    model = open_model(path, dtype, device)
-    check_same_vocabulary(target, model)
+    model = open_draft(path, target, dtype, device)
     exits = read_config(Path(path)).get(EXITS)
     whole = isinstance(exits, list) and all(type(layer) is int for layer in exits)
     if not (whole and 2 <= len(exits) <= MOST_EXITS and sorted({*exits}) == exits):

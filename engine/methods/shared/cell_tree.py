@@ -5,7 +5,7 @@ next feature, and a head turns that feature into the next token's law. The cell 
 alone cannot tell which token was drawn. EAGLE-2 (2024) grows the tree by joint confidence and re-ranks it
 (``engine.methods.shared.eagle_tree``). EAGLE-3 (2025) fuses three lower layers into the first state. Only the
 part decides which of the three methods is used (``engine.methods.shared.eagle_cell``); the recipes ``gto`` and ``fspad`` make
-parts of the same kind.
+parts of the same kind. A multi-token-prediction layer drafts in the same way (``mtp``).
 
 After a step the target's features replace the drafted ones, so no error outlives the step.
 
@@ -30,6 +30,7 @@ from engine.core.drafter import Drafter, Kept, tree_size
 from engine.core.exhibits import Curve, Later
 from engine.core.options import whole
 from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.cost_aware import COST_AWARE, StepCosts
 from engine.methods.shared.draft_model import stop_option
 from engine.methods.shared.eagle_context import context_of
 from engine.methods.shared.eagle_reader import EagleReader
@@ -54,6 +55,7 @@ class CellTree(Drafter):
             "Draft no further when the chance that any of the nodes to be read next is reached falls "
             "below this, by q",
         ),
+        COST_AWARE,
     )
     size_option, usual_size = "nodes", 11
     trial = {"nodes": 5, "depth": 3, "top_k": 3}
@@ -64,10 +66,15 @@ class CellTree(Drafter):
         self.feature_layers = cell.config.layers_of(target.layers)
         self._drafted: Drafted | None = None
 
+    costs: StepCosts | None = None
+    """By which the tree is cut; None: it is not."""
+
     @classmethod
     def build(cls, settings, models):
         (role,) = cls.needs
-        return cls(settings, models.part(role), models.target)
+        made = cls(settings, models.part(role), models.target)
+        made.costs = StepCosts.of(settings, models)
+        return made
 
     def expect(self, coming):
         context_of(self.cell, self.target).expect(coming)
@@ -99,9 +106,16 @@ class CellTree(Drafter):
 
     def _best(self, drafted: Drafted, count: int) -> DraftTree:
         """The tree of the ``count`` best candidates."""
-        kept = sorted(drafted.candidates.best(count))
+        candidates = drafted.candidates
+        best = candidates.best(count)
+        shown = []
+        if self.costs is not None:
+            chances = [candidates.joint[place] for place in best]
+            best = best[: self.costs.best(chances)]
+            shown = [self.costs.shown(chances, len(best))]
+        kept = sorted(best)
         tree, self._drafted = drafted.tree(kept), drafted
-        tree.exhibits += shown_tree(drafted.candidates, kept)
+        tree.exhibits += [*shown_tree(candidates, kept), *shown]
         return tree
 
     def _learn(self, features: Tensor | None) -> None:
@@ -113,6 +127,8 @@ class CellTree(Drafter):
         self._learn(kept.features)
         if drafted is None:
             return
+        if self.costs is not None:
+            self.costs.see(kept)
         self._outcomes.count(kept)
         path = Later(lambda: self._shown_path(kept, drafted))
         kept.tree.exhibits[:0] = [path, *self._outcomes.shown()]  # in front of the tables
@@ -130,7 +146,8 @@ class CellTree(Drafter):
         return self._reader.fuse(features)
 
     def passes(self):
-        return {"eagle": self._reader.passes}
+        (role,) = self.needs
+        return {role: self._reader.passes}
 
 
 def drafted_below(

@@ -32,6 +32,11 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel
             part = LayersDraft.open(path, target, dtype, device)
             known[path] = part.beside(target, Path(path).name)
         return known[path]
+    return open_draft(path, target, dtype, device)
+
+
+def open_draft(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:
+    """The model of a folder, with the target's tokenizer if it has none. Raises UserError if it knows other tokens."""
     folder = Path(path)
     bare = folder.is_dir() and not any((folder / name).is_file() for name in TOKENIZERS)
     draft = open_model(path, dtype, device, *[target.tokenizer] * bare)

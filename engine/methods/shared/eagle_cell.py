@@ -3,7 +3,9 @@
 EAGLE (Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", 2024) and EAGLE-2
 (2024) read the state that feeds the target's head. EAGLE-3 ("EAGLE-3: Scaling up Inference Acceleration of
 Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and reads
-its own states from there on. One class serves both; names of tensors are those of vLLM's ``speculators``.
+its own states from there on. A multi-token-prediction layer (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the
+cell of EAGLE-1 with a norm on each half of a pair, all of a layer's norms, and one at its end. One class serves them
+all; names of tensors are those of vLLM's ``speculators`` for EAGLE-3.
 
 Row i of a text is the pair of feature i and token i + 1. From it the cell makes the *state* that stands in for
 feature i + 1: a head turns that state into the law of token i + 2, and the state is half of the next pair.
@@ -40,6 +42,7 @@ class Pieces:
     output_bias: bool = False
     head_norms: bool = False
     input_norm: bool = False
+    fc_norm: bool = False
     norm: bool = False
     own_head: bool = False
     own_embeddings: bool = False
@@ -49,12 +52,12 @@ class Pieces:
 
 class EagleLayer(nn.Module):
     """A Llama layer. The first one has no input norm (EAGLE-1), or attends on state and embedding side by
-    side, each with a norm of its own (EAGLE-3)."""
+    side, each with a norm of its own (EAGLE-3); that of MTP is like all others."""
 
     def __init__(self, config: EagleConfig, pieces: Pieces, index: int) -> None:
         super().__init__()
         first = index == 0
-        self.fused, self.bare = first and config.fused, first and not config.fused
+        self.fused, self.bare = first and config.fused, first and config.layout == "eagle"
         self.norm_before_residual = config.norm_before_residual
         width = config.hidden_size * (2 if self.fused else 1)
         self.self_attn = Attention(
@@ -115,13 +118,17 @@ class EagleCell(nn.Module):
 
     def __init__(self, config: EagleConfig, pieces: Pieces | None = None) -> None:
         super().__init__()
-        pieces = pieces or Pieces(norm=config.fused, own_head=config.fused)
+        pieces = pieces or Pieces(norm=config.layout != "eagle", own_head=config.fused)
         self.config, self.pieces = config, pieces
         hidden, eps = config.hidden_size, config.rms_norm_eps
         self.embed_tokens = (
             nn.Embedding(config.vocab_size, hidden) if pieces.own_embeddings else None
         )
         fused = FUSED_LAYERS * config.target_hidden_size
+        pair = (hidden, hidden) if config.layout == "mtp" else ()
+        self.pair_norms = nn.ModuleList(nn.RMSNorm(width, eps=eps) for width in pair)
+        each = [config.target_hidden_size] * (FUSED_LAYERS * pieces.fc_norm)
+        self.fc_norm = nn.ModuleList(nn.RMSNorm(width, eps=eps) for width in each)
         self.input_norm = nn.RMSNorm(fused, eps=eps) if pieces.input_norm else None
         self.fc = nn.Linear(fused if config.fused else 2 * hidden, hidden, bias=pieces.fc_bias)
         self.norm = nn.RMSNorm(hidden, eps=eps) if pieces.norm else None
@@ -158,6 +165,11 @@ class EagleCell(nn.Module):
         """The target's features [.., n*Ht] -> states [.., H], as the cell would have given them."""
         if not self.config.fused:
             return features
+        if self.fc_norm:
+            each = features.chunk(len(self.fc_norm), -1)
+            features = torch.cat(
+                [norm(one) for norm, one in zip(self.fc_norm, each, strict=True)], -1
+            )
         return self.fc(features if self.input_norm is None else self.input_norm(features))
 
     def forward(
@@ -167,10 +179,13 @@ class EagleCell(nn.Module):
         [.., R, H] at those tokens."""
         if self.feature_sampler is not None:
             states = self.feature_sampler(states, embedded)
-        rows = states if self.config.fused else self.fc(torch.cat([embedded, states], -1))
+        pair = [embedded, states]
+        if self.pair_norms:
+            pair = [norm(half) for norm, half in zip(self.pair_norms, pair, strict=True)]
+        rows = states if self.config.fused else self.fc(torch.cat(pair, -1))
         for index, layer in enumerate(self.layers):
             rows = layer(rows, embedded, turn, partial(attend, index))
-        return rows
+        return self.norm(rows) if self.config.norm_output else rows
 
     def beside(self, target: nn.Module) -> EagleCell:
         """The cell with rows of a target's head for the tokens of its own vocabulary, if it has no rows for them: a view
@@ -196,7 +211,7 @@ class EagleCell(nn.Module):
         """
         if self.readout is not None:
             states = states + self.readout(states)
-        normed = states if self.norm is None else self.norm(states)
+        normed = states if self.norm is None or self.config.norm_output else self.norm(states)
         return borrowed(normed) if self.lm_head is None else self.lm_head(normed)
 
     def named(self, drafted: Tensor) -> Tensor:

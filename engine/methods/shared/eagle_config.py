@@ -1,7 +1,8 @@
 """Shapes of an EAGLE cell, read from the config.json of any published layout.
 
-Layouts: ``eagle`` (EAGLE-1 and 2), ``eagle3`` (the authors' EAGLE-3) and ``speculators`` (vLLM's, with
-``speculators_model_type: eagle3``). Everything that a config leaves open, such as biases and norms, follows from
+Layouts: ``eagle`` (EAGLE-1 and 2), ``eagle3`` (the authors' EAGLE-3), ``speculators`` (vLLM's, with
+``speculators_model_type: eagle3``) and ``mtp`` (a multi-token-prediction layer, in its base checkpoint or taken out of
+it). Everything that a config leaves open, such as biases and norms, follows from
 the tensors (``engine.methods.shared.eagle_layout``), because configs are often copies of the target's.
 """
 
@@ -17,11 +18,15 @@ from transformers import LlamaConfig
 from transformers.activations import ACT2FN
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-Layout = Literal["eagle", "eagle3", "speculators"]
+Layout = Literal["eagle", "eagle3", "speculators", "mtp"]
 UNSTEADY = ("dynamic", "longrope")
 """Kinds of rotary angles that depend on the length of the text; with them, keys made earlier would be wrong."""
+FUSED = ("eagle3", "speculators")
+"""The layouts of cells that read several lower layers of the target."""
 FUSED_LAYERS = 3
 """The target's layers that an EAGLE-3 cell fuses."""
+SPECULATORS = "speculators_model_type"
+"""The entry of config.json that vLLM's ``speculators`` writes."""
 SAMPLING = "feature_sampling_size"
 """The entry of config.json for the width in which features are sampled (FSPAD)."""
 MOST_NUMBER = 1 << 24
@@ -35,7 +40,8 @@ class EagleConfig:
     feature_layers: indices into the target's hidden_states, or () for the usual ones. rope: the
     config's entries on rotary positions. sampling_size: width in which FSPAD samples features; 0: they are read as
     they are. norm_before_residual: whether the first layer of an EAGLE-3 cell adds
-    to its normed input. Raises ValueError or TypeError for values that are not numbers."""
+    to its normed input. norm_output: whether the normed state, which the head reads, is also the state that is read next
+    (EAGLE-3.1, MTP). Raises ValueError or TypeError for values that are not numbers."""
 
     layout: Layout
     vocab_size: int
@@ -54,11 +60,12 @@ class EagleConfig:
     feature_layers: tuple[int, ...] = ()
     rope: Mapping[str, object] = field(default_factory=dict)
     sampling_size: int = 0
+    norm_output: bool = False
 
     @property
     def fused(self) -> bool:
         """Whether it reads three layers of the target, as EAGLE-3 does, and not only the last state."""
-        return self.layout != "eagle"
+        return self.layout in FUSED
 
     def layers_of(self, target_layers: int) -> tuple[int, ...]:
         """The indices of the hidden_states that it reads, for a target of L layers: the last one, after
@@ -97,7 +104,9 @@ class EagleConfig:
     @classmethod
     def read(cls, raw: dict, layout: Layout) -> EagleConfig:
         """From the JSON object of a config of this layout. Raises KeyError, TypeError or ValueError."""
-        inner = raw["transformer_layer_config"] if layout == "speculators" else raw
+        inner = raw["transformer_layer_config"] if SPECULATORS in raw else raw
+        if layout == "mtp":
+            inner = inner.get("text_config", inner)
         heads, hidden = inner["num_attention_heads"], inner["hidden_size"]
         found = cls(
             layout=layout,
@@ -107,7 +116,9 @@ class EagleConfig:
             num_attention_heads=heads,
             num_key_value_heads=inner.get("num_key_value_heads") or heads,
             head_dim=inner.get("head_dim") or hidden // max(1, heads),
-            num_hidden_layers=1 if layout == "eagle3" else inner.get("num_hidden_layers", 1),
+            num_hidden_layers=1
+            if layout in ("eagle3", "mtp")
+            else inner.get("num_hidden_layers", 1),
             target_hidden_size=raw.get("target_hidden_size") or hidden,
             draft_vocab_size=raw.get("draft_vocab_size") or inner["vocab_size"],
             rms_norm_eps=float(inner.get("rms_norm_eps", 1e-6)),
@@ -117,6 +128,7 @@ class EagleConfig:
             feature_layers=_feature_layers(raw),
             rope=_rope(inner),
             sampling_size=raw.get(SAMPLING) or 0,
+            norm_output=layout == "mtp" or (layout in FUSED and bool(raw.get("norm_output"))),
         )
         found.check()
         return found
@@ -156,15 +168,20 @@ class EagleConfig:
             "attention_bias": False,
             "tie_word_embeddings": False,
         }
+        if self.layout == "mtp":
+            head = {"architectures": ["MTPDraftModel"], SPECULATORS: "mtp"}
+            return {**head, "num_nextn_predict_layers": 1, "transformer_layer_config": inner}
         outer = {"norm_before_residual": self.norm_before_residual} if self.fused else {}
         if self.fused:
             outer |= {"draft_vocab_size": self.draft_vocab_size}
+        if self.norm_output:
+            outer["norm_output"] = True
         if self.sampling_size:
             outer[SAMPLING] = self.sampling_size
         if self.feature_layers:
             outer["eagle_aux_hidden_state_layer_ids"] = list(self.feature_layers)
         if self.layout == "speculators":
-            head = {"architectures": ["Eagle3DraftModel"], "speculators_model_type": "eagle3"}
+            head = {"architectures": ["Eagle3DraftModel"], SPECULATORS: "eagle3"}
             return {**head, **outer, "transformer_layer_config": inner}
         name = "LlamaForCausalLMEagle3" if self.fused else "LlamaForCausalLMEagle"
         return {"architectures": [name], **inner, **outer, "dtype": "float32"}
@@ -201,10 +218,11 @@ def _rope(inner: dict) -> dict:
     return {"rope_type": "default", **given, "rope_theta": float(theta)}
 
 
-def tiny_config(target) -> EagleConfig:
+def tiny_config(target, layout: Layout = "eagle") -> EagleConfig:
     """Of a cell beside a tiny target."""
     return EagleConfig(
-        layout="eagle",
+        layout=layout,
+        norm_output=layout == "mtp",
         vocab_size=target.vocab_size,
         hidden_size=target.hidden_size,
         target_hidden_size=target.hidden_size,

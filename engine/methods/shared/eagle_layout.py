@@ -4,7 +4,8 @@
 ``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
 ``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary). Where there are d2t
 and t2d but no ``lm_head``, the rows are the target's; no published checkpoint leaves them out.
-``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's.
+``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's. EAGLE-3.1 adds ``fc_norm.0`` to
+``fc_norm.2``, and ``norm_output`` to the config.
 FSPAD's parts have the layout ``eagle`` with ``feature_sampler`` and ``readout`` added; no FSPAD checkpoint is
 published.
 """
@@ -41,21 +42,28 @@ def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"There is no feature drafter to open at {folder.name}.") from error
     layout = layout_of(raw, tensors, folder.name)
+    cell = cell_of(raw, layout, _ours(tensors), folder.name, dtype)
+    _check_vocabulary(cell, folder.name)
+    return cell.to(device).eval().requires_grad_(False)
+
+
+def cell_of(
+    raw: dict, layout: Layout, named: Mapping[str, Tensor], name: str, dtype: torch.dtype
+) -> EagleCell:
+    """The cell of a configuration and of tensors under ``EagleCell``'s names. name: of the checkpoint. Raises UserError, one
+    sentence, where they do not fit each other."""
     try:
         config = EagleConfig.read(raw, layout)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise UserError(f"The configuration of {folder.name} cannot be used: {words}.") from error
-    named = _ours(tensors)
+        raise UserError(f"The configuration of {name} cannot be used: {words}.") from error
     try:
         with torch.device("meta"):
             cell = EagleCell(config, _pieces(named))
-        _check_shapes(cell, named, folder.name)
-        cell = _filled(cell, named, dtype)
+        _check_shapes(cell, named, name)
+        return _filled(cell, named, dtype)
     except (TypeError, ValueError, KeyError, RuntimeError) as error:
-        raise UserError(f"The configuration of {folder.name} cannot be used: {error}.") from error
-    _check_vocabulary(cell, folder.name)
-    return cell.to(device).eval().requires_grad_(False)
+        raise UserError(f"The configuration of {name} cannot be used: {error}.") from error
 
 
 def layout_of(raw: Mapping[str, object], tensors: Mapping[str, Tensor], name: str) -> Layout:
@@ -116,6 +124,7 @@ def _pieces(named: Mapping[str, Tensor]) -> Pieces:
         output_bias=f"{attention}.o_proj.bias" in named,
         head_norms=f"{attention}.q_norm.weight" in named,
         input_norm="input_norm.weight" in named,
+        fc_norm="fc_norm.0.weight" in named,
         norm="norm.weight" in named,
         own_head="lm_head.weight" in named,
         own_embeddings="embed_tokens.weight" in named,
@@ -127,7 +136,7 @@ def _pieces(named: Mapping[str, Tensor]) -> Pieces:
 def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> None:
     """Raises UserError if the tensors are not those that the config promises."""
     wanted = cell.state_dict()
-    needed = {"norm.weight"} if cell.config.fused else set()
+    needed = {"norm.weight"} if cell.config.layout != "eagle" else set()
     if cell.config.fused and not cell.pieces.own_vocabulary:
         needed.add("lm_head.weight")  # the rows of some tokens can be the target's
     lacking = sorted((wanted.keys() | needed) - named.keys())

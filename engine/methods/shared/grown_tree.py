@@ -12,9 +12,11 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.core.drafter import tree_size
+from engine.core.exhibits import Curve
 from engine.core.options import number, whole
 from engine.core.sampling import likeliest
 from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.cost_aware import COST_AWARE, StepCosts
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 
 WORTH_READING_WITH = 0.3
@@ -33,6 +35,9 @@ class Place(Protocol):
         """The next child's token, the token's share of the remaining weight, and its q if that is known
         at no extra cost; None if nothing remains."""
 
+    def most(self) -> float:
+        """The largest share that the next child can have; asked only where costs decide."""
+
 
 class HostPlace:
     """See ``Place``. _left: the weights without those of its children, not renormalised."""
@@ -49,6 +54,10 @@ class HostPlace:
         share = float(self._left[token]) / mass
         self._left[token] = 0
         return token, share, None
+
+    def most(self) -> float:
+        mass = float(self._left.sum())
+        return float(self._left.max()) / mass if mass > 0 else 0.0
 
 
 class GrownTree(DraftModelDrafter):
@@ -70,11 +79,25 @@ class GrownTree(DraftModelDrafter):
             "No further pass of the draft model when the nodes it would read are reached with less "
             "chance than this, all together",
         ),
+        COST_AWARE,
     )
 
     reads_chains = True
     size_option, usual_size = "budget", 12
     trial = {"budget": 3, "depth": 2, "width": 2}
+    costs: StepCosts | None = None
+    """By which the tree stops to grow; None: by its budget alone."""
+
+    @classmethod
+    def build(cls, settings, models):
+        made = super().build(settings, models)
+        made.costs = StepCosts.of(settings, models)
+        return made
+
+    def observe(self, kept):
+        super().observe(kept)
+        if self.costs is not None:
+            self.costs.see(kept)
 
     def propose(self, context, max_depth):
         growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))
@@ -89,6 +112,8 @@ class GrownTree(DraftModelDrafter):
                 break
             if readable and growth.room:
                 self._read(growth, readable)
+        if self.costs is not None:
+            growth.tree.exhibits.append(growth.shown_costs())
         return growth.tree
 
     def _read(self, growth: "_Growth", leaves: list["_Leaf"]) -> None:
@@ -132,6 +157,9 @@ class _Growth:
         self.slots: list[tuple[float, int, int]] = []  # (-value, order, parent)
         self._places: dict[int, tuple[Place, int]] = {}
         self._kind = "one_hot" if drafter.sampling.greedy else "without_replacement"
+        self._costs = drafter.costs
+        self._chances: list[float] = []  # of the nodes, that they are kept
+        self._left_out: list[float] = []  # of the slots that do not pay
         self._order = 0
 
     @property
@@ -153,10 +181,23 @@ class _Growth:
         least = -self.slots[0][0] * WORTH_READING_WITH
         while self.slots and len(fresh) < most and -self.slots[0][0] >= least:
             negative, _, parent = heapq.heappop(self.slots)
+            if self._costs is not None and not self._pays(-negative, parent):
+                continue
             leaf = self._fill_one(-negative, parent)
             if leaf is not None:
                 fresh.append(leaf)
         return fresh
+
+    def _pays(self, value: float, parent: int) -> bool:
+        """Whether a slot is worth its cost. It is asked before the slot's token is drawn, so no token is dropped."""
+        chance = value * self._places[parent][0].most()
+        pays = self._costs.pays(1.0 + sum(self._chances), len(self.tree), chance)
+        if not pays:
+            self._left_out.append(chance)
+        return pays
+
+    def shown_costs(self) -> Curve:
+        return self._costs.shown(self._chances + sorted(self._left_out)[:-5:-1], len(self.tree))
 
     def fill_rest(self) -> None:
         """Fill the slots that are still worth it although nothing more is read."""
@@ -171,4 +212,5 @@ class _Growth:
         token, share, shown = taken
         node = self.tree.draw(parent, token, self._kind, place.q, "draft model", shown)
         self._push(value * (1 - share), parent)
+        self._chances.append(value * share)
         return _Leaf(node, value * share, depth + 1)

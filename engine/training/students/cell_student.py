@@ -14,6 +14,7 @@ from torch import Tensor
 from engine.core.options import whole
 from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleCell
+from engine.methods.shared.eagle_config import FUSED
 from engine.methods.shared.eagle_layout import read_cell, write_cell
 from engine.parts.digest import check_belongs, digest_of
 from engine.training.cell_training import (
@@ -44,11 +45,14 @@ STEPS = whole("steps", 0, 0, 8).meaning(
 class CellStudent(Student):
     """settings: ``layout``, ``steps`` and ``vocabulary`` among them."""
 
+    read = staticmethod(read_cell)
+    """Opens a part of its kind: folder, dtype, device."""
+
     def __init__(self, target, settings, begun: EagleCell | None = None) -> None:
         """begun: a frozen cell to continue from; its layout and vocabulary override the settings."""
         super().__init__(target, settings)
         if begun is None:
-            size = 0 if settings["layout"] == "eagle" else settings["vocabulary"]
+            size = settings["vocabulary"] if settings["layout"] in FUSED else 0
             self._size = min(size, self.config.vocab_size) % self.config.vocab_size
             self._shape = eagle_config(self.config, settings["layout"], self._size)
         else:
@@ -127,16 +131,16 @@ class CellStudent(Student):
         write_cell(part, folder, about)
 
 
-def begun_by(cls: type[Student], teacher: Teacher, settings: Mapping, folder: Path) -> Student:
+def begun_by(cls: type[CellStudent], teacher: Teacher, settings: Mapping, folder: Path) -> Student:
     """A student that continues from the feature drafter in a folder, or is compared with it. Raises UserError with one
     sentence where the drafter is missing or belongs to another target."""
     if not (folder / "config.json").is_file():
         raise UserError(
-            f"There is no feature drafter at {folder.name} to go on from: run the recipe `eagle` first, or name its "
-            "folder (--start)."
+            f"There is no feature drafter at {folder.name} to go on from: run the recipe `{cls.after or cls.key}` first, "
+            "or name its folder (--start)."
         )
     check_belongs(folder, teacher.folder, "feature drafter")
-    cell = read_cell(folder, torch.float32, str(teacher.module.device))
+    cell = cls.read(folder, torch.float32, str(teacher.module.device))
     width = teacher.module.config.get_text_config(decoder=True).hidden_size
     if cell.config.target_hidden_size != width:
         raise UserError(

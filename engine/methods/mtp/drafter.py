@@ -1,0 +1,19 @@
+"""Drafting with the multi-token-prediction layer that a base checkpoint brings.
+
+DeepSeek-AI, "DeepSeek-V3 Technical Report" (2024): beside the next token the model learns the token after it, by a layer
+that reads W[norm(e(x_{t+1})); norm(h_t)], where h_t is the model's last state and e its embeddings; the model's own head
+gives the law of x_{t+2}. For drafting the layer reads its own state in place of h from the second token on ("FastMTP:
+Accelerating LLM Inference with Enhanced Multi-Token Prediction", Cai et al., 2025).
+
+All but the norms is EAGLE's cell, so the layer drafts as that does, a tree where more nodes are wanted than a chain has.
+"""
+
+from engine.methods.shared.cell_tree import CellTree
+
+
+class MtpDrafter(CellTree):
+    key = "mtp"
+    title = "The checkpoint's own MTP layer"
+    summary = "The extra layer with which the model learned to predict one token more drafts, again and again."
+    needs = {"mtp": "mtp"}
+    usual_size = 3

@@ -1,0 +1,177 @@
+"""The multi-token-prediction layer in a base checkpoint, or taken out of it: finding it under every published spelling.
+
+    model.layers.N.*      behind the N layers of the model: enorm, hnorm, eh_proj, shared_head.norm (DeepSeek, GLM, Kimi)
+    mtp.*                 fc, pre_fc_norm_embedding, pre_fc_norm_hidden, norm, and layers.0.* (Qwen3-Next and later, Mellum)
+    model.mtp_layers.0.*  token_layernorm, hidden_layernorm, input_proj, final_layernorm (MiMo)
+    model.mtp.layers.0.*  embed_norm, hidden_norm, input_proj, transformer_block.*, with mtp.chain_norm (Inkling)
+    mtp_layers.0.*        as in MiMo, with a configuration of vLLM's speculators
+
+Of several layers the first is read, for every drafted token; so does vLLM with most families. The projection reads the
+token first and the state second, but in MiMo and Inkling the state first. The state that is read next is the normed one,
+as in speculators, transformers and SGLang (vLLM takes it before the norm in DeepSeek's spelling).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from engine.errors import UserError
+from engine.methods.shared.eagle_cell import EagleCell
+from engine.methods.shared.eagle_config import SPECULATORS
+from engine.methods.shared.eagle_layout import cell_of
+from engine.parts.eight_bit import unpacked
+from engine.parts.files import CONFIG, WEIGHTS, json_object, write_tensors
+from engine.parts.inspection import entries
+from engine.parts.mtp_fields import INNER, NESTED, mtp_layers, number
+from engine.parts.opening import refuse_pickled
+
+OURS = {
+    "pair_norms.0": "enorm token_layernorm embed_norm pre_fc_norm_embedding",
+    "pair_norms.1": "hnorm hidden_layernorm hidden_norm pre_fc_norm_hidden",
+    "fc": "eh_proj input_proj fc",
+    "norm": "shared_head.norm final_layernorm norm post_norm chain_norm",
+}
+"""Our name of a module -> its published names."""
+PUBLISHED = {
+    "pair_norms.0": "token_layernorm",
+    "pair_norms.1": "hidden_layernorm",
+    "fc": "input_proj",
+    "norm": "final_layernorm",
+    "layers.0": "",
+}
+"""Our name -> that of speculators."""
+BLOCK = ("mtp_block.", "transformer_block.")
+COPIES = ("shared_head.head.", "embed_tokens.", "lm_head.", "rotary_emb.")
+"""Tensors of the target that such a layer may repeat."""
+UNKNOWN = (
+    (".experts.", "its feed-forward part is a mixture of experts"),
+    ("kv_a_proj", "its attention keeps compressed keys and values (MLA)"),
+    ("linear_attn.", "its attention is linear"),
+    ("mixer.", "it keeps a recurrent state"),
+    ("markov_head.", "it is a DSpark drafter"),
+)
+"""A part of a tensor's name -> why the layer cannot be read here."""
+STATE_FIRST = "mtp_hidden_states_first"
+"""The entry of a configuration that says so of the projection."""
+
+
+def read_mtp(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
+    """The first MTP layer in a folder. Raises UserError, one sentence, if there is none that can be read."""
+    folder = Path(folder)
+    refuse_pickled(str(folder))
+    try:
+        raw = json_object(folder / CONFIG)
+        files = {file: entries(file) for file in sorted(folder.glob("*.safetensors"))}
+        names = _names(raw, [key for known in files.values() for key in known])
+        if not names:
+            raise UserError(_nothing(raw, files, folder.name))
+        shapes = {
+            names[key]: one[0]
+            for known in files.values()
+            for key, one in known.items()
+            if key in names
+        }
+        _refuse_unknown(raw, shapes, folder.name)
+        named = _read(names, files)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise UserError(f"There is no MTP layer to open at {folder.name}.") from error
+    if _state_first(raw, names):
+        named["fc.weight"] = torch.cat(named["fc.weight"].chunk(2, -1)[::-1], -1)
+    cell = cell_of(raw, "mtp", named, folder.name, dtype)
+    return cell.to(device).eval().requires_grad_(False)
+
+
+def write_mtp(cell: EagleCell, folder: str | Path, about: Mapping[str, object]) -> None:
+    """Write the layer alone, in bfloat16, in the layout of speculators. about: more fields of config.json."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {}
+    for name, tensor in cell.state_dict().items():
+        ours = next(ours for ours in PUBLISHED if name.startswith(f"{ours}."))
+        parts = ("mtp_layers.0", PUBLISHED[ours], name.removeprefix(f"{ours}."))
+        tensors[".".join(filter(None, parts))] = tensor.detach().to("cpu", torch.bfloat16)
+    write_tensors(folder / WEIGHTS, tensors)
+    config = cell.config.write() | dict(about)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+def _names(raw: Mapping, keys: Iterable[str]) -> dict[str, str]:
+    """Key of a tensor of the layer -> our name."""
+    last = number(raw, "num_hidden_layers")
+    places = [r"mtp_layers\.0\.", r"mtp\.layers\.0\.", r"mtp\."]
+    if last is not None and SPECULATORS not in raw:
+        places.append(rf"layers\.{last}\.")
+    place = re.compile(rf"(?:^|\.)(?:{'|'.join(places)})(?!layers\.)(.+)")
+    found = {key: match[1] for key in keys if (match := place.search(key))}
+    return {key: _ours(rest) for key, rest in found.items() if not rest.startswith(COPIES)}
+
+
+def _ours(rest: str) -> str:
+    """The name of a tensor in our cell, from its name in the layer."""
+    module, _, leaf = rest.rpartition(".")
+    for ours, published in OURS.items():
+        if module in published.split():
+            return f"{ours}.{leaf}"
+    for block in BLOCK:
+        rest = rest.removeprefix(block)
+    return f"layers.0.{rest}"
+
+
+def _nothing(raw: Mapping, files: Mapping, name: str) -> str:
+    """Why there is no layer."""
+    if re.match(r"gemma4\w*_assistant", str(raw.get("model_type"))):
+        return f"{name} is a Gemma 4 assistant, which reads the target's own cache; such drafters cannot be read here."
+    promised = mtp_layers(raw, [])
+    if promised is None:
+        return f"{name} has no MTP layer."
+    return (
+        f"{name} promises {promised.layers} MTP layers ({promised.field}), and its files hold none in a spelling that is "
+        "known here."
+    )
+
+
+def _read(names: Mapping[str, str], files: Mapping[Path, Mapping]) -> dict[str, Tensor]:
+    """The tensors by our names, those in 8 bits unpacked. Raises ValueError for 8 bits without a scale."""
+    found: dict[str, Tensor] = {}
+    for file, known in files.items():
+        with safe_open(file, "pt") as stream:
+            found |= {names[key]: stream.get_tensor(key) for key in known if key in names}
+    return unpacked(found)
+
+
+def _inner(raw: Mapping) -> Mapping:
+    """The part of a configuration that describes the layers."""
+    return next((raw[key] for key in INNER if isinstance(raw.get(key), dict)), raw)
+
+
+def _refuse_unknown(raw: Mapping, shapes: Mapping[str, tuple[int, ...]], name: str) -> None:
+    """Raises UserError for a layer that is not like those of Llama and Qwen3."""
+    reason = next((why for part, why in UNKNOWN if any(part in key for key in shapes)), "")
+    inner = _inner(raw)
+    query, output = (shapes.get(f"layers.0.self_attn.{one}_proj.weight", (0, 0)) for one in "qo")
+    rope = inner.get("rope_parameters")
+    turned = {**inner, **(rope if isinstance(rope, dict) else {})}.get("partial_rotary_factor", 1.0)
+    if query[0] and query[0] == 2 * output[-1]:
+        reason = reason or "its attention is gated"
+    if turned not in (None, 1.0):
+        reason = reason or "its rotary positions turn a part of each head only"
+    if reason:
+        raise UserError(
+            f"The MTP layer of {name} cannot be read here: {reason}; those that are like a layer of Llama or Qwen3 can."
+        )
+
+
+def _state_first(raw: Mapping, names: Iterable[str]) -> bool:
+    """Whether the projection reads the state before the token."""
+    told = raw.get(STATE_FIRST, _inner(raw).get(STATE_FIRST))
+    if told is not None:
+        return bool(told)
+    mimo = SPECULATORS not in raw and any("mtp_layers.0." in key for key in names)
+    return NESTED[0] in raw or mimo

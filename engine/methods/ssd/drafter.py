@@ -1,0 +1,173 @@
+"""Drafts are prepared for the likeliest outcomes of the target's pass while it runs: the loop ``engine.core.prepared``.
+
+Kumar et al., "Speculative Speculative Decoding" (2026), whose algorithm is called Saguaro.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from engine.core.exhibits import Later, Table, Token
+from engine.core.options import whole
+from engine.core.tree import ROOT, DraftTree, Kind
+from engine.methods.shared.draft_model import DraftModelDrafter
+
+MOST_ROWS = 6  # of the table; nobody reads a longer one
+
+
+@dataclass
+class Outcome:
+    """Some tokens of a draft are kept, and then the target writes a token of its own.
+
+    kept: how many. token: the target's. chance: of both, by q. tokens, laws, kinds: of the draft that was prepared behind
+    them.
+    """
+
+    kept: int
+    token: int
+    chance: float
+    tokens: list[int] = field(default_factory=list)
+    laws: list[Tensor] = field(default_factory=list)
+    kinds: list[Kind] = field(default_factory=list)
+
+    def draft(self, most: int) -> DraftTree:
+        tree, parent = DraftTree(), ROOT
+        for token, law, kind in list(zip(self.tokens, self.laws, self.kinds, strict=True))[:most]:
+            parent = tree.draw(parent, token, kind, law, "prepared draft")
+        return tree
+
+
+class SsdDrafter(DraftModelDrafter):
+    """Writes a chain; while the target reads it, writes a chain behind each of its likeliest outcomes.
+
+    The outcomes are chosen by q and by the tokens drafted, and each prepared chain is drawn from q given its outcome, so
+    that it is what a draft made after the outcome would be, by its law. A refused token does not come next, so it is no
+    outcome.
+    """
+
+    key = "ssd"
+    title = "SSD: drafts prepared for the outcomes"
+    family, shape = "chain", "chain"
+    summary = "While the target checks a draft, drafts for the likeliest outcomes of that check are prepared."
+    options = (
+        whole("length", 0, 0, 32).meaning(
+            "Tokens drafted in a step (0: the fastest size for this machine, measured)."
+        ),
+        whole("outcomes", 6, 1, 32).meaning("Outcomes for which a draft is prepared."),
+    )
+    size_option, usual_size = "length", 4
+    loop = "prepared"
+    reads_chains = True
+    trial = {"length": 2, "outcomes": 3}
+
+    @classmethod
+    def kinds(cls, sampling):
+        return frozenset({"one_hot" if sampling.greedy else "iid"})
+
+    def begin(self, start):
+        super().begin(start)
+        self._outcomes: list[Outcome] = []
+        self._tree: DraftTree | None = None
+
+    def propose(self, context, max_depth):
+        hit = self._hit(context)
+        most = min(self.settings["length"], max_depth)
+        self._read = hit is None
+        self._tree = self._chain(context, most) if hit is None else hit.draft(most)
+        self._context, self._outcomes = list(context), []
+        return self._tree
+
+    def _hit(self, context) -> Outcome | None:
+        """The outcome that came true, if a draft is ready for it."""
+        if not self._outcomes:
+            return None
+        base, before = len(self._context), self._drafted
+        for one in self._outcomes:
+            if context[base:] == [*before[: one.kept], one.token]:
+                return one
+        return None
+
+    def prepare(self):
+        tree, self._tree = self._tree, None
+        if tree is None:
+            return
+        self._drafted, laws = list(tree.tokens), self._laws(tree)
+        room = self.max_context - len(self._context) - len(tree) - 2
+        length = min(self.settings["length"], room)
+        if length > 0:
+            self._outcomes = self._likeliest(tree, laws)
+            self._write(int(length), len(tree))
+
+    def _laws(self, tree: DraftTree) -> list[Tensor]:
+        """q [V] after the text and after each drafted token; the draft model reads whatever it has not."""
+        if self._read:
+            first, last = [tree.shown_law(parent) for parent in tree.parents], len(tree) - 1
+            return [*first, self._reader.expand([last], tree.tokens[-1:], tree.parents[-1:])[0]]
+        if not self.sampling.greedy:
+            first = self._reader.read(self._context)
+            return [first, *self._reader.expand(range(len(tree)), tree.tokens, tree.parents)]
+        laws = [self._reader.read(self._context, len(tree) + 1)]
+        for node in range(len(tree)):  # the likeliest tokens, of which one call reads several
+            laws += self._reader.expand([node], tree.tokens[node:][:1], tree.parents[node:][:1])
+        return laws
+
+    def _likeliest(self, tree: DraftTree, laws: list[Tensor]) -> list[Outcome]:
+        count, reached, every = self.settings["outcomes"], 1.0, []
+        for kept, law in enumerate(laws):
+            chances = law.clone()
+            if kept < len(tree):
+                chances[tree.tokens[kept]] = 0.0
+            for chance, token in zip(
+                *(each.tolist() for each in chances.topk(min(count, len(law)))), strict=True
+            ):
+                every.append(Outcome(kept, token, reached * chance))
+            if kept < len(tree):
+                reached *= float(law[tree.tokens[kept]])
+        every = [one for one in every if one.chance > 0]
+        return sorted(every, key=lambda one: (-one.chance, one.kept))[:count]
+
+    def _write(self, length: int, nodes: int) -> None:
+        """Draft behind each outcome, all of them in one pass a token. nodes: of the tree that is being verified."""
+        ends = [(one.token, one.kept - 1) for one in self._outcomes]
+        for place in range(length):
+            numbers = [nodes + place * len(ends) + row for row in range(len(ends))]
+            laws = self._reader.expand(numbers, *zip(*ends, strict=True))
+            drawn = None if self.sampling.greedy else self.chance.uniforms(len(ends))
+            ends = []
+            for row, (one, q) in enumerate(zip(self._outcomes, laws, strict=True)):
+                kind, token = self._pick(q, None if drawn is None else drawn[row])
+                one.tokens.append(token), one.laws.append(q), one.kinds.append(kind)
+                ends.append((token, numbers[row]))
+
+    def observe(self, kept):
+        super().observe(kept)
+        if self._outcomes:
+            real = len(kept.path), kept.tokens[-1]
+            kept.tree.exhibits.append(
+                Later(lambda shown=tuple(self._outcomes): _table(shown, real))
+            )
+
+
+def _table(outcomes: tuple[Outcome, ...], real: tuple[int, int]) -> Table:
+    rows = [
+        [
+            one.kept,
+            Token(one.token),
+            one.chance,
+            Token(one.tokens[0]),
+            "yes" if (one.kept, one.token) == real else "no",
+        ]
+        for one in outcomes
+    ]
+    hit = any(row[-1] == "yes" for row in rows)
+    note = "A draft was ready for what came." if hit else "Nothing was ready for what came."
+    columns = [
+        "drafted tokens kept",
+        "then the target's token",
+        "chance by q",
+        "draft begins",
+        "came true",
+    ]
+    return Table("Outcomes prepared for", columns, rows[:MOST_ROWS], note=note)

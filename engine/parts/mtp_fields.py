@@ -1,0 +1,75 @@
+"""Multi-token-prediction layers that come with a base checkpoint: each family of models counts them in another entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors import SafetensorError
+
+from engine.parts.files import CONFIG, json_object
+from engine.parts.inspection import entries
+
+FIELDS = (
+    (
+        "num_nextn_predict_layers",
+        "DeepSeek-V3, GLM-4.5, Ernie, Nemotron-H, EXAONE, Kimi-K3 and others",
+    ),
+    ("mtp_num_hidden_layers", "Qwen3.5 and later, InternS2"),
+    ("num_mtp_modules", "MiniMax-M3"),
+    ("num_mtp_layers", "models saved by transformers"),
+)
+"""Entry -> who uses it. It stands in the configuration or in the part of it on the layers."""
+NESTED = ("mtp_config", "num_nextn_predict_layers")
+"""Inkling's."""
+ROLE = "mtp"
+"""Of the part that is such a layer."""
+INNER = ("text_config", "transformer_layer_config")
+_TENSOR = re.compile(r"(^|\.)(mtp|nextn|mtp_layers|eh_proj|enorm|hnorm)(\.|_|$)")
+
+
+class MtpLayers(NamedTuple):
+    """layers: how many the configuration promises. field: the entry. there: whether the files hold any; None where no file was
+    looked into."""
+
+    layers: int
+    field: str
+    there: bool | None
+
+
+def mtp_layers(config: Mapping[str, object], names: Collection[str]) -> MtpLayers | None:
+    """None for a checkpoint that promises none. names: of its tensors."""
+    count, field = next(
+        ((found, name) for name, _ in FIELDS if (found := number(config, name))), (None, "")
+    )
+    nested = config.get(NESTED[0])
+    if count is None and isinstance(nested, dict) and isinstance(nested.get(NESTED[1]), int):
+        count, field = nested[NESTED[1]], ".".join(NESTED)
+    if not count or count < 0:
+        return None
+    last = number(config, "num_hidden_layers")
+    behind = re.compile(rf"(^|\.)layers\.{last}\.") if last is not None else None
+    there = any(_TENSOR.search(key) or (behind and behind.search(key)) for key in names)
+    return MtpLayers(count, field, there if names else None)
+
+
+def number(config: Mapping[str, object], name: str) -> int | None:
+    """This entry if it is a whole number, in the configuration or in the part of it on the layers."""
+    for where in (config, *(config.get(key) for key in INNER)):
+        value = where.get(name) if isinstance(where, Mapping) else None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def own_layer(target: str) -> dict[str, str]:
+    """The part that a target's own folder holds, by role: {} where it has no MTP layer, or is no folder."""
+    try:
+        config = json_object(Path(target) / CONFIG)
+        names = [name for file in Path(target).glob("*.safetensors") for name in entries(file)]
+    except (OSError, ValueError, SafetensorError):
+        return {}
+    found = mtp_layers(config, names)
+    return {ROLE: target} if found is not None and found.there else {}
