@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from engine.training.generators.edits import change
+from engine.training.generators.records import json_lines
 from engine.training.generators.words import (
     CITIES,
     COLOURS,
@@ -32,7 +33,7 @@ def long_prompts(tokens: int, count: Count, asked: bool) -> dict[str, str]:
     makers = (
         {"needle": _needle, "question": _question, "list": _orders, "summary": _summary}
         if asked
-        else {"needle": _edited, "question": _copied, "list": _orders, "summary": _story}
+        else {"needle": _edited, "question": _edited_again, "list": _records, "summary": _story}
     )
     return {kind: _longest(kind, makers[kind], tokens, count) for kind in KINDS}
 
@@ -100,23 +101,34 @@ def _orders(rng: random.Random, parts: int) -> str:
     return f"Go on with this list of orders, in the same form.\n\n{''.join(lines)}"
 
 
-def _edited(rng: random.Random, parts: int) -> str:
-    """Edits; the last one is of a text from the middle, which has yet to be written to its end."""
+def _edits(rng: random.Random, parts: int) -> tuple[str, str, str]:
+    """Finished edits; the text of the one in the middle, and the edited text."""
     tasks = [change(rng, WORDS) for _ in range(parts)]
-    text = tasks[parts // 2][0].partition("\nText: ")[2].removesuffix("\nOutput:")
-    done = "\n\n".join(map("".join, tasks))
-    return f"{done}\n\nEdit: change big to small.\nText: {_beginning(text)}"
+    prompt, answer = tasks[parts // 2]
+    text = prompt.partition("\nText: ")[2].removesuffix("\nOutput:")
+    return "\n\n".join(map("".join, tasks)), text, answer
 
 
-def _copied(rng: random.Random, parts: int) -> str:
-    """Copies of word lists; the last one begins as one from the middle does."""
-    lists = [" ".join(rng.choices(THINGS + COLOURS, k=16)) for _ in range(parts)]
-    done = "\n\n".join(f"Copy: {words}\nOutput: {words}" for words in lists)
-    return f"{done}\n\nCopy: {_beginning(lists[parts // 2])}"
+def _edited(rng: random.Random, parts: int) -> str:
+    """The last edit is of the text from the middle, of which only the beginning is written."""
+    done, text, _ = _edits(rng, parts)
+    return f"{done}\n\nEdit: change big to small.\nText: {' '.join(text.split()[:8])}"
 
 
-def _beginning(text: str) -> str:
-    return " ".join(text.split()[:4])
+def _edited_again(rng: random.Random, parts: int) -> str:
+    """The last edit changes the edited text from the middle once more."""
+    done, _, answer = _edits(rng, parts)
+    word = next(word for word in THINGS + COLOURS + NAMES if f" {word}" in answer)
+    return f"{done}\n\nEdit: change {word} to {rng.choice(THINGS)}.\nText:{answer}\nOutput:"
+
+
+def _records(rng: random.Random, parts: int) -> str:
+    """Finished lists of records; the last list has two records so far."""
+    lists = [json_lines(rng, WORDS) for _ in range(parts)]
+    task, lines = json_lines(rng, WORDS)
+    done = "\n\n".join(map("".join, lists))
+    first = "\n".join(lines.splitlines()[:2])
+    return f"{done}\n\n{task}{first}\n"
 
 
 def _story(rng: random.Random, parts: int) -> str:

@@ -9,7 +9,10 @@ Which part is read is for a selector to say, a file each beside this one. On one
 nearly all of the time, so nothing is gained.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+
+from torch import Tensor
 
 from engine.core.drafter import Drafter
 from engine.core.options import choice, whole
@@ -91,7 +94,7 @@ class OwnCacheDrafter(Drafter):
         piece = None if tokenizer is None else lambda token: tokenizer.decode([token])
         self._past = Past(start.target, start.prompt, piece, self._continuation)
         self._selector = SELECTORS[self.settings["selector"]](budget, sinks)
-        self._queries, self._passes, self._shown, self._rows = Queries(), 0, [], []
+        self._queries, self._passes, self._shown = Queries(), 0, []
         self._view = None
         if start.target.length:
             self._selector.begin(self._past)
@@ -113,38 +116,50 @@ class OwnCacheDrafter(Drafter):
         tree = DraftTree()
         if self._view is None:  # the text began with one token, so nothing was read when it began
             return tree
+        self.turn_to(context)
+        rows = context[self._past.session.length :]
+        self._forced = len(rows) - 1
+        self._chain(tree, rows, min(self.settings["length"], max_depth))
+        tree.exhibits += self._shown
+        return tree
+
+    @property
+    def share(self) -> float:
+        """The bytes that a draft pass reads of the keys and values, as a share of all."""
+        return self._selector.share(self._past.session.length)
+
+    def turn_to(self, context: Sequence[int]) -> None:
+        """Before a draft: read what the selector says of the text up to the root, context[-1]."""
         self._past.tokens = context
         changes = self._selector.changes(self._past)
         self._view.take(self._selector.chosen if changes else None)
         if changes or not self._shown:
             self._shown = exhibits(self._selector, self._past, self._view.reduced)
-        self._chain(tree, min(self.settings["length"], max_depth))
-        tree.exhibits += self._shown
-        return tree
+        self._rows = []
 
-    def _chain(self, tree: DraftTree, length: int) -> None:
-        parent, rows = ROOT, list(self._past.tokens[self._past.session.length :])
-        self._rows = list(rows)
-        while True:
-            q = display_distribution(self._view.feed(rows)[-1:], self.sampling)[0].cpu()
-            self._passes += 1
+    def read(self, tokens: Sequence[int]) -> Tensor:
+        """One draft pass; returns logits [R, V]."""
+        self._passes += 1
+        self._rows += tokens
+        return self._view.feed(tokens)
+
+    def learn(self, count: int) -> None:
+        """Of the rows read since ``turn_to``, so many stayed in the text."""
+        queries, tokens = self._queries.taken(), self._rows[:count]
+        if self._selector.follows and tokens:
+            kept = {layer: rows[:, : len(tokens)] for layer, rows in queries.items()}
+            self._selector.learn(kept, tokens)
+
+    def _chain(self, tree: DraftTree, rows: Sequence[int], length: int) -> None:
+        parent = ROOT
+        while len(tree) < length:
+            q = display_distribution(self.read(rows)[-1:], self.sampling)[0].cpu()
             if self.sampling.greedy:
                 kind, token = "one_hot", likeliest(q)
             else:
                 kind, token = "iid", self.chance.draw(q)
-            parent = tree.draw(parent, token, kind, q, "own cache")
-            if len(tree) == length:
-                return
-            rows = [token]
-            self._rows += rows
+            parent, rows = tree.draw(parent, token, kind, q, "own cache"), [token]
 
     def observe(self, kept):
-        if self._view is None:
-            return
-        queries = self._queries.taken()
-        known = len(self._rows) - len(kept.tree) + 1  # the root, and the forced tokens behind it
-        read = self._rows[: min(known + len(kept.path), len(self._rows))]
-        if self._selector.follows and read:
-            self._selector.learn(
-                {layer: rows[:, : len(read)] for layer, rows in queries.items()}, read
-            )
+        if self._view is not None:
+            self.learn(1 + self._forced + len(kept.path))
