@@ -118,7 +118,7 @@ def _edited(rng: random.Random, parts: int) -> str:
 def _edited_again(rng: random.Random, parts: int) -> str:
     """The last edit changes the edited text from the middle once more."""
     done, _, answer = _edits(rng, parts)
-    word = next(word for word in THINGS + COLOURS + NAMES if f" {word}" in answer)
+    word = rng.choice([word for word in answer.split() if word.isalpha()])
     return f"{done}\n\nEdit: change {word} to {rng.choice(THINGS)}.\nText:{answer}\nOutput:"
 
 

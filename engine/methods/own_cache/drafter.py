@@ -20,6 +20,7 @@ from engine.core.sampling import Sampling, display_distribution, likeliest
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
 from engine.methods.own_cache.gear import Gear
+from engine.methods.own_cache.longheads import LongHeads
 from engine.methods.own_cache.lserve import LServe
 from engine.methods.own_cache.own_cache_shown import exhibits
 from engine.methods.own_cache.quantspec import QuantSpec
@@ -32,7 +33,8 @@ from engine.methods.shared.draft_chain import DraftChain
 from engine.model.cache_view import CacheView, check_views
 
 SELECTORS = {
-    one.key: one for one in (Streaming, SnapKV, SentenceKV, SpecKV, LServe, QuantSpec, Gear)
+    one.key: one
+    for one in (Streaming, SnapKV, SentenceKV, SpecKV, LServe, QuantSpec, Gear, LongHeads)
 }
 PART, FEWEST = 8, 16  # the budget that is chosen: this part of the prompt, and no fewer columns
 
@@ -49,7 +51,7 @@ class OwnCacheDrafter(Drafter):
         choice("selector", "snapkv", tuple(SELECTORS), "Selector").meaning(
             "What a draft pass reads: the text's ends (streaming), what the prompt's end looks at (snapkv) or what a draft "
             "model's answer looks at (speckv), the sentences or pages that the last tokens ask for (sentencekv, lserve), "
-            "or all of it in four bits or two (quantspec, gear)."
+            "all of it in four bits or two (quantspec, gear), or chunks moved to the end (longheads)."
         ),
         whole("budget", 0, 0, 1 << 20, "Columns").meaning(
             "Columns of each layer that a draft pass reads of the prompt (0: an eighth of them)."
