@@ -4,6 +4,8 @@ The session decides which rows may see which (``RowMask``); the model passes thi
 unchanged, and this function adds the layer's own settings: its window, soft cap and sinks.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -25,10 +27,16 @@ def tree_attention(
     sliding_window: int | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
+    watch: Callable[[int, Tensor, Tensor], None] | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
-    """query [1,H,R,D], key and value [1,Hkv,T,D] (cache and rows) -> ([1,R,H,D], None)."""
+    """query [1,H,R,D], key and value [1,Hkv,T,D] (cache and rows) -> ([1,R,H,D], None).
+
+    watch: is called with the layer, the queries, scaled so that a product with a key is a score, and the keys.
+    """
     mask = row_mask.within(sliding_window)
+    if watch is not None:
+        watch(module.layer_idx, query * (scaling or query.shape[-1] ** -0.5), key)
     if softcap is None and s_aux is None:
         grouped = key.shape[1] != query.shape[1]
         out = F.scaled_dot_product_attention(

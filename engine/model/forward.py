@@ -1,5 +1,7 @@
 """A pass through the transformers module, with the engine's mask and cache."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -12,16 +14,19 @@ def forward(
     cache,
     features: tuple[int, ...],
     last: int | None = None,
+    watch: Callable[[int, Tensor, Tensor], None] | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """tokens, their positions in the text [B, R] -> logits [B, last, V], features [B, R, n*H] or None.
 
     tokens: ids [B, R], or vectors [B, R, H] in place of their embeddings.
     mask: a RowMask, or an object that ``engine.model.attention`` can use as one. last: how many of the last
-    rows get logits (at least one does); None: all.
+    rows get logits (at least one does); None: all. watch: see ``engine.model.attention``.
     """
     # transformers passes a 4-D mask through unchanged; the real mask is row_mask
     empty = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device)
     given = {"attention_mask": empty, "row_mask": mask}
+    if watch is not None:
+        given["watch"] = watch
     return _called(module, tokens, positions, cache, features, last, given)
 
 

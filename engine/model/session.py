@@ -263,6 +263,11 @@ class Session:
             likeliest_tokens.append(token)
         return ReadChain.of(passes, likeliest_tokens)
 
+    def columns(self, layer: int) -> tuple[Tensor, Tensor]:
+        """The layer's keys and values of the committed tokens, [1, Hkv, T, D] each: views, valid until the session goes on."""
+        held = self._cache.layers[layer]
+        return held.keys[:, :, : self.length], held.values[:, :, : self.length]
+
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these scratch rows, a path from the last committed token; drop the others."""
         self._cache.keep(self.length, list(rows))

@@ -24,6 +24,7 @@ LARGEST = 120_000
 FIGURES = {
     "continuous": "engine.continuous.continuous_figures",
     "asap": "engine.proof.aligned_figures",
+    "own_cache": "engine.methods.own_cache.pass_bill",
 }
 """Cards with a figure of their own: the module whose ``measured`` and ``exhibits`` make it."""
 

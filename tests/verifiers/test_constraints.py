@@ -88,7 +88,7 @@ def real_models():
 
 
 PLAIN = ["none", "chain", "dyspec", "prompt_lookup", "eagle", "falcon"]
-OWN_LAYERS = ["del", "kangaroo", "ppd", "lud", "hidden_transfer", "swift"]
+OWN_LAYERS = ["del", "kangaroo", "ppd", "lud", "hidden_transfer", "swift", "own_cache"]
 KEYS = [*PLAIN, *OWN_LAYERS]
 LAWS = some(
     product(KEYS, [Grammar, Free]), lambda case: case[0] != "swift" or case == ("swift", Grammar)

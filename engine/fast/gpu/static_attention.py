@@ -39,7 +39,7 @@ def tree_attention(
     **others: object,
 ) -> tuple[Tensor, None]:
     """As ``engine.model.attention.tree_attention``; row_mask: a KernelRowMask or a StaticMask."""
-    if kernel_calls.takes(query):
+    if "watch" not in others and kernel_calls.takes(query):
         out = kernel_calls.attend(
             query, key, value, row_mask, scaling, sliding_window, softcap, s_aux
         )

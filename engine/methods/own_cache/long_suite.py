@@ -1,0 +1,140 @@
+"""`python -m engine bench --suite long`: how much of a draft is kept when the draft reads a part of the target's own cache.
+
+The target writes a greedy text after each of four long prompts. Then draft passes read that text as it stands, a few tokens a
+step, as they would if all before were kept, and their favourites are compared with what the target wrote. So a row tells the
+chance that a drafted token is kept, and every selector is asked about the same tokens. No time is measured, so a busy machine
+does not matter. After the first prompt every selector also writes a text of its own, which must be that of plain decoding.
+"""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from tqdm import tqdm
+
+from engine.bench.contestants import Ours, plain
+from engine.bench.long_prompts import KINDS, MIDDLE, long_prompts
+from engine.bench.report import Report, setting, table
+from engine.bench.suite import Cards, turn_of
+from engine.core.chance import Chance
+from engine.core.decode import decode
+from engine.core.drafter import Start
+from engine.core.prompt import PromptReading
+from engine.core.sampling import Sampling, likeliest
+from engine.core.threads import torch_threads
+from engine.methods.own_cache.drafter import SELECTORS, OwnCacheDrafter
+from engine.methods.own_cache.speckv import SpecKV
+from engine.model.session import Session
+from engine.parts.loading import ModelPaths, Models, load_models
+
+LENGTHS, QUICK_LENGTHS = (1024, 4096, 8000), (1024,)
+TOKENS, QUICK_TOKENS = 96, 24
+EQUAL = 24  # tokens of the texts that every selector writes
+TITLE = "after prompts of {length:,} tokens: the share of the target's own tokens that a draft pass names"
+
+
+def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
+    """In a row: by kind of prompt, the share of the tokens that draft passes named; read: the share of the bytes of keys and values that a draft pass read; equal: whether
+    the text written after the first prompt is that of plain decoding."""
+    parts = OwnCacheDrafter.may_use()
+    models = load_models(
+        paths, {role: kind for role, kind in parts.items() if role in paths.parts}, "float32", "cpu"
+    )
+    tokens = QUICK_TOKENS if quick else TOKENS
+    most = models.target.max_context - tokens
+    asked = bool(models.target.tokenizer.chat_template)
+    lengths = sorted({min(length, most) for length in (QUICK_LENGTHS if quick else LENGTHS)})
+    selectors = [
+        key for key in SELECTORS if key != SpecKV.key or parts.keys() <= models.parts.keys()
+    ]
+    rows, told = [], []
+    for length in lengths:
+        some = compared(models, selectors, length, tokens, asked)
+        rows += some
+        columns = ["selector", *(f"{kind}:.3f" for kind in KINDS), "middle:.3f", "mean:.3f"]
+        columns += ["read:.0%", "equal", "the paper=claim"]
+        told += [TITLE.format(length=length), table(some, columns), ""]
+    told.append(
+        "middle: the kinds whose answer stands in the middle of the prompt. read: of the cache's bytes."
+    )
+    return Report("\n".join(told), {"setting": setting(models, tokens=tokens), "rows": rows})
+
+
+def compared(
+    models: Models, selectors: Sequence[str], length: int, tokens: int, asked: bool
+) -> list[dict]:
+    """A row for each selector, for prompts of one length."""
+    target, found = models.target, {key: {} for key in selectors}
+    prompts = long_prompts(length, lambda text: len(turn_of(target.tokenizer, text)), asked)
+    with (
+        torch_threads(target.torch_threads),
+        tqdm(total=len(KINDS) * (1 + len(selectors)), leave=False, disable=None) as progress,
+    ):
+        for kind, text in prompts.items():
+            prompt = turn_of(target.tokenizer, text)
+            reading = PromptReading(prompt[:-1])
+            written = text_of(Ours(plain(), models), prompt, tokens, reading)
+            session = target.session(len(prompt) + tokens)
+            reading.fill(session)
+            session.extend([prompt[-1], *written])
+            progress.update()
+            for key in selectors:
+                ours = Ours(OwnCacheDrafter, models, key, {"selector": key})
+                found[key][kind] = guessed(ours, session, prompt, written)
+                if kind == KINDS[0]:
+                    some = text_of(ours, prompt, min(tokens, EQUAL), reading)
+                    found[key]["equal"] = some == written[: len(some)]
+                progress.update()
+    return [_row(key, found[key], length) for key in selectors]
+
+
+def text_of(ours: Ours, prompt: Sequence[int], tokens: int, reading: PromptReading) -> list[int]:
+    """A text whose prompt is read once for all texts."""
+    steps = decode(ours.models.target, ours.request(prompt, tokens), False, reading)
+    return [token for step in steps for token in step.output]
+
+
+def guessed(ours: Ours, session: Session, prompt: Sequence[int], written: Sequence[int]) -> dict:
+    """Which tokens of the written text the draft passes would have drafted, each behind the text before it. session: has
+    read all of it."""
+    request, before = ours.request(prompt, len(written)), _Before(session)
+    drafter, text = request.drafter, [*prompt, *written]
+    length, right, shares = drafter.settings["length"], [], []
+    before.length = len(prompt) - 1
+    drafter.begin(Start(prompt, Sampling(), Chance.of(0).drafting, target=before))
+    for end in range(len(prompt), len(text), length):
+        before.length = end - 1
+        drafter.turn_to(text[:end])
+        shares.append(drafter.share)
+        rows = text[end - 1 : min(end - 1 + length, len(text) - 1)]
+        right += [a == b for a, b in zip(likeliest(drafter.read(rows)), text[end:], strict=False)]
+        drafter.learn(len(rows))
+    return {"right": right, "read": sum(shares) / len(shares)}
+
+
+class _Before:
+    """A session as it was when it had read only the first ``length`` tokens."""
+
+    def __init__(self, session: Session) -> None:
+        self.model, self.length, self._session = session.model, 0, session
+
+    def columns(self, layer: int) -> tuple[Tensor, Tensor]:
+        keys, values = self._session.columns(layer)
+        return keys[:, :, : self.length], values[:, :, : self.length]
+
+
+def _row(key: str, found: dict, length: int) -> dict:
+    def rate(*kinds: str) -> float:
+        right = [each for kind in kinds for each in found[kind]["right"]]
+        return sum(right) / len(right)
+
+    return {
+        "selector": key,
+        "length": length,
+        **{kind: rate(kind) for kind in KINDS},
+        "middle": rate(*MIDDLE),
+        "mean": rate(*KINDS),
+        "tokens": sum(len(found[kind]["right"]) for kind in KINDS),
+        "read": sum(found[kind]["read"] for kind in KINDS) / len(KINDS),
+        "equal": "yes" if found["equal"] else "no",
+        "claim": SELECTORS[key].claim,
+    }

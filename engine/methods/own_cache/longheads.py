@@ -1,0 +1,77 @@
+"""Chunks of the text, moved so that they stand directly before the rows: nothing is farther away than what is read.
+
+Lu et al., LongHeads: Multi-Head Attention is Secretly a Long Context Processor (2024), a way to read texts longer than a
+model's window. Each head reads the first chunk, the last ones and those whose representation is nearest to the last query.
+Keys are rotated on to their new places. The paper's representation comes from the queries of a chunk; here its mean key stands
+for them.
+"""
+
+import torch
+from torch import Tensor
+
+from engine.errors import UserError
+from engine.methods.own_cache.selector import OBSERVERS, ColumnSelector, recent
+
+CHUNKS, LAST = 16, 4  # that are read; of them the last ones of the text
+
+
+class LongHeads(ColumnSelector):
+    key = "longheads"
+    paper = "LongHeads"
+    claim = "Llama-2-7B finds a passkey among 128k tokens, beyond its window (not the model's law there)"
+    follows = True
+
+    def begin(self, past):
+        model = past.session.model
+        self._rotary = getattr(model.model.base_model, "rotary_emb", None)
+        if self._rotary is None:
+            raise UserError(
+                f"The selector longheads moves keys by rotation, and {model.name} rotates none."
+            )
+        observed, _ = past.queries(OBSERVERS)
+        self.learn(observed, ())
+
+    def learn(self, queries, tokens):
+        self._asked = {layer: rows[:, -1] for layer, rows in queries.items()}
+
+    def changes(self, past):
+        return True
+
+    def columns(self, layer, keys):
+        heads, length, width = keys.shape
+        size = max(1, self.budget // CHUNKS)
+        first, last = size, self.budget - (CHUNKS - LAST) * size
+        if first + last >= self.budget:  # too few columns for chunks between
+            return recent(length, self.budget, keys.device)
+        between = (self.budget - first - last) // size
+        count = (length - first - last) // size
+        start = length - last - count * size
+        chunks = keys[:, start : length - last].unflatten(1, (count, size))
+        asked = self._asked[layer].unflatten(0, (heads, -1)).mean(1)[:, None]
+        scores = (represented(chunks) * asked).sum(-1)
+        best = scores.topk(between).indices.sort().values[:, :, None]
+        chosen = (start + best * size + torch.arange(size, device=keys.device)).flatten(1)
+        begins = torch.arange(first, device=keys.device).expand(heads, -1)
+        ends = recent(length, self.budget - first - between * size, keys.device).expand(heads, -1)
+        return torch.cat([begins, chosen, ends], 1)
+
+    def chosen(self, layer, keys, values):
+        keys, values = super().chosen(layer, keys, values)
+        places, count = self.places[layer], keys.shape[2]
+        moved = self._length - count + torch.arange(count, device=keys.device) - places
+        return turned(keys[0], *self._rotary(values, moved))[None], values
+
+
+def represented(chunks: Tensor) -> Tensor:
+    """[Hkv, chunks, tokens, D] -> what each chunk's mean key finds in its keys, [Hkv, chunks, D]."""
+    mean = chunks.mean(2, keepdim=True)
+    weights = ((chunks * mean).sum(-1, keepdim=True) * chunks.shape[-1] ** -0.5).softmax(2)
+    return (chunks * weights).sum(2)
+
+
+def turned(keys: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """Rotated keys [Hkv, C, D], rotated on. cosines, sines: [Hkv, C, d] of how far, in the first d numbers of a head."""
+    width = cosines.shape[-1]
+    head, rest = keys[..., :width], keys[..., width:]
+    low, high = head.chunk(2, -1)
+    return torch.cat([head * cosines + torch.cat([-high, low], -1) * sines, rest], -1)

@@ -1,0 +1,80 @@
+"""What a draft pass reads of the text, as exhibits."""
+
+import torch
+
+from engine.core.exhibits import Exhibit, Gauge, Later, Matrix, Token, Words
+from engine.methods.own_cache.selector import ColumnSelector, Past, Selector
+from engine.methods.own_cache.sentencekv import SentenceKV
+
+STRETCHES, BANDS = 28, 8  # columns and rows of the picture
+SENTENCES, BEGINNING = 5, 12  # that are quoted, and tokens of each
+
+
+def exhibits(selector: Selector, past: Past, layers: list[int]) -> list[Exhibit | Later]:
+    """For the recorder, when something else is read than before. layers: those of which a part is read."""
+    length = past.session.length
+    if not layers:
+        note = "All layers have a sliding window, so a draft pass reads what the target reads."
+        return [Words("What a draft pass reads", [note])]
+    share = selector.share(length)
+    note = "The target reads all of it."
+    if share == 1:
+        note = "The budget holds the whole text, so a draft pass reads all of it."
+    elif len(layers) < past.session.model.layers:
+        note += " Layers with a sliding window are left as they are."
+    told = [Gauge("Bytes that a draft pass reads of the keys and values", share, note=note)]
+    if isinstance(selector, ColumnSelector) and share < 1:
+        read = [(layer, selector.places[layer]) for layer in layers]
+        tokens = list(past.tokens[:length])
+        told.append(Later(lambda: strip(read, tokens)))
+        if isinstance(selector, SentenceKV):
+            ends = list(selector.ends)
+            told.append(Later(lambda: sentences(read, tokens, ends)))
+    return told
+
+
+def strip(read: list[tuple[int, torch.Tensor]], tokens: list[int]) -> Matrix:
+    """read: layer, and the columns [Hkv, C] that it reads. The text is cut into stretches, the layers into bands."""
+    size = -(-len(tokens) // STRETCHES)
+    starts = range(0, len(tokens), size)
+    per_band = -(-len(read) // BANDS)
+    bands = [read[at : at + per_band] for at in range(0, len(read), per_band)]
+    rows = []
+    for band in bands:
+        share = torch.stack([_read(places, len(tokens)) for _, places in band]).mean(0)
+        rows.append([float(share[at : at + size].mean()) for at in starts])
+    return Matrix(
+        "Where the draft reads the text",
+        [_name(band) for band in bands],
+        [Token(tokens[at]) for at in starts],
+        rows,
+        note=f"Each cell: the share that is read of {size} tokens, the first of which is named.",
+    )
+
+
+def _name(band: list[tuple[int, torch.Tensor]]) -> str:
+    first, last = band[0][0] + 1, band[-1][0] + 1
+    return f"layer {first}" if first == last else f"layers {first}–{last}"
+
+
+def _read(places: torch.Tensor, length: int) -> torch.Tensor:
+    """The share of the heads that read each column, [T]."""
+    counts = torch.zeros(length)
+    inside = places[places < length].cpu()
+    counts.scatter_add_(0, inside, torch.ones(len(inside)))
+    return counts / len(places)
+
+
+def sentences(read: list[tuple[int, torch.Tensor]], tokens: list[int], ends: list[int]) -> Words:
+    """The sentences of which the largest share is read, over all heads of all layers."""
+    share = torch.stack([_read(places, len(tokens)) for _, places in read]).mean(0)
+    cuts = list(zip([0, *ends], [*ends, len(tokens)], strict=True))
+    most = sorted(
+        cuts, key=lambda cut: -float(share[cut[0] : cut[1]].mean()) if cut[1] > cut[0] else 0.0
+    )
+    lines = []
+    for start, end in most[:SENTENCES]:
+        begins = [Token(token) for token in tokens[start:end][:BEGINNING]]
+        more = " …" if end - start > BEGINNING else ""
+        lines.append([f"{float(share[start:end].mean()):.0%} read: ", *begins, more])
+    return Words("Sentences that the draft reads most", lines)

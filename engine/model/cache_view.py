@@ -1,0 +1,151 @@
+"""Passes of a model over a part of the columns that a session has read, or over substitutes for them.
+
+The session reads a text as usual. A view holds, of each layer, keys and values that somebody chose from the session's, and
+reads rows behind them; nothing of this reaches the session. Layers with a sliding window read few columns already, so a view
+reads all of theirs.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.threads import ALL, torch_threads
+from engine.errors import UserError
+from engine.model.by_length import ByLengthModel
+from engine.model.cache import CAPACITY, KVCache, KVLayer
+from engine.model.forward import forward
+from engine.model.hybrid import HybridModel
+from engine.model.language_model import LanguageModel
+from engine.model.own_attention import ChainModel, MaskedModel, no_layers
+from engine.model.row_mask import RowMask
+from engine.model.session import Session
+
+Watch = Callable[[int, Tensor, Tensor], None]
+"""Called by every layer of a pass: its index, the rows' scaled queries [1, H, R, D], and all keys [1, Hkv, T, D]."""
+Chosen = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""From a layer's index, keys and values [1, Hkv, T, D] to those [1, Hkv, C, D] that a view reads; C is the same in all layers."""
+
+
+def check_views(model: LanguageModel) -> None:
+    """Raises UserError for a model of which no view can be made."""
+    if isinstance(model, HybridModel):
+        raise UserError(
+            f"{model.name} keeps a recurrent state, of which no part can be left out; its own cache cannot be a draft."
+        )
+    if isinstance(model, MaskedModel | ChainModel | ByLengthModel):
+        raise no_layers(model.name)
+
+
+def windowed_layers(model: LanguageModel) -> frozenset[int]:
+    """The layers that have a sliding window."""
+    config = model.model.config.get_text_config(decoder=True)
+    kinds = getattr(config, "layer_types", None)
+    if kinds is None:
+        windowed = getattr(config, "sliding_window", None) is not None
+        return frozenset(range(model.layers) if windowed else ())
+    return frozenset(layer for layer, kind in enumerate(kinds) if kind != "full_attention")
+
+
+class CacheView:
+    """Reads rows, one chain, behind the columns that were chosen from a session's.
+
+    rows: read since the view was last taken. reduced: the layers of which it reads what was chosen; the others have a window.
+    """
+
+    def __init__(self, session: Session, watch: Watch) -> None:
+        self._session, self._watch = session, watch
+        self._model = session.model
+        layers = range(self._model.layers)
+        self.reduced = [layer for layer in layers if layer not in windowed_layers(self._model)]
+        self._cache = KVCache.empty(len(layers), CAPACITY)
+        self._held = [0] * len(layers)  # columns of each layer before the rows
+        self._taken = 0  # columns of the session that the view stands for
+        self.rows = 0
+
+    @torch.no_grad()
+    def take(self, chosen: Chosen | None) -> None:
+        """Forget all rows, and stand for all that the session has committed. chosen: None if what was chosen before is
+        still to be read; then all columns that are new are read behind it."""
+        for index, layer in enumerate(self._cache.layers):
+            keys, values = self._session.columns(index)
+            if chosen is not None and index in self.reduced:
+                layer.length = 0
+                keys, values = chosen(index, keys, values)
+            else:
+                layer.length = self._held[index]
+                keys, values = keys[:, :, self._taken :], values[:, :, self._taken :]
+            _reserve(layer, keys.shape[2])
+            layer.update(keys, values)
+            self._held[index] = layer.length
+        self._taken, self.rows = self._session.length, 0
+
+    @torch.no_grad()
+    def feed(self, tokens: Sequence[int]) -> Tensor:
+        """Read R tokens behind the rows; returns logits [R, V]."""
+        for held, layer in zip(self._held, self._cache.layers, strict=True):
+            layer.length = held + self.rows
+            _reserve(layer, len(tokens))
+        columns = self._held[self.reduced[0]] if self.reduced else self._taken
+        mask = _ViewMask(columns, self._taken, self.rows, len(tokens), self._model.device)
+        self.rows += len(tokens)
+        return _passed(self._model, tokens, mask, self._cache, self._watch)
+
+
+@torch.no_grad()
+def read_again(session: Session, tokens: Sequence[int], first: int, watch: Watch) -> None:
+    """Read tokens, a chain, behind the first columns that the session has committed, so that ``watch`` sees their queries.
+    first: how many columns; the tokens may lie within the session's text or go beyond it."""
+    layers = [_Behind(*session.columns(index), first) for index in range(session.model.layers)]
+    mask = _ViewMask(first, first, 0, len(tokens), session.model.device)
+    _passed(session.model, tokens, mask, KVCache(layers), watch)
+
+
+def _passed(
+    model: LanguageModel, tokens, mask: "_ViewMask", cache: KVCache, watch: Watch
+) -> Tensor:
+    known = torch.tensor([model.readable(tokens)], device=model.device)
+    with torch_threads(ALL):
+        logits, _ = forward(
+            model.model, known, mask.row_positions[None], mask, cache, (), watch=watch
+        )
+    return logits[0]
+
+
+class _ViewMask:
+    """The mask of R rows of a chain: all layers see the chain, but layers with a window have more columns before it."""
+
+    def __init__(
+        self, columns: int, length: int, before: int, count: int, device: torch.device
+    ) -> None:
+        depths = list(range(before + count))
+        ancestors = [(2 << row) - 1 for row in depths[before:]]
+        self._chosen = RowMask(columns, depths, ancestors, device)
+        self._whole = RowMask(length, depths, ancestors, device)
+
+    @property
+    def row_positions(self) -> Tensor:
+        return self._whole.row_positions
+
+    def within(self, window: int | None) -> Tensor | None:
+        return self._chosen.visible if window is None else self._whole.within(window)
+
+
+class _Behind(KVLayer):
+    """Another layer's first columns, and rows that are read behind them and kept nowhere."""
+
+    def __init__(self, keys: Tensor, values: Tensor, first: int) -> None:
+        super().__init__(first)
+        self._before = keys[:, :, :first], values[:, :, :first]
+        self.length = first
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
+        keys, values = self._before
+        return torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
+
+
+def _reserve(layer: KVLayer, count: int) -> None:
+    """Make room for this many columns more."""
+    wanted = layer.length + count
+    if wanted > layer.capacity:
+        layer.reserve(max(wanted, 2 * layer.capacity))

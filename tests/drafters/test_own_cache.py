@@ -1,0 +1,240 @@
+"""Drafts on a part of the target's own cache: the text of plain decoding, what selectors choose, and what a view computes."""
+
+import pytest
+import torch
+
+from engine.bench.long_prompts import KINDS, MIDDLE, long_prompts
+from engine.core.exhibits import Gauge, Later, Token
+from engine.core.sampling import Sampling
+from engine.errors import UserError
+from engine.methods.own_cache.drafter import SELECTORS, OwnCacheDrafter
+from engine.methods.own_cache.gear import Gear
+from engine.methods.own_cache.longheads import turned
+from engine.methods.own_cache.quantspec import QuantSpec, rounded
+from engine.methods.own_cache.selector import attention, best_and_recent, pooled
+from engine.model.cache_view import CacheView
+from engine.parts.loading import Models, load_models
+from engine.parts.opening import language_model
+from presets import family
+from tests.drafters.writing import built, drafted, steps_of, text_of
+from tests.engine.tiny import CONFIGS, tiny_hf_model
+from tests.verifiers.tiny import tiny_models
+
+KEY = "own_cache"
+PROMPT = [(7 * place + place // 5) % 61 for place in range(40)]
+SAMPLED = Sampling(0.8, seed=4)
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    return load_models(family(), OwnCacheDrafter.may_use(), "float32", "cpu")
+
+
+@pytest.fixture(scope="module")
+def prompts(embedded):
+    tokenizer = embedded.target.tokenizer
+    texts = long_prompts(500, lambda text: len(tokenizer(text).input_ids), False)
+    return {kind: tokenizer(text).input_ids for kind, text in texts.items()}
+
+
+# ---- The text -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_the_greedy_text_of_the_embedded_target(embedded, prompts, selector):
+    """With an eighth of the columns, which is not enough to keep everything."""
+    plain = text_of(steps_of(embedded, "none", prompts["summary"], 32))
+    steps = steps_of(
+        embedded, KEY, prompts["summary"], 32, selector=selector, length=4, budget=0, sinks=4
+    )
+    assert text_of(steps) == plain
+    assert sum(len(step.verdict.accepted) for step in steps) > 8
+    gauge = steps[-1].tree.exhibits[0]
+    assert isinstance(gauge, Gauge) and gauge.value < 0.5
+
+
+KINDS_OF_CHOICE = ["snapkv", "sentencekv", "lserve", "gear"]
+PAIRS = [(name, KINDS_OF_CHOICE[place % 4]) for place, name in enumerate(CONFIGS)]
+"""Windows, soft caps, sinks of attention, groups of heads, learned positions: each with one way of choosing."""
+
+
+@pytest.mark.parametrize("architecture, selector", PAIRS)
+def test_the_sampled_text_of_every_architecture(architecture, selector):
+    models = Models(language_model(tiny_hf_model(architecture), None, "tiny", lean=False))
+    plain = text_of(steps_of(models, "none", PROMPT, 20, SAMPLED, "sampler_match"))
+    options = {"selector": selector, "budget": 12, "sinks": 2, "length": 3}
+    steps = steps_of(models, KEY, PROMPT, 20, SAMPLED, "sampler_match", **options)
+    assert text_of(steps) == plain and len(drafted(steps)) > 2
+
+
+@pytest.mark.parametrize("architecture, selector", PAIRS)
+def test_a_budget_that_holds_the_text_drafts_what_the_target_writes(architecture, selector):
+    models = Models(language_model(tiny_hf_model(architecture), None, "tiny", lean=False))
+    steps = steps_of(models, KEY, PROMPT, 24, selector=selector, budget=900, length=5)
+    whole = [step for step in steps[:-1] if len(step.verdict.accepted) == len(step.tree)]
+    assert len(whole) == len(steps) - 1 == 3
+
+
+def test_a_budget_larger_than_the_prompt_is_said(embedded, prompts):
+    (first, *_) = steps_of(embedded, KEY, prompts["list"], 6, budget=2000)
+    assert first.tree.exhibits[0].note.startswith("The budget holds the whole text")
+
+
+def test_a_text_that_begins_with_one_token_is_written_plainly():
+    models = tiny_models(16)
+    steps = steps_of(models, KEY, [3], 8)
+    assert text_of(steps) == text_of(steps_of(models, "none", [3], 8))
+
+
+# ---- The view -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2"])
+def test_a_view_reads_as_the_module_does_with_the_other_columns_masked(architecture):
+    """Of the module itself, with eager attention and a mask of numbers; layers with a window keep all that they see."""
+    module = tiny_hf_model(architecture, layer_types=["full_attention"] * 3)
+    target = language_model(module, None, "tiny", lean=False)
+    session = target.session(64)
+    session.prefill(PROMPT)
+    kept, rows = [0, 3, 4, 11, 30, 38, 39], [5, 9, 2]
+    places = torch.tensor(kept)
+    view = CacheView(session, lambda *_: None)
+    view.take(lambda layer, keys, values: (keys[:, :, places], values[:, :, places]))
+    logits = torch.cat([view.feed(rows[:1]), view.feed(rows[1:])])
+    count = len(PROMPT) + len(rows)
+    seen = torch.ones(count, count).tril().bool()
+    hidden = [place for place in range(len(PROMPT)) if place not in kept]
+    seen[len(PROMPT) :, hidden] = False
+    module.set_attn_implementation("eager")
+    mask = torch.zeros(1, 1, count, count).masked_fill(~seen, torch.finfo(torch.float32).min)
+    expected = module(torch.tensor([[*PROMPT, *rows]]), attention_mask=mask).logits[0, -3:]
+    assert torch.allclose(logits, expected, atol=1e-4)
+
+
+# ---- What selectors choose ----------------------------------------------------------------------
+
+
+def test_weights_and_the_columns_that_stay():
+    torch.manual_seed(0)
+    queries, keys = torch.randn(4, 3, 8), torch.randn(2, 20, 8)
+    weights = attention(queries, keys, 17)
+    assert weights.shape == (2, 6, 20) and torch.allclose(weights.sum(-1), torch.ones(2, 6))
+    row = (queries[3, 1] @ keys[1, :19].T).softmax(0)
+    assert torch.allclose(weights[1, 4, :19], row, atol=1e-6) and float(weights[1, 4, 19]) == 0
+    scores = torch.zeros(1, 20)
+    scores[0, 5] = 1
+    assert pooled(scores)[0].nonzero()[:, 0].tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert best_and_recent(pooled(scores), 10, 3).tolist() == [[2, 3, 4, 5, 6, 7, 8, 17, 18, 19]]
+
+
+@pytest.mark.parametrize("selector", ["snapkv", "speckv", "sentencekv", "lserve", "longheads"])
+def test_no_column_is_read_twice_and_the_budget_is_kept(embedded, prompts, selector, monkeypatch):
+    seen, take = [], CacheView.take
+
+    def watched(own, chosen):
+        take(own, chosen)
+        seen.append(own)
+
+    monkeypatch.setattr(CacheView, "take", watched)
+    made = []
+    monkeypatch.setitem(SELECTORS, selector, remembered(SELECTORS[selector], made))
+    steps_of(embedded, KEY, prompts["summary"], 16, selector=selector, length=4, budget=48, sinks=4)
+    assert len(seen) > 2 and made[0].places
+    for places in made[0].places.values():
+        assert places.shape[1] == 48
+        for head in places:
+            assert len(set(head.tolist())) == 48 and int(head.max()) < made[0]._length
+
+
+def remembered(cls, made):
+    def make(*given):
+        made.append(cls(*given))
+        return made[-1]
+
+    return make
+
+
+def test_what_matters_is_read(embedded, prompts):
+    """A text from the middle goes on as it did there: those that look read that place, and the text's ends do not hold it."""
+    prompt, shares = prompts["needle"], {}
+    begun = prompt[-6:]
+    place = next(at for at in range(len(prompt)) if prompt[at : at + 6] == begun) + 8
+    for selector in ("streaming", "snapkv", "sentencekv"):
+        (first, *_) = steps_of(
+            embedded, KEY, prompt, 4, selector=selector, length=2, budget=64, sinks=4
+        )
+        strip = next(one for one in first.tree.exhibits if isinstance(one, Later)).make()
+        at = place // -(-len(prompt) // len(strip.columns))
+        shares[selector] = sum(row[at] for row in strip.values) / len(strip.values)
+        assert isinstance(strip.columns[0], Token)
+    assert shares["streaming"] == 0
+    assert min(shares["snapkv"], shares["sentencekv"]) > 2 * 64 / len(prompt)
+
+
+def test_rounding_to_four_bits_and_to_two_with_what_mends_it():
+    torch.manual_seed(1)
+    keys = torch.randn(1, 2, 64, 8) * torch.tensor([1.0, 30.0, *[1.0] * 6])  # an outlying channel
+    coarse = QuantSpec(64, 4).coarse(keys, True)
+    step = (keys.unflatten(2, (2, 32)).amax(3) - keys.unflatten(2, (2, 32)).amin(3)) / 15
+    wrong = (keys - coarse).abs().unflatten(2, (2, 32))
+    assert (wrong <= step[:, :, :, None] / 2 + 1e-5).all()
+    assert len(coarse[0, 0, :32, 1].unique()) <= 16
+    mended = Gear(64, 4)
+    plain = mended.stepped(keys, True, 2)
+    assert (mended.coarse(keys, True) - keys).norm() < 0.8 * (plain - keys).norm()
+    assert torch.equal(rounded(torch.ones(1, 1, 2, 3), 3, 4), torch.ones(1, 1, 2, 3))
+
+
+def test_a_key_that_is_moved_is_what_it_would_have_been_there():
+    target = language_model(tiny_hf_model(), None, "tiny", lean=False)
+    session, near, far = target.session(64), 5, 31
+    session.prefill([*PROMPT[:near], 7, *PROMPT[near + 1 : far], 7])
+    keys, values = session.columns(
+        0
+    )  # those of the first layer depend on a token and its place alone
+    rotary = target.model.base_model.rotary_emb(values, torch.tensor([[far - near]]))
+    moved = turned(keys[0, :, near : near + 1], *rotary)
+    assert torch.allclose(moved, keys[0, :, far:], atol=1e-5)
+
+
+# ---- Mistakes -----------------------------------------------------------------------------------
+
+
+def test_mistakes_are_told_in_one_sentence(embedded):
+    with pytest.raises(UserError, match="A budget of 4 columns has no room for the first 4 tokens"):
+        built(OwnCacheDrafter, embedded, budget=4, sinks=4)
+    with pytest.raises(UserError, match="speckv needs a draft model"):
+        built(OwnCacheDrafter, Models(embedded.target), selector="speckv")
+    hybrid = load_models(family("hybrid"), {}, "float32", "cpu")
+    with pytest.raises(UserError, match="recurrent state"):
+        built(OwnCacheDrafter, hybrid)
+
+
+def test_layers_that_all_have_a_window_are_left_as_they_are():
+    models = Models(language_model(tiny_hf_model("mistral"), None, "tiny", lean=False))
+    (first, *_) = steps_of(models, KEY, PROMPT, 6)
+    (words,) = first.tree.exhibits
+    assert words.lines == [
+        "All layers have a sliding window, so a draft pass reads what the target reads."
+    ]
+
+
+# ---- Prompts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_long_prompts_fit_and_hold_their_answer_in_the_middle(asked):
+    def count(text):
+        return len(text.split())
+
+    made = long_prompts(2000, count, asked)
+    assert made == long_prompts(2000, count, asked) and tuple(made) == KINDS
+    for kind, text in made.items():
+        assert 1800 < count(text) <= 2000, kind
+    marks = {
+        "needle": "third stone",
+        "question": made["question"][-90:].partition(", tell?")[0][-9:],
+    }
+    for kind in MIDDLE if asked else ():
+        place = made[kind].index(marks[kind]) / len(made[kind])
+        assert 0.35 < place < 0.65
