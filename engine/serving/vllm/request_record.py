@@ -199,9 +199,9 @@ class RequestRecord:
         if self._begun["temperature"] == 0:
             return _judgement(node, "greedy", float(kept), None, float(kept), None)
         p, q = told["p"][node], told["q"][node] if "q" in told else 1.0
-        accept = min(1.0, p / q) if q > 0 else 0.0
+        accept = _short(p / q) if q > 0 else 0.0
         rule = "iid" if "q" in told else "one_hot"
-        return _judgement(node, rule, _short(p), _short(q), _short(accept), told["coins"][node])
+        return _judgement(node, rule, _short(p), _short(q), accept or 0.0, told["coins"][node])
 
     def _distribution(self, told: dict, node: int, drafted: int, end) -> dict:
         """p and q before a drafted token: the likeliest tokens, and the drafted one."""
@@ -212,8 +212,11 @@ class RequestRecord:
                 return []
             row = dict(zip(told["top"][node], values[node], strict=True))
             row.setdefault(drafted, told[name][node])
-            ordered = sorted(row.items(), key=lambda pair: -pair[1])
-            return [[token, end.add(token)[1], _short(value)] for token, value in ordered]
+            known = [
+                (token, each) for token, value in row.items() if (each := _short(value)) is not None
+            ]
+            known.sort(key=lambda pair: -pair[1])
+            return [[token, end.add(token)[1], value] for token, value in known]
 
         return {"node": node - 1, "p": few("p"), "q": few("q"), "residual": []}
 
