@@ -63,7 +63,7 @@ export function recorded(c) {
 
   async function look() {
     if (document.visibilityState === "visible" && c.element.clientWidth)
-      try { draw(await c.server.recorded_requests()); } catch { /* the server is busy, or away */ }
+      try { draw(await c.server.recorded_requests(null)); } catch { /* the server is busy, or away */ }
     setTimeout(look, EVERY);
   }
   look();

@@ -40,8 +40,12 @@ class RecordFolder:
             self._begin(begun)
         for name, step in steps_of(parcel):
             if name in self._open:
-                line = self._open[name][0].step(step)
-                if line and not self._write(name, line):
+                record = self._open[name][0]
+                line = record.step(step)
+                if line and self._write(name, line):
+                    record.keep()
+                elif line:
+                    record.drop()
                     self._close(name)
 
     def close(self) -> None:
@@ -146,6 +150,8 @@ def main() -> None:
             records.take(pickle.load(source))
     except (EOFError, pickle.UnpicklingError):
         pass  # the worker has ended, perhaps within a parcel
+    except Exception as error:  # noqa: BLE001 - the worker notes that nobody reads, and says so
+        print(f"Draftscope's writer: {type(error).__name__}: {error}", file=sys.stderr)
     finally:
         records.close()
 

@@ -55,7 +55,8 @@ class RequestRecord:
         self._prompt_pieces, self._end = words.start.pieces(begun["prompt"])
         self._totals = LineTotals()
         self._prefill = 0.0
-        self._beyond = 0
+        self._beyond = self._over = 0
+        self._line: dict = {}
         self._stop: str | None = None
         self.end_bytes = SPARE
         """The most bytes that the summary takes."""
@@ -110,7 +111,8 @@ class RequestRecord:
         )
 
     def step(self, told: dict) -> str:
-        """The line of a step; "" where it wrote nothing of this text. told: the request's part of a parcel."""
+        """The line of a step, to be kept or dropped; "" where it wrote nothing of this text. told: the request's part of a
+        parcel."""
         spent = {stage: told["milliseconds"][stage] for stage in ("draft", "verify", "judge")}
         if told["discarded"] or self._stop is not None or not told["written"]:
             self._prefill += sum(spent.values())  # a part of the prompt was read
@@ -123,10 +125,19 @@ class RequestRecord:
             line["prefill"] = round(self._prefill + spent.pop("verify"), 4)
         stages = ("draft", "verify", "judge", "commit")
         line["milliseconds"] = {stage: round(spent.get(stage, 0.0), 4) for stage in stages}
-        totals.add(line)
+        self._line = line
         pieces = json.dumps(line["output"]["pieces"], ensure_ascii=False)
         self.end_bytes += len(pieces.encode("utf-8", "replace"))
         return _line(line)
+
+    def keep(self) -> None:
+        """The line of the last step is written."""
+        self._totals.add(self._line)
+        self._beyond += self._over
+
+    def drop(self) -> None:
+        """It is not, so the text ends before it."""
+        self._stop = None
 
     def _outcome(self, told: dict) -> dict:
         drafted = told.get("drafted", [])
@@ -137,7 +148,7 @@ class RequestRecord:
         faces, ends = self._faces(drafted)
         tokens = self._within(told["written"])
         shown = min(kept, len(tokens))
-        self._beyond += kept - shown
+        self._over = kept - shown
         final = "none" if len(tokens) <= kept else "bonus" if kept == size else "recovered"
         judged = range(shown + (final == "recovered"))
         pieces, self._end = self._end.pieces(tokens)
