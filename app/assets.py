@@ -15,6 +15,7 @@ STYLES = (
     "watch.css",
     "methods.css",
     "own-models.css",
+    "recorded.css",
     "learn.css",
     "tune.css",
     "one-column.css",

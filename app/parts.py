@@ -224,6 +224,16 @@ def engine_event() -> dict:
     }
 
 
+def following() -> dict:
+    """Settings of an event that shows what another program writes. A few go on at once, and take no run's place."""
+    return {
+        **SLOW,
+        "concurrency_id": "following",
+        "concurrency_limit": 8,
+        "trigger_mode": "multiple",
+    }
+
+
 def moved(tab: str) -> str:
     """The browser's reaction when the server has sent the state of an address in the browser's history."""
     return f"() => DraftscopePage.moved('{tab}')"

@@ -18,6 +18,9 @@ from presets import family
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SETTINGS = "DRAFTSCOPE_SETTINGS"
 """The environment variable that names the settings file: TOML, each setting by its name in ``Limits``."""
+WATCH = "DRAFTSCOPE_WATCH"
+"""The environment variable that names a folder of records."""
+FOLDERS = {"--methods": OUTSIDE, "--watch": WATCH}
 
 
 @dataclass(frozen=True)
@@ -239,20 +242,31 @@ def address() -> tuple[str, int]:
     return host, int(os.environ.get("GRADIO_SERVER_PORT") or 7860)
 
 
-def take_methods(arguments: Sequence[str] = ()) -> None:
-    """Methods from outside: the folder of ``--methods DIR``, else of DRAFTSCOPE_METHODS, on a page that only its owner
-    reaches. Elsewhere they are left out, because strangers would run them. Raises UserError for other arguments, and for a
+def take_folders(arguments: Sequence[str] = ()) -> None:
+    """The folders of ``--methods DIR`` and ``--watch DIR``, else of DRAFTSCOPE_METHODS and DRAFTSCOPE_WATCH. Methods from outside are
+    left out on a page that others reach, because strangers would run them. Raises UserError for other arguments, and for a
     name of no folder."""
     given = list(arguments)
-    if given[:1] == ["--methods"] and len(given) == 2:
-        os.environ[OUTSIDE] = given[1]
-    elif given:
+    while len(given) > 1 and given[0] in FOLDERS:
+        os.environ[FOLDERS[given[0]]] = given[1]
+        del given[:2]
+    if given:
         raise UserError(
-            f"app.py takes --methods DIR, and nothing else: {one_line(' '.join(given))}."
+            f"app.py takes --methods DIR and --watch DIR, and nothing else: {one_line(' '.join(given))}."
         )
     if address()[0] not in LOOPBACK:
         os.environ.pop(OUTSIDE, None)
     outside_folders()
+    watched_folder()
+
+
+def watched_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The folder whose records the page lists; None where the host has named none. Raises UserError for a name of no
+    folder."""
+    named = environment.get(WATCH)
+    if named and not Path(named).is_dir():
+        raise UserError(f"There is no folder {one_line(named)} to watch.")
+    return Path(named).resolve() if named else None
 
 
 def allowed_models(environment: Mapping[str, str] = os.environ) -> Allowed:

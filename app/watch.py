@@ -1,10 +1,10 @@
 """The Watch tab: one run, as it happens."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import gradio as gr
 
-from app import figures, link, live, traces, words
+from app import figures, growing, link, live, recorded, traces, words
 from app.controls import FIELDS, RANGES
 from app.live import Update
 from app.menu import offer, opening, preset_menu, with_other_traces
@@ -21,6 +21,7 @@ from app.parts import (
     emit,
     engine_event,
     example_note,
+    following,
     html,
     lead,
     moved,
@@ -48,6 +49,13 @@ class Watch:
         first_name, first = next(iter(self.presets.items()))
         lead(words.WATCH_LEAD)
         self.said, self.view = canvas(TAB, words.WATCH_HINT, opening(), with_other_traces())
+        self.recorded = html(
+            "DraftscopePage.recorded({element: element.querySelector('.pg-mount'), trigger, server}); "
+            "/* events: 'chosen' */",
+            server_functions=[recorded.recorded_requests],
+            visible=recorded.FOLDER is not None,
+            elem_id="recorded",
+        )
         with gr.Row(elem_classes="pg-offer"):
             self.preset = html(
                 "DraftscopePage.cards({element: element.querySelector('.pg-mount'), props, trigger, "
@@ -122,6 +130,9 @@ class Watch:
         ]
         self.own.wire(self.numbers[:3], runs)
         self.own.come_back(self.tools.returned)
+        names = [self.look_for, self.preset]
+        follow = self.recorded.chosen(self._record, None, [*canvas_out, *names], **following())
+        runs.append(follow)
         for run in runs:
             run.then(None, js=over(TAB))
             run.failure(None, js=over(TAB))
@@ -198,6 +209,12 @@ class Watch:
         turns = self.presets[name]["turns"] if name in self.presets else ()
         talk = _talk(request, wish.get("models", ""), turns)
         return [*earlier, *self._named(name), *self._set({**first, **wish}), talk]
+
+    def _record(self, request: gr.Request, event: gr.EventData) -> Iterator[tuple]:
+        """The recorded request that a visitor picks, while it grows."""
+        name = event._data.get("name") if isinstance(event._data, dict) else None
+        for update in emit(growing.show(request.session_hash, TAB, recorded.FOLDER.path, name)):
+            yield (*update, *self._named(""))
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
         """The run that a visitor brings."""

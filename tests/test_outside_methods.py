@@ -368,10 +368,10 @@ def test_ones_own_has_a_card_among_the_methods(tmp_path, monkeypatch, capsys):
 def test_strangers_get_none_of_them(tmp_path, monkeypatch):
     monkeypatch.setenv(OUTSIDE, str(tmp_path))
     monkeypatch.setenv("GRADIO_SERVER_NAME", "0.0.0.0")
-    settings.take_methods()
+    settings.take_folders()
     assert OUTSIDE not in settings.os.environ
     monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
-    settings.take_methods(["--methods", str(tmp_path)])
+    settings.take_folders(["--methods", str(tmp_path)])
     assert settings.os.environ[OUTSIDE] == str(tmp_path)
     with pytest.raises(UserError, match="names no folder"):
-        settings.take_methods(["--methods", str(tmp_path / "nowhere")])
+        settings.take_folders(["--methods", str(tmp_path / "nowhere")])

@@ -78,7 +78,7 @@ function ofOwn(name, now, { target, stop_strings: stop = [] }, own) {
  * @type {(name: Tab, now: Settings, runs: TracedRun[], asked: Settings | null, own?: string | null) => string[]}
  */
 export function differences(name, now, runs, asked, own = null) {
-  if (!runs.length) return [];
+  if (!runs.length || runs[0].run.recorded) return [];   // no setting here makes what an engine wrote
   const { run } = runs[0], told = [], pairs = JSON.parse(now.lanes || `[${now.pair}]`);
   const before = asked ? JSON.parse(asked.lanes || `[${asked.pair}]`) : [];
   told.push(...ofPrompt(name, now, run));

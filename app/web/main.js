@@ -17,6 +17,7 @@ import { modelNote } from "./model-note.js";
 import { takeOffer } from "./offer.js";
 import { ownModels } from "./own-models.js";
 import { pair } from "./pair.js";
+import { recorded } from "./recorded.js";
 import { exampleShown, happen, messageOf, ranHere, stateOf, traceOf, viewOf } from "./rooms.js";
 import { link, raceTools, tools } from "./rows.js";
 import { hearButtons, over, status } from "./run.js";
@@ -31,7 +32,7 @@ globalThis.DraftscopePage = {
   // what a component builds when it is loaded
   allowed, canvas, cards, change, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote,
   ownModels,
-  pair, proof: proofPart, raceTools, status, terms, tools, tuneAsk, tuneTools,
+  pair, proof: proofPart, raceTools, recorded, status, terms, tools, tuneAsk, tuneTools,
   // what an event of gradio tells
   controls, link, moved, over, whose,
   // what is known of a tab, by its name

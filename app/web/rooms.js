@@ -3,7 +3,7 @@
 /** @import { Room, RunEvent, Settings, Tab } from "./types.d.ts" */
 /** @import { State, View } from "../../viz/web/view-types.d.ts" */
 import { IDLE, nextState } from "./run-state.js";
-import { finished } from "./runs.js";
+import { finished, isRecorded } from "./runs.js";
 
 const FIELDS = {
   watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
@@ -120,7 +120,7 @@ export function feed(name, text) {
   const r = room(name);
   if (!r.trace || !text.startsWith(r.trace)) {
     if (r.ran && finished(r.trace)) r.mine = r.trace;
-    r.ran = (text !== "" && text === r.mine) || ["running", "paused"].includes(r.run.state);
+    r.ran = (text !== "" && text === r.mine) || (["running", "paused"].includes(r.run.state) && !isRecorded(text));
   }
   r.trace = text;
   r.view.feed(text);

@@ -27,6 +27,12 @@ export function finished(trace) {
 }
 
 /**
+ * Whether a serving engine wrote this trace.
+ * @type {(trace: string) => boolean}
+ */
+export const isRecorded = (trace) => Boolean(parsed(trace.split("\n", 1)[0]).recorded);
+
+/**
  * The runs of a trace, or of a race by lane: [{run, summary or undefined}], in the order of the controls.
  * @type {(trace: string) => TracedRun[]}
  */

@@ -3,6 +3,7 @@
 from engine.trace.reading import (
     MAX_BYTES,
     SCHEMA_PATH,
+    LineReader,
     Trace,
     read_run_line,
     read_text,
@@ -15,6 +16,7 @@ from engine.trace.writing import Outlet, write_lines
 __all__ = [
     "MAX_BYTES",
     "SCHEMA_PATH",
+    "LineReader",
     "Outlet",
     "Trace",
     "read_run_line",

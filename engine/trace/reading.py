@@ -74,21 +74,62 @@ def read_run_line(line: str) -> dict:
     return entry
 
 
+class LineReader:
+    """Checks the lines of a trace one after another, as they come."""
+
+    def __init__(self) -> None:
+        self._number = self._steps = self._position = self._prompt = 0
+        self.over = False
+        """Whether the summary has come."""
+
+    def read(self, line: str) -> dict:
+        """The next line as an object. Raises UserError, one sentence, where it does not go on what came before."""
+        self._number += 1
+        entry = _entry(self._number, line)
+        first, kind = self._number == 1, entry["kind"]
+        if first and kind != "run":
+            raise UserError("This is no trace: its first line is not a run line.")
+        if self.over or (not first and kind == "run"):
+            raise UserError(
+                "This is no trace: lines other than steps stand between run and summary."
+            )
+        take = {"run": self._begin, "step": self._step, "summary": self._end}
+        take[kind](entry)
+        return entry
+
+    def _begin(self, run: dict) -> None:
+        prompt = run["prompt"]
+        if len(prompt["tokens"]) != len(prompt["pieces"]):
+            raise UserError(
+                "The trace contradicts itself: prompt tokens and pieces differ in number."
+            )
+        self._prompt = self._position = len(prompt["tokens"])
+
+    def _step(self, step: dict) -> None:
+        problem = _problem(step, self._steps, self._position)
+        if problem:
+            raise UserError(f"The trace contradicts itself in step {self._steps}: {problem}.")
+        self._steps += 1
+        self._position += len(step["output"]["tokens"])
+
+    def _end(self, summary: dict) -> None:
+        written = self._position - self._prompt
+        if written != summary["new_tokens"] or self._steps != summary["steps"]:
+            raise UserError("The trace contradicts itself: its summary does not count its steps.")
+        self.over = True
+
+
 def _parse(text: str) -> Trace:
     if len(text) > MAX_BYTES:
         raise UserError(f"This is larger than a trace may be ({MAX_BYTES >> 20} MB).")
     lines = [line for line in text.removeprefix("\ufeff").split("\n") if line.strip()]
-    entries = [_entry(number, line) for number, line in enumerate(lines, start=1)]
-    kinds = [entry["kind"] for entry in entries]
-    if not kinds or kinds[0] != "run":
+    reader = LineReader()
+    entries = [reader.read(line) for line in lines]
+    if not entries:
         raise UserError("This is no trace: its first line is not a run line.")
-    if kinds[-1] != "summary":
+    if not reader.over:
         raise UserError("This trace is truncated: its last line is not a summary.")
-    if any(kind != "step" for kind in kinds[1:-1]):
-        raise UserError("This is no trace: lines other than steps stand between run and summary.")
-    trace = Trace(entries[0], entries[1:-1], entries[-1])
-    _check(trace)
-    return trace
+    return Trace(entries[0], entries[1:-1], entries[-1])
 
 
 def _entry(number: int, line: str) -> dict:
@@ -156,22 +197,6 @@ def _checks(kind: str) -> Callable[[object], object]:
 def _as_draft_7(schema: dict) -> dict:
     """The 2020 draft's ``prefixItems`` under the name that fastjsonschema knows."""
     return {"items" if name == "prefixItems" else name: value for name, value in schema.items()}
-
-
-def _check(trace: Trace) -> None:
-    """The checks that a schema cannot express: arrays of one length, paths, and running totals."""
-    prompt = trace.run["prompt"]
-    if len(prompt["tokens"]) != len(prompt["pieces"]):
-        raise UserError("The trace contradicts itself: prompt tokens and pieces differ in number.")
-    position = len(prompt["tokens"])
-    for index, step in enumerate(trace.steps):
-        problem = _problem(step, index, position)
-        if problem:
-            raise UserError(f"The trace contradicts itself in step {index}: {problem}.")
-        position += len(step["output"]["tokens"])
-    written = position - len(prompt["tokens"])
-    if written != trace.summary["new_tokens"] or len(trace.steps) != trace.summary["steps"]:
-        raise UserError("The trace contradicts itself: its summary does not count its steps.")
 
 
 def _problem(step: dict, index: int, position: int) -> str | None:

@@ -53,6 +53,8 @@ export interface Run {
   verifier: Verifier;
   sampling: Sampling;
   prompt: { text: string; tokens: number[]; pieces: string[]; messages?: Turn[] };
+  /** Where a serving engine wrote the trace: the engine, and the request's id there. */
+  recorded?: { engine: string; request: string; began: string };
   /** The embedded family of models; none for text. */
   family?: string;
   stop_strings?: string[];

@@ -1,0 +1,6 @@
+"""python -m app, as python app.py."""
+
+import runpy
+from pathlib import Path
+
+runpy.run_path(str(Path(__file__).parents[1] / "app.py"), run_name="__main__")

@@ -1,0 +1,160 @@
+"""The process that writes the records: parcels come in on standard input, and one file a request grows in the folder.
+
+A line is one write, so that a file ends with a whole line wherever anything is killed. Nothing beyond the bound is written: then all
+records end, and no new one begins.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import sys
+import time
+import zlib
+from itertools import accumulate
+from pathlib import Path
+
+from engine.serving.vllm.request_record import RequestRecord, Words
+
+MOST_OPEN = 500
+"""Records that grow at once; requests beyond that are not recorded."""
+MOST_RECORD = 8_000_000
+"""Bytes of one record: what the page opens."""
+
+
+class RecordFolder:
+    """The folder, and the records that grow in it. most: bytes of all records in it together."""
+
+    def __init__(self, folder: str, most: int, about: dict, words: Words) -> None:
+        self._folder, self._about, self._words = Path(folder), about, words
+        self._room = most - sum(path.stat().st_size for path in self._folder.glob("*.ndjson"))
+        self._open: dict[str, tuple[RequestRecord, int, list[int]]] = {}
+        self._full = False
+
+    def take(self, parcel: dict) -> None:
+        """Write what a parcel tells."""
+        for name in parcel["ended"]:
+            self._close(name)
+        for begun in parcel["begun"]:
+            self._begin(begun)
+        for name, step in steps_of(parcel):
+            if name in self._open:
+                record = self._open[name][0]
+                line = record.step(step)
+                if line and self._write(name, line):
+                    record.keep()
+                elif line:
+                    record.drop()
+                    self._close(name)
+
+    def close(self) -> None:
+        for name in list(self._open):
+            self._close(name)
+
+    def _begin(self, begun: dict) -> None:
+        if self._full or len(self._open) >= MOST_OPEN:
+            return
+        record = RequestRecord(begun, self._about, self._words)
+        path = self._folder / file_name(begun["request"], begun["when"])
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+        self._open[begun["request"]] = record, os.open(path, flags, 0o600), [0]
+        if not self._write(begun["request"], record.run_line()):
+            self._forget(begun["request"])
+            path.unlink()
+
+    def _write(self, name: str, line: str, last: bool = False) -> bool:
+        """Whether there was room for the line, and for the ends of all records. last: room was kept for it."""
+        record, file, size = self._open[name]
+        data = line.encode("utf-8", "replace")
+        kept = 0 if last else sum(one.end_bytes for one, *_ in self._open.values()) + len(data)
+        if not last and size[0] + len(data) + record.end_bytes > MOST_RECORD:
+            return False
+        if len(data) + kept > self._room and not last:
+            self._full = True
+            self.close_all_but(name)
+            return False
+        try:
+            whole = os.write(file, data) == len(data)
+        except OSError:
+            whole = False
+        if not whole:  # the disk is full
+            os.ftruncate(file, size[0])
+            return False
+        size[0] += len(data)
+        self._room -= len(data)
+        return True
+
+    def close_all_but(self, name: str) -> None:
+        for other in [one for one in self._open if one != name]:
+            self._close(other)
+
+    def _close(self, name: str) -> None:
+        if name in self._open:
+            self._write(name, self._open[name][0].summary_line(), last=True)
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        os.close(self._open.pop(name)[1])
+
+
+def file_name(request: str, when: float) -> str:
+    """The time, and the request's id as far as a file's name can hold it: a client may choose it."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(when))
+    plain = re.sub(r"[^A-Za-z0-9-]+", "-", request).strip("-")[:60]
+    return f"{stamp}-{plain}-{zlib.crc32(f'{request} {when}'.encode()):08x}.ndjson"
+
+
+def steps_of(parcel: dict):
+    """Each recorded request of a batch, and its part of the step; none for a parcel without a step."""
+    names = parcel.get("names", [])
+    written = parcel["written"].tolist() if names else []
+    counts = parcel.get("counts") or [0] * len(names)
+    starts = [0, *accumulate(counts)]
+    column = {key: parcel[key].tolist() for key in COLUMNS if parcel.get(key) is not None}
+    rows = parcel.get("rows")
+    places = {row: place for place, row in enumerate(rows)} if rows is not None else None
+    for index, name in enumerate(names):
+        if name is None:
+            continue
+        span = range(starts[index], starts[index] + counts[index])
+        shown = [row if places is None else places.get(row) for row in span]
+        yield (
+            name,
+            {
+                "milliseconds": parcel["milliseconds"],
+                "discarded": parcel["discarded"][index],
+                "written": [token for token in written[index] if token >= 0],
+                **{key: column[key][span.start : span.stop] for key in FLAT if key in column},
+                **{
+                    key: [None if at is None else column[key][at] for at in shown]
+                    for key in SHOWN
+                    if key in column
+                },
+            },
+        )
+
+
+FLAT = ("drafted", "p", "q", "coins")
+SHOWN = ("top", "top_p", "top_q")
+COLUMNS = (*FLAT, *SHOWN)
+
+
+def main() -> None:
+    os.nice(19)
+    source = sys.stdin.buffer
+    folder, most, about = pickle.load(source)
+    records = RecordFolder(folder, most, about, Words(*about["tokenizer"]))
+    try:
+        while True:
+            records.take(pickle.load(source))
+    except (EOFError, pickle.UnpicklingError):
+        pass  # the worker has ended, perhaps within a parcel
+    except Exception as error:  # noqa: BLE001 - the worker notes that nobody reads, and says so
+        print(f"Draftscope's writer: {type(error).__name__}: {error}", file=sys.stderr)
+    finally:
+        records.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""The trace of one request to vLLM, line by line (engine/trace/schema.json).
+
+Drafts are chains. A text ends where vLLM ends it, though the sampler may have kept tokens beyond: those are judged and ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+
+from engine.core.detokenizer import Place, detokenizer
+from engine.serving.vllm.line_totals import LineTotals
+
+FAMILIES = {"ngram": "retrieval", "ngram_gpu": "retrieval", "suffix": "retrieval"}
+FAMILIES |= dict.fromkeys(("dflash", "dspark"), "diffusion")
+FAMILIES |= dict.fromkeys(("draft_model", "custom_class"), "chain")
+"""By vLLM's method; all others are heads."""
+SPARE = 6000
+"""Bytes of a summary besides its text."""
+
+
+class Words:
+    """Token ids as text. Without the tokenizer each token is called by its number."""
+
+    def __init__(self, name: str, revision: str | None) -> None:
+        try:
+            from transformers import AutoTokenizer
+
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                name, revision=revision, local_files_only=True, trust_remote_code=False
+            )
+            self.start: Place | Numbers = detokenizer(self._tokenizer).start
+        except Exception:  # noqa: BLE001 - a tokenizer of a kind of its own
+            self.start = Numbers()
+
+
+class Numbers:
+    """A place (``engine.core.detokenizer.Place``) where no tokenizer is known."""
+
+    rest = ""
+
+    def add(self, token: int) -> tuple[str, str, Numbers]:
+        return f"⟨{token}⟩", f"⟨{token}⟩", self
+
+    def pieces(self, tokens) -> tuple[list[str], Numbers]:
+        return [f"⟨{token}⟩" for token in tokens], self
+
+
+class RequestRecord:
+    """One request. begun: what ``StepTaps`` noted of it; about: what all requests of the server share."""
+
+    def __init__(self, begun: dict, about: dict, words: Words) -> None:
+        self._begun, self._about = begun, about
+        self._prompt_pieces, self._end = words.start.pieces(begun["prompt"])
+        self._totals = LineTotals()
+        self._prefill = 0.0
+        self._beyond = self._over = 0
+        self._line: dict = {}
+        self._stop: str | None = None
+        self.end_bytes = SPARE
+        """The most bytes that the summary takes."""
+
+    def run_line(self) -> str:
+        begun, about = self._begun, self._about
+        judged = "greedy" if begun["temperature"] == 0 else "rejection"
+        exact = about["rule"] != "synthetic"
+        method = about["method"]
+        when = datetime.fromtimestamp(begun["when"], UTC)
+        return _line(
+            {
+                "kind": "run",
+                "schema": 1,
+                "recorded": {
+                    "engine": about["engine"],
+                    "request": begun["request"][:400],
+                    "began": when.isoformat(timespec="milliseconds"),
+                },
+                "target": {
+                    "name": about["target"].rstrip("/").rpartition("/")[2],
+                    "parameters": 0,
+                    "vocab_size": about["vocab_size"],
+                    "dtype": about["dtype"],
+                    "device": about["device"],
+                },
+                "drafter": {
+                    "key": f"vllm_{method}",
+                    "title": f"{method} in vLLM",
+                    "family": FAMILIES.get(method, "heads"),
+                    "options": {"num_speculative_tokens": about["tokens"]},
+                },
+                "verifier": {
+                    "key": judged if exact else "synthetic",
+                    "lossless": False,
+                    "options": {},
+                    **({"up_to_rounding": True} if exact else {}),
+                },
+                "sampling": {
+                    "temperature": begun["temperature"],
+                    "top_k": begun["top_k"],
+                    "top_p": begun["top_p"],
+                    "seed": max(0, begun["seed"] or 0),
+                    **({"min_p": begun["min_p"]} if begun["min_p"] else {}),
+                },
+                "prompt": {
+                    "text": "".join(self._prompt_pieces),
+                    "tokens": begun["prompt"],
+                    "pieces": self._prompt_pieces,
+                },
+            }
+        )
+
+    def step(self, told: dict) -> str:
+        """The line of a step, to be kept or dropped; "" where it wrote nothing of this text. told: the request's part of a
+        parcel."""
+        spent = {stage: told["milliseconds"][stage] for stage in ("draft", "verify", "judge")}
+        if told["discarded"] or self._stop is not None or not told["written"]:
+            self._prefill += sum(spent.values())  # a part of the prompt was read
+            return ""
+        totals = self._totals
+        line = {"kind": "step", "index": totals.steps}
+        line["position"] = len(self._begun["prompt"]) + totals.new_tokens
+        line |= self._outcome(told)
+        if not totals.steps:  # the first token comes with the pass over the prompt
+            line["prefill"] = round(self._prefill + spent.pop("verify"), 4)
+        stages = ("draft", "verify", "judge", "commit")
+        line["milliseconds"] = {stage: round(spent.get(stage, 0.0), 4) for stage in stages}
+        self._line = line
+        pieces = json.dumps(line["output"]["pieces"], ensure_ascii=False)
+        self.end_bytes += len(pieces.encode("utf-8", "replace"))
+        return _line(line)
+
+    def keep(self) -> None:
+        """The line of the last step is written."""
+        self._totals.add(self._line)
+        self._beyond += self._over
+
+    def drop(self) -> None:
+        """It is not, so the text ends before it."""
+        self._stop = None
+
+    def _outcome(self, told: dict) -> dict:
+        drafted = told.get("drafted", [])
+        if -1 in drafted:  # vLLM fills up with -1, for instance what a grammar forbids
+            drafted = drafted[: drafted.index(-1)]
+        size = len(drafted)
+        kept = min(len(told["written"]) - 1, size)
+        faces, ends = self._faces(drafted)
+        tokens = self._within(told["written"])
+        shown = min(kept, len(tokens))
+        self._over = kept - shown
+        final = "none" if len(tokens) <= kept else "bonus" if kept == size else "recovered"
+        judged = range(shown + (final == "recovered"))
+        pieces, self._end = self._end.pieces(tokens)
+        if self._stop is not None:
+            pieces[-1] += self._end.rest
+        q = told.get("q")
+        source = self._about["method"] + ("" if q is not None else ", q one-hot")
+        statuses = ["accepted"] * shown + ["rejected"] * (len(judged) - shown)
+        return {
+            "nodes": {
+                "token": drafted,
+                "piece": faces,
+                "parent": [*range(-1, size - 1)],
+                "depth": [*range(1, size + 1)],
+                "q": [None] * size if q is None else [_short(each) for each in q[:size]],
+                "p": [_short(each) for each in told.get("p", [])[:size]],
+                "status": statuses + ["ignored"] * (size - len(judged)),
+                "source": [source] * size,
+            },
+            "judgements": [self._judgement(told, node, node < kept) for node in judged],
+            "output": {"tokens": tokens, "pieces": pieces, "final": final},
+            "distributions": [
+                self._distribution(told, node, drafted[node], ends[node]) for node in judged
+            ],
+            "passes": {"target": 1},
+            "drafter": {},
+        }
+
+    def _within(self, written: list[int]) -> list[int]:
+        """The tokens up to the end of the text, as vLLM's ``check_stop`` finds it."""
+        begun, prompt = self._begun, len(self._begun["prompt"])
+        for count, token in enumerate(written, 1):
+            size = self._totals.new_tokens + count
+            if token in begun["ends"]:
+                self._stop = "eos"
+            elif token in begun["stops"]:
+                self._stop = "stop"
+            elif prompt + size >= self._about["context"]:
+                self._stop = "context"
+            elif begun["most"] is not None and size >= begun["most"]:
+                self._stop = "length"
+            if self._stop is not None:
+                return written[:count]
+        return written
+
+    def _faces(self, drafted: list[int]) -> tuple[list[str], list]:
+        """The face of each drafted token, and the end of the text before each."""
+        faces, ends = [], [self._end]
+        for token in drafted:
+            _, face, end = ends[-1].add(token)
+            faces.append(face)
+            ends.append(end)
+        return faces, ends
+
+    def _judgement(self, told: dict, node: int, kept: bool) -> dict:
+        """As vLLM judged: at temperature 0 by the target's favourite, otherwise with a coin against p ÷ q."""
+        if self._about["rule"] == "synthetic":
+            return _judgement(node, "synthetic", None, None, float(kept), None)
+        if self._begun["temperature"] == 0:
+            return _judgement(node, "greedy", float(kept), None, float(kept), None)
+        p, q = told["p"][node], told["q"][node] if "q" in told else 1.0
+        accept = _short(p / q) if q > 0 else 0.0
+        rule = "iid" if "q" in told else "one_hot"
+        return _judgement(node, rule, _short(p), _short(q), accept or 0.0, told["coins"][node])
+
+    def _distribution(self, told: dict, node: int, drafted: int, end) -> dict:
+        """p and q before a drafted token: the likeliest tokens, and the drafted one."""
+
+        def few(name: str) -> list:
+            values = told.get(f"top_{name}")
+            if values is None or values[node] is None:
+                return []
+            row = dict(zip(told["top"][node], values[node], strict=True))
+            row.setdefault(drafted, told[name][node])
+            known = [
+                (token, each) for token, value in row.items() if (each := _short(value)) is not None
+            ]
+            known.sort(key=lambda pair: -pair[1])
+            return [[token, end.add(token)[1], value] for token, value in known]
+
+        return {"node": node - 1, "p": few("p"), "q": few("q"), "residual": []}
+
+    def summary_line(self) -> str:
+        """Where vLLM has ended the request for another reason than its tokens, it counts as cancelled."""
+        summary = self._totals.summary(self._stop or "cancelled")
+        return _line(summary | {"beyond_end": self._beyond})
+
+
+def _judgement(node: int, rule: str, p, q, accept, coin) -> dict:
+    return {"node": node, "rule": rule, "p": p, "q": q, "accept": accept, "coin": coin}
+
+
+def _short(value: float | None) -> float | None:
+    """Seven significant digits of a probability; None for what is no number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return min(1.0, float(f"{value:.7g}"))
+
+
+def _line(entry: dict) -> str:
+    return json.dumps(entry, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"

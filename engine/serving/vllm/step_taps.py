@@ -1,0 +1,214 @@
+"""Reads each step of a vLLM worker where it is judged.
+
+vLLM's rejection sampler is handed the drafted tokens of all requests in one row, the target's logits for each of them after temperature,
+truncation and masks, and q where the drafter has one. What it does with them is the same for every drafter, so none is touched. Of p and q only
+what a trace shows leaves the device; everything else is done in another process.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+import zlib
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from engine.serving.vllm.record_pipe import RecordPipe
+
+log = logging.getLogger("vllm.draftscope")
+TOP = 8
+"""Tokens shown of each distribution, as in every trace."""
+
+
+class StepTaps:
+    """The taps of one model runner (``vllm.v1.worker.gpu_model_runner.GPUModelRunner``)."""
+
+    def __init__(self, runner, pipe: RecordPipe, share: float) -> None:
+        """share: of the requests that are recorded."""
+        self._runner, self._pipe, self._share = runner, pipe, share
+        self._recorded: set[str] = set()
+        self._left_out: set[str] = set()
+        self._begun: list[dict] = []
+        self._ended: list[str] = []
+        self._began = time.perf_counter()
+        self._drafting = 0.0
+        self._sampling = self._broken = False
+        self._judged: dict = {}
+        self._coins: Tensor | None = None
+
+    def install(self) -> None:
+        from vllm.v1.sample import rejection_sampler
+
+        runner = self._runner
+        runner.execute_model = self._around(runner.execute_model, before=self._stepping)
+        runner._sample = self._around(runner._sample, before=self._begin, after=self._end)
+        runner.propose_draft_token_ids = self._around(
+            runner.propose_draft_token_ids, after=self._drafted
+        )
+        rejection_sampler.rejection_sample = self._around(
+            rejection_sampler.rejection_sample, after=self._judge
+        )
+        rejection_sampler.generate_uniform_probs = self._around(
+            rejection_sampler.generate_uniform_probs, after=self._tossed
+        )
+
+    def _around(
+        self, work: Callable, before: Callable | None = None, after: Callable | None = None
+    ):
+        """The same work with a look before it, at its arguments, or after it: look(result, seconds, *arguments)."""
+
+        @functools.wraps(work)
+        def watched(*given, **named):
+            if before is not None:
+                self._look(before, *given, **named)
+            began = time.perf_counter()
+            result = work(*given, **named)
+            if after is not None:
+                self._look(after, result, time.perf_counter() - began, *given, **named)
+            return result
+
+        return watched
+
+    def _look(self, look: Callable, *given, **named) -> None:
+        if self._broken:
+            return
+        try:
+            if self._pipe.broken:
+                raise OSError(self._pipe.broken)
+            look(*given, **named)
+        except Exception as error:  # noqa: BLE001 - no request may fail of being recorded
+            self._broken = True
+            log.error("Draftscope has stopped recording: %s: %s", type(error).__name__, error)
+
+    def _stepping(self, scheduled, *_, **__) -> None:
+        self._began = time.perf_counter()
+        over = scheduled.finished_req_ids
+        self._ended += self._recorded & over
+        self._recorded -= over
+        self._left_out -= over
+        if self._ended and not scheduled.total_num_scheduled_tokens:
+            self._post({})
+
+    def _begin(self, *_, **__) -> None:
+        """A batch is about to be sampled: note who is in it."""
+        self._sampling, self._judged, self._coins = True, {}, None
+        batch = self._runner.input_batch
+        for name in batch.req_ids[: batch.num_reqs]:
+            if name not in self._recorded and name not in self._left_out:
+                self._meet(name)
+
+    def _meet(self, name: str) -> None:
+        """A request is seen for the first time, or again after steps of it were lost."""
+        state = self._runner.requests[name]
+        params, prompt = state.sampling_params, state.prompt_token_ids
+        chosen = zlib.crc32(name.encode()) < self._share * 2**32
+        if not chosen or not prompt or params is None or state.output_token_ids:
+            self._left_out.add(name)
+            return
+        self._recorded.add(name)
+        ends = {params.eos_token_id} - {None}
+        self._begun.append(
+            {
+                "request": name,
+                "when": time.time(),
+                "prompt": list(prompt),
+                "temperature": params.temperature,
+                "top_k": max(0, params.top_k),
+                "top_p": params.top_p,
+                "min_p": params.min_p,
+                "seed": params.seed,
+                "ends": sorted(ends),
+                "stops": sorted(set(params.stop_token_ids or ()) - ends),
+                "most": params.max_tokens,
+            }
+        )
+
+    def _tossed(self, coins: Tensor, _seconds: float, *_, **__) -> None:
+        self._coins = coins
+
+    def _judge(
+        self, written: Tensor, _seconds: float, drafted, counts, _most, _sums, q, logits, *_, **__
+    ) -> None:
+        """written [B, K + 1]; drafted [N]; counts: of each request; q [N, V] or None; logits [N, V]."""
+        if not (self._sampling and self._recorded):
+            return  # vLLM warms up, or nobody is recorded
+        total = logits.logsumexp(-1, keepdim=True)
+        named = drafted.clamp(min=0).long()[:, None]
+        # where the outcome is at hand, only the rows that were looked at
+        rows = self._walked(written, counts) if logits.device.type == "cpu" else None
+        shown, sums = (logits, total) if rows is None else (logits[rows], total[rows])
+        top, tokens = shown.topk(min(TOP, shown.shape[-1]), -1)
+        self._judged = {
+            "drafted": drafted.int(),
+            "counts": list(counts),
+            "p": (logits.gather(1, named) - total).exp().float()[:, 0],
+            "top": tokens.int(),
+            "top_p": (top - sums).exp().float(),
+            "rows": rows,
+            "coins": self._coins,
+        }
+        if q is not None:
+            self._judged["q"] = q.gather(1, named).float()[:, 0]
+            self._judged["top_q"] = (q if rows is None else q[rows]).gather(1, tokens).float()
+
+    def _walked(self, written: Tensor, counts: list[int]) -> list[int]:
+        """The rows of recorded requests in which a token was kept or refused."""
+        batch, rows, start = self._runner.input_batch, [], 0
+        lengths = (written >= 0).sum(1).tolist()
+        for name, count, length in zip(batch.req_ids, counts, lengths, strict=False):
+            if name in self._recorded:
+                rows += range(start, start + min(count, length))
+            start += count
+        return rows
+
+    def _drafted(self, _result, seconds: float, *_, **__) -> None:
+        self._drafting = seconds
+
+    def _end(self, output, seconds: float, *_, **__) -> None:
+        """The batch has been sampled."""
+        self._sampling = False
+        batch = self._runner.input_batch
+        names = list(batch.req_ids[: batch.num_reqs])
+        if not self._recorded.isdisjoint(names) or self._ended:
+            now = time.perf_counter()
+            spent = {
+                "draft": self._drafting,
+                "verify": now - seconds - self._began,
+                "judge": seconds,
+            }
+            self._post(
+                {
+                    "names": [name if name in self._recorded else None for name in names],
+                    "discarded": self._runner.discard_request_mask.np[: len(names)].tolist(),
+                    "written": output.sampled_token_ids,
+                    "milliseconds": {stage: 1000 * time_ for stage, time_ in spent.items()},
+                    **self._judged,
+                }
+            )
+        self._drafting, self._judged, self._coins = 0.0, {}, None
+
+    def _post(self, step: dict) -> None:
+        copied = None
+        parcel = {"begun": self._begun, "ended": self._ended}
+        for name, value in step.items():
+            parcel[name] = _copied(value) if isinstance(value, Tensor) else value
+        if any(isinstance(value, Tensor) and value.is_cuda for value in step.values()):
+            copied = torch.cuda.Event(blocking=True)
+            copied.record()
+        if self._pipe.post(copied, parcel):
+            self._begun, self._ended = [], []
+            return
+        # the steps of these requests have a gap now: their records end here, and later requests are recorded again
+        lost = self._recorded.intersection(step.get("names", ()))
+        self._begun = []
+        self._ended += lost
+        self._recorded -= lost
+        self._left_out |= lost
+
+
+def _copied(value: Tensor) -> Tensor:
+    """On the CPU, once the device comes to it."""
+    return value.to("cpu", non_blocking=True) if value.is_cuda else value.detach().clone()
