@@ -88,7 +88,7 @@ class VllmDrafter:
                 continue
             request = running[place]
             if request is None:
-                request = Request(self._drafter(), text.tolist(), self._memory)
+                request = Request(self._drafter(), text.tolist(), len(sampled), self._memory)
             else:
                 request.observe(list(sampled), logits[place])
             drafts.append(request.propose(room))
@@ -112,10 +112,12 @@ class VllmDrafter:
 class Request:
     """A request, its drafter, and the tokens it drafted last."""
 
-    def __init__(self, drafter: Drafter, text: list[int], memory: Memory) -> None:
+    def __init__(self, drafter: Drafter, text: list[int], new: int, memory: Memory) -> None:
+        """new: tokens at the end of the text that are no longer the prompt."""
         self.drafter, self._text = drafter, text
         self.drafted = DraftTree()
-        drafter.begin(Start(tuple(text), Sampling(), Chance.of(0).drafting, memory=memory))
+        prompt = tuple(text[: len(text) - new])
+        drafter.begin(Start(prompt, Sampling(), Chance.of(0).drafting, memory=memory))
 
     def observe(self, sampled: list[int], logits: Tensor | None) -> None:
         """sampled: the drafted tokens that were kept, and one more. logits: [drafted + 1, V], or None."""
@@ -156,12 +158,13 @@ class Suffix(VllmDrafter):
 
 
 class SuffixHybrid(VllmDrafter):
-    """Without its draft model: where too few copied tokens are expected to be kept, nothing is drafted."""
+    """Without its draft model: where fewer copied tokens are expected to be kept than half of those that vLLM takes, nothing
+    is drafted."""
 
     method = SuffixHybridDrafter
 
     def _drafter(self) -> Drafter:
-        settings = resolve(self.method.key, self.method.options, {})
+        settings = resolve(self.method.key, self.method.options, {"threshold": self._length / 2})
         return SuffixHybridDrafter(
             settings, SuffixHybridDrafter.copies(settings, self._models), NoDrafter({})
         )
