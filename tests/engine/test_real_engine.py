@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.parts.loading import ModelPaths
+from engine.loops import run_loop
+from engine.methods import drafter as drafter_class
+from engine.parts.loading import ModelPaths, load_models
+from engine.rules import verifier
 from engine.run import RunRequest, open_run
 from engine.serving import served_target, served_text, vllm_questions
 from engine.serving.engine_address import read
@@ -113,12 +119,24 @@ def test_sixty_texts_are_those_of_the_engine_and_of_the_model_here(target):
             assert tokens_of(there) == tokens, (drafter, text)
 
 
-COUNT, FALSE_ALARM = 400, 1e-3
+COUNT, FALSE_ALARM = 300, 1e-3
 
 
-def sampled(target, **fields) -> list[tuple[int, ...]]:
-    given = {"temperature": 1.0, "max_new_tokens": 3, **fields}
-    return [tuple(tokens_of(served(target, seed=seed, **given))) for seed in range(COUNT)]
+def sampled(models, drafter: str, prompt: list[int], length: int) -> list[list[int]]:
+    """Texts of the same prompt with other seeds."""
+    cls, texts = drafter_class(drafter), []
+    settings = resolve(drafter, cls.options, cls.trial)
+    for seed in range(COUNT):
+        request = TextRequest(
+            cls.build(settings, models),
+            verifier("rejection"),
+            Sampling(1.0, seed=seed),
+            prompt,
+            length,
+        )
+        steps = run_loop(models.target, request)
+        texts.append([token for step in steps for token in step.output])
+    return texts
 
 
 def same_law(one, other) -> float:
@@ -138,19 +156,17 @@ def same_law(one, other) -> float:
 def test_sampled_texts_have_the_law_of_the_engine(target, drafter, monkeypatch):
     """A draft model that draws from two tokens, so that refusals often leave a token that the engine draws."""
     monkeypatch.setattr(served_text, "KNOWN", 2)
-    (prompt,) = (trace_of(PROMPT, max_new_tokens=1).run["prompt"]["tokens"],)
+    models = load_models(ModelPaths(target, {"draft": family().parts["draft"]}), {"draft": "draft"})
+    prompt = list(models.target.tokenizer(PROMPT)["input_ids"])
     own = of_the_engine(
         target, [prompt], temperature=1, max_tokens=3, n=COUNT, seed=1, ignore_eos=True
     )
-    ours = sampled(target, drafter=drafter)
+    ours = sampled(models, drafter, prompt, 3)
     for place in range(3):
-        pair = (
-            [text[place] for text in own if len(text) > place],
-            [t[place] for t in ours if len(t) > place],
-        )
+        pair = ([text[place] for text in texts if len(text) > place] for texts in (own, ours))
         assert same_law(*pair) > FALSE_ALARM / 6, place
     monkeypatch.setattr(served_text, "final_token", lambda verdict, seen: verdict.final_token)
-    biased = sampled(target, drafter=drafter)
+    biased = sampled(models, drafter, prompt, 2)
     assert same_law([text[0] for text in own], [text[0] for text in biased]) < FALSE_ALARM / 6
 
 

@@ -259,6 +259,15 @@ def test_a_visitor_of_the_page_names_no_engine(wish):
         admit(wish, Allowed(("*", "/")))
 
 
+def test_what_measures_time_asks_no_engine(engine, tmp_path, capsys):
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("Once upon a time")
+    models = ["--target", engine.target, "--draft", HERE]
+    for command in (["tune", "--prompts", str(prompts)], ["bench", "--quick"]):
+        assert main([*command, *models]) == 2
+        assert "not one behind an engine" in capsys.readouterr().err
+
+
 def test_sampling_is_refused_before_anything_is_asked(engine):
     engine.asked.clear()
     target = ServedTarget(engine.target, HERE)
