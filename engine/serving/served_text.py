@@ -14,6 +14,7 @@ from engine.core.rule import Verdict
 from engine.core.sampling import Sampling
 from engine.core.seen import Seen
 from engine.core.text import Text, text_of
+from engine.errors import UserError
 from engine.serving.served_rows import KNOWN, ServedSeen
 from engine.serving.served_target import ServedTarget
 
@@ -44,9 +45,13 @@ class ServedText(Text):
 
 
 def final_token(verdict: Verdict, seen: ServedSeen) -> int:
-    """The rule's own token where its p is known by itself; else the engine's."""
+    """The rule's own token where its p is known by itself; else the engine's. Raises UserError for a draw that cannot be."""
     row = seen.rows[verdict.walk[-1] + 1]
-    return verdict.final_token if verdict.final_token in row.banned else row.drawn
+    if verdict.final_token in row.banned:
+        return verdict.final_token
+    if row.drawn in row.banned:
+        raise UserError("The engine draws tokens that it was told not to draw.")
+    return row.drawn
 
 
 @text_of.register

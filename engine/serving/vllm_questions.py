@@ -76,7 +76,7 @@ def _drawn(name: str, reading: Reading, places: Sequence[int], named: frozenset[
         for choice in _choices(answer, len(prompts)):
             (token,) = choice["logprobs"]["tokens"]
             row = Row(_law(choice), _id(token), named)
-            if row.drawn in named or not named <= row.told.keys():
+            if not named <= row.told.keys():
                 raise ValueError
             told[places[choice["index"]]] = row
         return told

@@ -330,7 +330,7 @@ def test_an_engine_that_draws_what_it_must_not_is_refused(engine):
         give(handler, status, answer)
 
     engine.wrong["/v1/completions"] = first
-    assert "otherwise than vLLM" in refused(engine, drafter="chain", temperature=1.0)
+    assert "told not to draw" in refused(engine, drafter="chain", temperature=1.0)
 
 
 def test_too_much_is_not_sent(engine, monkeypatch):
