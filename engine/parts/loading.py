@@ -13,6 +13,7 @@ from engine.parts.digest import check_belongs
 from engine.parts.files import read_config
 from engine.parts.kinds import kind_of
 from engine.parts.models import open_model
+from engine.serving import served_text  # noqa: F401, it registers how texts of a served target are written
 from engine.serving.engine_address import is_served
 from engine.serving.served_target import ServedTarget
 

@@ -1,16 +1,18 @@
-"""The address of a model behind a serving engine: vllm://HOST:PORT/NAME."""
+"""The address of a model behind a serving engine: vllm://HOST:PORT/NAME or sglang://HOST:PORT/NAME."""
 
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from engine.errors import UserError
 
-SCHEME = "vllm://"
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
+"""Scheme of an address -> the engine's name, for people."""
 
 
 class Address(NamedTuple):
-    """name: of the model, as the engine serves it."""
+    """engine: a key of ``ENGINES``. name: of the model, as the engine serves it."""
 
+    engine: str
     host: str
     port: int
     name: str
@@ -23,7 +25,8 @@ class Address(NamedTuple):
 
 def is_served(target: str) -> bool:
     """Whether this names a model behind an engine."""
-    return target.lower().startswith(SCHEME)
+    scheme, mark, _ = target.lower().partition("://")
+    return bool(mark) and scheme in ENGINES
 
 
 def read(target: str) -> Address:
@@ -35,6 +38,7 @@ def read(target: str) -> Address:
         host = port = name = None
     if not (host and port and name) or "@" in parts.netloc or parts.query or parts.fragment:
         raise UserError(
-            "A model behind an engine is named vllm://HOST:PORT/NAME, without a key: keys stand in the environment."
+            "A model behind an engine is named vllm://HOST:PORT/NAME or sglang://HOST:PORT/NAME, without a key: keys stand in "
+            "the environment."
         )
-    return Address(host, port, name)
+    return Address(parts.scheme, host, port, name)

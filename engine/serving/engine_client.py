@@ -8,6 +8,7 @@ import json
 import os
 import time
 from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any
 
 from engine.errors import UserError
 from engine.printable import one_line
@@ -26,8 +27,9 @@ class EngineClient:
         self.address = address
         self._seconds, self._most = seconds, most
 
-    def ask(self, path: str, question: dict | None = None) -> dict:
-        """The engine's answer, a JSON object; the question is posted, if there is one. Raises UserError."""
+    def ask(self, path: str, question: dict | None = None) -> Any:
+        """The engine's answer, a JSON object or list; the question is posted, if there is one. Whatever interrupts the wait
+        closes the connection, and the engine then stops its work. Raises UserError."""
         place, until = self.address.place, time.monotonic() + self._seconds
         connection = HTTPConnection(self.address.host, self.address.port, timeout=self._seconds)
         headers = {"Content-Type": "application/json", "Connection": "close"}
@@ -49,7 +51,7 @@ class EngineClient:
         finally:
             connection.close()
         self._check(response.status, told)
-        return self._object(told)
+        return self._parsed(told)
 
     def _whole(self, response: HTTPResponse, connection: HTTPConnection, until: float) -> bytes:
         """Raises TimeoutError, and what the connection raises."""
@@ -90,12 +92,12 @@ class EngineClient:
             )
         raise UserError(f"The engine at {place} refuses this ({status}): {why}")
 
-    def _object(self, told: bytes) -> dict:
+    def _parsed(self, told: bytes) -> dict | list:
         try:
             answer = json.loads(told)
         except (ValueError, RecursionError):
             answer = None
-        if not isinstance(answer, dict):
+        if not isinstance(answer, dict | list):
             raise UserError(f"The engine at {self.address.place} broke off its answer.")
         return answer
 

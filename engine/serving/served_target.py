@@ -1,43 +1,48 @@
 """A model behind a serving engine, as a target.
 
-Each round asks the engine to read the text and every path of the draft (``/v1/completions`` with token ids and
-``prompt_logprobs``). vLLM's answer names the likeliest tokens of each row, and the row's own next token; nothing of a
-text is kept there between two rounds, so the times say little.
-
-Of a row, only these log-probabilities are known. What is left of p is spread evenly over all other tokens: the likeliest
-token stays so, and at temperature 0 it decides.
+Each round asks the engine to read the text and the whole draft. Its answer tells some log-probabilities of each row, and at
+temperature 1 it also draws tokens (``engine.serving.served_text``). The times of a round say little: the text travels each
+time, and the engine may read it anew.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import torch
-from torch import Tensor
 from transformers import GenerationConfig
 
 from engine.bounded.bounded_tokenizer import open_tokenizer
 from engine.core.drafter import Drafter
 from engine.core.load import UNKNOWN, Expected
 from engine.core.rule import Verifier
-from engine.core.sampling import Sampling
-from engine.core.seen import Draft, Seen
-from engine.core.tree import ROOT, DraftTree
+from engine.core.sampling import Sampling, stream
+from engine.core.seen import Draft
+from engine.core.tree import ROOT
 from engine.errors import UserError
 from engine.model.generation import ends_of
-from engine.serving.engine_address import read
+from engine.serving import sglang_questions, vllm_questions
+from engine.serving.engine_address import ENGINES, read
 from engine.serving.engine_client import EngineClient
+from engine.serving.served_rows import (
+    KNOWN,
+    MOST_PROMPTS,
+    MOST_TOKENS,
+    Question,
+    Reading,
+    Row,
+    ServedSeen,
+)
 
-KNOWN = 8
-"""Log-probabilities of a row that are asked for: as many as a trace shows."""
 SAMPLE = (
     "Once upon a time, 12 + 30 = 42.\n\ndef area(width):\n\treturn 'Grüße, 漢字 🦊'  # <b>?</b>"
 )
 """A text that two vocabularies split in two ways."""
 SERVED = frozenset({"draft", "datastore"})
 """Kinds of parts that ask nothing of the target itself."""
-MOST_PATHS = 64
+SAMPLED_RULES = ("rejection", "block", "traversal")
+"""Rules for temperature 1. They weigh only tokens that the draft has or could have drawn, and the sum of all others."""
+QUESTIONS = {"vllm": vllm_questions.questions, "sglang": sglang_questions.questions}
 
 
 class ServedTarget:
@@ -55,6 +60,7 @@ class ServedTarget:
     def __init__(self, address: str, tokenizer_folder: str) -> None:
         """tokenizer_folder: holds the target's own tokenizer. Raises UserError where no engine serves such a model."""
         self._client = EngineClient(read(address))
+        self._questions = QUESTIONS[self._client.address.engine]
         self.served_name = self._client.address.name
         self.name = self.served_name.rpartition("/")[2]
         self.max_context = self._context()
@@ -67,7 +73,7 @@ class ServedTarget:
 
     def _context(self) -> int:
         """Tokens of the longest text. Raises UserError where the engine does not serve the model."""
-        models = self._client.ask("/v1/models").get("data")
+        models = self._field("data", "/v1/models")
         named = {model.get("id"): model for model in models} if _are_objects(models) else {}
         if self.served_name not in named:
             known = ", ".join(str(name)[:80] for name in list(named)[:8])
@@ -82,24 +88,37 @@ class ServedTarget:
     def _check_vocabulary(self, folder: str) -> None:
         """Raises UserError where the engine splits a text into other tokens."""
         question = {"model": self.served_name, "prompt": SAMPLE, "add_special_tokens": False}
-        tokens = self._client.ask("/tokenize", question).get("tokens")
-        if tokens != list(self.tokenizer(SAMPLE, add_special_tokens=False)["input_ids"]):
+        if self._field("tokens", "/tokenize", question) != list(
+            self.tokenizer(SAMPLE, add_special_tokens=False)["input_ids"]
+        ):
             raise UserError(
                 f"{self.served_name} has another vocabulary than the tokenizer in {folder}."
             )
+
+    def _field(self, name: str, path: str, question: dict | None = None) -> object:
+        """A field of an answer; None if it has none."""
+        answer = self._client.ask(path, question)
+        return answer.get(name) if isinstance(answer, dict) else None
 
     def check(
         self, drafter: type[Drafter], sampling: Sampling, rule: type[Verifier], masked: bool
     ) -> None:
         """Raises UserError for what cannot be had of an engine. masked: whether the text must follow a schema."""
-        if not sampling.greedy:
+        if not sampling.greedy and sampling.temperature != 1:
             raise UserError(
-                "A target behind an engine writes at temperature 0 only: an engine tells too little of p to draw from it."
+                "A target behind an engine writes at temperature 0 or 1: for others p would have to be known of every token."
+            )
+        if sampling.top_k or sampling.top_p < 1 or sampling.cuts:
+            raise UserError(
+                "A target behind an engine is sampled from the whole of p: leave out top-k, top-p and other cuts."
             )
         if masked:
             raise UserError("A target behind an engine follows no JSON schema.")
-        if rule.key != "greedy":
-            raise UserError("A target behind an engine is judged by the rule greedy only.")
+        rules = ("greedy",) if sampling.greedy else SAMPLED_RULES
+        if rule.key not in rules:
+            raise UserError(
+                f"At this temperature a target behind an engine is judged by these rules only: {', '.join(rules)}."
+            )
         own = drafter.uses_target or drafter.loop != "speculative"
         if own or not SERVED.issuperset(drafter.needs.values()):
             raise UserError(
@@ -117,77 +136,44 @@ class ServedTarget:
                 "This drafter needs the target's hidden states, which an engine does not tell."
             )
 
-    def rows(self, text: Sequence[int], tree: DraftTree) -> Tensor:
-        """Logits [N + 1, V] after the last token of the text and after each node. Raises UserError."""
-        paths = [_path(tree, leaf) for leaf in range(len(tree)) if not tree.children(leaf)] or [[]]
-        if len(paths) > MOST_PATHS:
-            raise UserError(
-                f"The draft has {len(paths)} paths; an engine is asked about {MOST_PATHS} at once."
-            )
-        prompts = [[*text, *(tree.tokens[node] for node in path)] for path in paths]
-        question = {
-            "model": self.served_name,
-            "prompt": prompts,
-            "max_tokens": 1,
-            "temperature": 0,
-            "prompt_logprobs": KNOWN,
-            "logprobs": KNOWN,
-            "return_tokens_as_token_ids": True,
-            "ignore_eos": True,
-        }
-        answers = self._client.ask("/v1/completions", question).get("choices")
-        if not _are_objects(answers) or len(answers) != len(prompts):
-            raise self._nonsense()
-        known: dict[int, dict[int, float]] = {}
+    def read(self, reading: Reading) -> ServedSeen:
+        """What the engine tells of a text and a draft. Raises UserError."""
+        rows: dict[int, Row] = {}
+        calls = 0
+        for question in self._questions(self.served_name, reading):
+            _check_size(question)
+            answer, calls = self._client.ask(question.path, question.body), calls + 1
+            try:
+                rows |= question.rows(answer)
+            except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+                raise self._nonsense() from None
         try:
-            for answer in answers:
-                path = paths[answer["index"]]
-                told = self._told(answer, len(text), len(path))
-                for node, row in zip([ROOT, *path], told, strict=True):
-                    # paths that part at a node tell different next tokens there
-                    known[node] = row | known.get(node, {})
-            return torch.stack([self._row(known[node]) for node in range(ROOT, len(tree))])
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            logits = [
+                rows[place].logits(self.vocab_size) for place in range(ROOT, len(reading.tree))
+            ]
+        except IndexError:
+            raise UserError(
+                f"{self.served_name} has another vocabulary than its tokenizer here."
+            ) from None
+        except (KeyError, ValueError):
             raise self._nonsense() from None
-
-    def _told(self, answer: Mapping, text: int, path: int) -> list[dict[int, float]]:
-        """Log-probabilities of the tokens after the text and after each node of a path. Raises KeyError and the like for
-        an answer that does not tell them."""
-        rows = answer["prompt_logprobs"][text : text + path]
-        told = [
-            {int(token): float(entry["logprob"]) for token, entry in row.items()} for row in rows
-        ]
-        (last,) = answer["logprobs"]["top_logprobs"]
-        return [
-            *told,
-            {int(token.removeprefix("token_id:")): float(p) for token, p in last.items()},
-        ]
-
-    def _row(self, known: Mapping[int, float]) -> Tensor:
-        """Logits [V]. Raises ValueError for numbers that are no log-probabilities, and UserError for unknown tokens."""
-        if not known or any(not p <= 1e-4 for p in known.values()):
-            raise ValueError
-        if not 0 <= min(known) <= max(known) < self.vocab_size:
-            raise UserError(f"{self.served_name} has another vocabulary than its tokenizer here.")
-        rest = 1 - sum(map(math.exp, known.values()))
-        others = self.vocab_size - len(known)
-        row = torch.full(
-            (self.vocab_size,), math.log(rest / others) if min(rest, others) > 0 else -math.inf
-        )
-        row[list(known)] = torch.tensor(list(known.values()))
-        return row
+        told = [rows[place] for place in range(ROOT, len(reading.tree))]
+        return ServedSeen(torch.stack(logits), None, rows=told, calls=calls)
 
     def _nonsense(self) -> UserError:
+        address = self._client.address
         return UserError(
-            f"The engine at {self._client.address.place} answers otherwise than vLLM does."
+            f"The engine at {address.place} answers otherwise than {ENGINES[address.engine]} does."
         )
 
 
 class ServedSession:
-    """One text. Its tokens are sent with every draft. postponed: nothing is read before the first look."""
+    """One text. Its tokens are sent with every draft. postponed: nothing is read before the first look. seed: of a text
+    that is sampled; None at temperature 0."""
 
     features: tuple[int, ...] = ()
     postponed = 0
+    seed: int | None = None
 
     def __init__(self, target: ServedTarget) -> None:
         self._target = target
@@ -208,9 +194,16 @@ class ServedSession:
     def take_over(self, other: "ServedSession", length: int) -> None:
         self._text = other._text[:length]
 
-    def look(self, draft: Draft) -> Seen:
+    def look(self, draft: Draft) -> ServedSeen:
         self._looked, _ = draft.rows
-        return Seen(self._target.rows([*self._text, draft.root], draft.tree), None)
+        text = [*self._text, draft.root]
+        # each place of a text has a seed of its own; asked again, the engine draws the same
+        seed = (
+            None
+            if self.seed is None
+            else stream(self.seed, f"engine {len(text)}").initial_seed() >> 32
+        )
+        return self._target.read(Reading(text, draft.tree, seed))
 
     def commit(self, rows: Sequence[int]) -> None:
         self._text += [self._looked[row] for row in rows]
@@ -220,13 +213,17 @@ class ServedSession:
         self._looked = []
 
 
-def _path(tree: DraftTree, node: int) -> list[int]:
-    """The nodes from the first one below the root to this one."""
-    path = []
-    while node != ROOT:
-        path.insert(0, node)
-        node = tree.parents[node]
-    return path
+def _check_size(question: Question) -> None:
+    """Raises UserError for a question that is too large to be sent."""
+    count, tokens = len(question.prompts), sum(map(len, question.prompts))
+    if count > MOST_PROMPTS:
+        raise UserError(
+            f"The engine would have to read {count} prompts for this draft; it is asked to read {MOST_PROMPTS} at once."
+        )
+    if tokens > MOST_TOKENS:
+        raise UserError(
+            f"The engine would be sent {tokens:,} tokens at once; at most {MOST_TOKENS:,} are sent."
+        )
 
 
 def _are_objects(answers: object) -> bool:

@@ -91,7 +91,7 @@ class Recorder:
         if self._setting.family:
             line["family"] = self._setting.family
         if target.known is not None:
-            line["target"]["known"] = target.known
+            line["target"] |= {"known": target.known, "clock": "remote"}
         if target.picture is not None:
             line["picture"] = target.picture.to_dict()
         if self._setting.constraint is not None:

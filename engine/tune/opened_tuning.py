@@ -35,6 +35,8 @@ class OpenedTuning:
             needs.setdefault("draft", "draft")
         self.models = load_models(request.models, needs, request.dtype, request.device)
         target, draft = self.models.target, self.models.parts.get("draft")
+        if target.known is not None:
+            raise UserError("A tuning measures a target of this machine, not one behind an engine.")
         self.draft = draft if isinstance(draft, LanguageModel) else None
         self.prompts = _read(target, request)
         self.plain = plain(sampling)

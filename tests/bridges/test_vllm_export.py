@@ -1,4 +1,5 @@
-"""Exported settings are accepted by vLLM's own class for them, where DRAFTSCOPE_VLLM_PYTHON names a Python that has vLLM."""
+"""Exported settings are accepted by vLLM's own class for them, where DRAFTSCOPE_VLLM names a Python that has vLLM
+(`make serving-test`)."""
 
 import json
 import os
@@ -12,8 +13,10 @@ from engine.bridges.exporting import export
 from presets import family
 from tests.bridges.settings import setting
 
-PYTHON = os.environ.get("DRAFTSCOPE_VLLM_PYTHON", "")
-pytestmark = pytest.mark.skipif(not PYTHON, reason="DRAFTSCOPE_VLLM_PYTHON names no Python")
+PYTHON = os.environ.get("DRAFTSCOPE_VLLM", "")
+pytestmark = pytest.mark.skipif(
+    not PYTHON, reason="vLLM is not here; `make serving-test` installs it"
+)
 
 
 def changed(part: str, copy: Path, **entries) -> str:

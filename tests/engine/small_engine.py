@@ -1,5 +1,5 @@
-"""A small serving engine: it answers /v1/models, /tokenize and /v1/completions as vLLM documents it, with the embedded target's
-own log-probabilities, which transformers computes."""
+"""A small serving engine: it answers /v1/models, /tokenize, and /v1/completions as vLLM or /generate as SGLang documents it,
+with the embedded target's own log-probabilities, which transformers computes."""
 
 import json
 import threading
@@ -9,13 +9,14 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
+from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from presets import family
 
 NAME = "house/embedded"
 CONTEXT = 96
-MOST_LOGPROBS = 20  # vLLM's default
+MOST_LOGPROBS, MOST_NAMED = 20, 128  # vLLM's default, and its bound
 
 
 @cache
@@ -25,11 +26,27 @@ def _model():
     ).eval(), AutoTokenizer.from_pretrained(family().target)
 
 
+@torch.no_grad()
+def embedded_rows(prompt: list[int]) -> Tensor:
+    """Log-probabilities [T, V] after each token."""
+    return _model()[0](torch.tensor([prompt])).logits[0].log_softmax(-1)
+
+
+def seeded_draw(law: Tensor, seed: int) -> int:
+    """A token from the law [V]."""
+    return int(torch.multinomial(law, 1, generator=torch.Generator().manual_seed(seed)))
+
+
 class SmallEngine:
     """asked: the bodies of the questions so far. keys: what came as authorization. wrong: path -> what answers there in the
     place of the engine."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        rows: Callable[[list[int]], Tensor] = embedded_rows,
+        draw: Callable[[Tensor, int], int] = seeded_draw,
+    ) -> None:
+        self.rows, self.draw = rows, draw
         self.asked: list[dict] = []
         self.keys: set[str | None] = set()
         self.wrong: dict[str, Callable[[BaseHTTPRequestHandler, dict], None]] = {}
@@ -39,12 +56,19 @@ class SmallEngine:
     def target(self) -> str:
         return f"vllm://127.0.0.1:{self.port}/{NAME}"
 
-    def answer(self, path: str, body: dict) -> tuple[int, dict]:
+    @property
+    def sglang_target(self) -> str:
+        return self.target.replace("vllm", "sglang")
+
+    def answer(self, path: str, body: dict) -> tuple[int, dict | list]:
         if path == "/v1/models":
             return 200, {
                 "object": "list",
                 "data": [{"id": NAME, "object": "model", "max_model_len": CONTEXT}],
             }
+        if path == "/generate":
+            self.asked.append(body)
+            return 200, [self._generated(body, place) for place in range(len(body["input_ids"]))]
         if body.get("model") != NAME:
             return 404, {"error": {"message": "The model does not exist.", "type": "NotFoundError"}}
         if path == "/tokenize":
@@ -54,54 +78,97 @@ class SmallEngine:
             return 200, {"tokens": tokens, "count": len(tokens), "max_model_len": CONTEXT}
         if path != "/v1/completions":
             return 404, {"detail": "Not Found"}
-        if body["prompt_logprobs"] > MOST_LOGPROBS:
+        named = body.get("logprob_token_ids")
+        if body.get("prompt_logprobs", 0) > MOST_LOGPROBS:
             told = f"Requested prompt logprobs of {body['prompt_logprobs']}, which is greater than max allowed: {MOST_LOGPROBS}"
             return 400, {"error": {"message": told, "type": "BadRequestError"}}
+        if named and not len(named) == body["logprobs"] <= MOST_NAMED:
+            return 400, {"error": {"message": "logprob_token_ids", "type": "BadRequestError"}}
         self.asked.append(body)
-        choices = [_choice(index, prompt, body) for index, prompt in enumerate(body["prompt"])]
-        return 200, {"object": "text_completion", "choices": choices}
+        return 200, {
+            "object": "text_completion",
+            "choices": [self._choice(index, body) for index in range(len(body["prompt"]))],
+        }
 
+    def _chosen(self, row: Tensor, sampling: dict, seed: str) -> int:
+        if sampling["temperature"] == 0:
+            return int(row.argmax())
+        row = row.clone()
+        for token, bias in sampling.get("logit_bias", {}).items():
+            row[int(token)] += bias
+        return self.draw(row.softmax(-1), sampling[seed])
 
-@torch.no_grad()
-def _choice(index: int, prompt: list[int], body: dict) -> dict:
-    model, tokenizer = _model()
-    rows = model(torch.tensor([prompt])).logits[0].log_softmax(-1)
-    told: list[dict | None] = [None]
-    for row, token in zip(rows, prompt[1:], strict=False):
-        top = dict.fromkeys([token, *row.topk(body["prompt_logprobs"]).indices.tolist()])
-        told.append(
-            {
-                str(one): {
-                    "logprob": float(row[one]),
-                    "rank": int((row >= row[one]).sum()),
-                    "decoded_token": tokenizer.decode([one]),
+    def _choice(self, index: int, body: dict) -> dict:
+        """As vLLM answers."""
+        prompt = body["prompt"][index]
+        rows = self.rows(prompt)
+        chosen = self._chosen(rows[-1], body, "seed")
+        shown = body.get("logprob_token_ids") or rows[-1].topk(body["logprobs"]).indices.tolist()
+        last = {f"token_id:{token}": float(rows[-1, token]) for token in [chosen, *shown]}
+        logprobs = {
+            "tokens": [f"token_id:{chosen}"],
+            "token_logprobs": [float(rows[-1, chosen])],
+            "top_logprobs": [last],
+        }
+        told = {"index": index, "text": "", "logprobs": logprobs, "finish_reason": "length"}
+        if "prompt_logprobs" not in body:
+            return told
+        read: list[dict | None] = [None]
+        for row, token in zip(rows, prompt[1:], strict=False):
+            top = dict.fromkeys([token, *row.topk(body["prompt_logprobs"]).indices.tolist()])
+            read.append(
+                {
+                    str(one): {"logprob": float(row[one]), "rank": int((row >= row[one]).sum())}
+                    for one in top
                 }
-                for one in top
+            )
+        return told | {"prompt_logprobs": read}
+
+    def _generated(self, body: dict, place: int) -> dict:
+        """As SGLang answers: the log-probabilities of what follows are those after the biases."""
+        prompt, sampling = body["input_ids"][place], body["sampling_params"][place]
+        rows, begin = self.rows(prompt), body["logprob_start_len"][place]
+        chosen = self._chosen(rows[-1], sampling, "sampling_seed")
+        after = rows[-1].clone()
+        for token, bias in sampling.get("logit_bias", {}).items():
+            after[int(token)] += bias
+        after = after.log_softmax(-1)
+        named, most = body.get("token_ids_logprob"), body["top_logprobs_num"]
+
+        def entries(row: Tensor, tokens: list[int]) -> list[list]:
+            return [[float(row[token]), token, None] for token in tokens]
+
+        meta = {
+            "output_token_logprobs": entries(after, [chosen]),
+            "output_top_logprobs": [entries(after, after.topk(most).indices.tolist())],
+            "input_token_logprobs": [],
+            "input_top_logprobs": [],
+        }
+        if named:
+            meta |= {
+                "output_token_ids_logprobs": [entries(after, named)],
+                "input_token_ids_logprobs": [],
             }
-        )
-    top = rows[-1].topk(body["logprobs"])
-    last = {
-        f"token_id:{token}": p
-        for token, p in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-    }
-    chosen = int(rows[-1].argmax())
-    logprobs = {
-        "tokens": [f"token_id:{chosen}"],
-        "token_logprobs": [float(rows[-1, chosen])],
-        "top_logprobs": [last],
-    }
-    return {
-        "index": index,
-        "text": tokenizer.decode([chosen]),
-        "logprobs": logprobs,
-        "prompt_logprobs": told,
-        "finish_reason": "length",
-    }
+        for at in range(begin, len(prompt)) if begin >= 0 else ():
+            row = rows[at - 1]
+            told = [[[None, prompt[at], None]], None, None]
+            if at > begin:
+                top = row.topk(most).indices.tolist()
+                told = [
+                    entries(row, [prompt[at]]),
+                    entries(row, top),
+                    named and entries(row, named),
+                ]
+            meta["input_token_logprobs"] += told[0]
+            meta["input_top_logprobs"].append(told[1])
+            if named:
+                meta["input_token_ids_logprobs"].append(told[2])
+        return {"text": "", "meta_info": meta}
 
 
 @contextmanager
 def small_engine() -> Iterator[SmallEngine]:
-    """One that answers until the context ends."""
+    """An engine with the embedded target that answers until the context ends."""
     engine = SmallEngine()
 
     class Handler(BaseHTTPRequestHandler):

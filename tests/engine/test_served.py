@@ -1,7 +1,9 @@
 """A target behind an engine: the text of the same model here, and one sentence for whatever goes wrong."""
 
 import json
+import signal
 import socket
+import threading
 import time
 
 import pytest
@@ -13,13 +15,13 @@ from engine.methods import drafters
 from engine.parts.loading import ModelPaths
 from engine.parts.size_limits import Allowed, admit
 from engine.run import Plan, RunRequest
-from engine.serving import served_target
+from engine.serving import served_target, vllm_questions
 from engine.serving.engine_address import read
 from engine.serving.engine_client import KEY, EngineClient
 from engine.serving.served_target import SERVED, ServedTarget
 from presets import family
 from tests.engine.family import ran, tokens_of, trace_of
-from tests.engine.small_engine import CONTEXT, give, small_engine
+from tests.engine.small_engine import CONTEXT, embedded_rows, give, small_engine
 
 PROMPT = "Once upon a time there was a little dog"
 HERE = family().parts["draft"]
@@ -74,7 +76,7 @@ def test_the_text_is_that_of_the_same_model_here(engine, drafter):
 
 def test_every_step_asks_once_and_accepts_what_it_would_here(engine, monkeypatch):
     """Though only one token of each row is known besides the drafted ones, also where a tree has several below a node."""
-    monkeypatch.setattr(served_target, "KNOWN", 1)
+    monkeypatch.setattr(vllm_questions, "KNOWN", 1)
     engine.asked.clear()
     there = served(engine, drafter="dyspec", options={"budget": 8})
     here = trace_of(PROMPT, drafter="dyspec", options={"budget": 8}, max_new_tokens=24)
@@ -116,8 +118,9 @@ def refused(engine, **fields) -> str:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"temperature": 0.7}, "temperature 0 only"), ({"json_schema": "{}"}, "no JSON schema"),
-        ({"verifier": "typical"}, "rule greedy only"), ({"drafter": "swift"}, "reads with the target itself"),
+        ({"temperature": 0.7}, "at temperature 0 or 1"), ({"temperature": 1.0, "top_p": 0.9}, "leave out top-k"),
+        ({"verifier": "typical"}, "by these rules only: greedy"), ({"json_schema": "{}"}, "no JSON schema"),
+        ({"temperature": 1.0, "verifier": "sampler_match"}, "only: rejection, block, traversal"), ({"drafter": "swift"}, "reads with the target itself"),
         ({"drafter": "medusa"}, "needs"),
         ({"models": ModelPaths("vllm://127.0.0.1:1/a", {})}, "needs its tokenizer here"),
         ({"models": ModelPaths("vllm://127.0.0.1:1/a", {"draft": HERE})}, "No engine answers at 127.0.0.1:1."),
@@ -171,7 +174,7 @@ def strange(**change):
         (cut_off, "broke off its answer"),
         (lambda handler, body: handler.wfile.write(b"SSH-2.0\r\n"), "broke off its answer"),
         (lambda handler, body: None, "broke off its answer"),
-        (lambda handler, body: give(handler, 200, []), "broke off its answer"),
+        (lambda handler, body: give(handler, 200, []), "otherwise than vLLM"),
         (elsewhere, "which is not followed"),
         (lambda handler, body: give(handler, 401, {"error": "Unauthorized"}), f"give one in {KEY}"),
         (
@@ -204,7 +207,7 @@ def test_an_answer_that_is_none_is_one_sentence(engine, wrong, told):
 
 
 def test_fewer_log_probabilities_than_asked_for(engine, monkeypatch):
-    monkeypatch.setattr(served_target, "KNOWN", 21)
+    monkeypatch.setattr(vllm_questions, "KNOWN", 21)
     assert "larger --max-logprobs" in refused(engine)
 
 
@@ -247,16 +250,114 @@ def test_the_key_is_sent_and_stands_in_no_trace(engine, monkeypatch, tmp_path, c
 
 
 @pytest.mark.parametrize(
-    "wish", ["vllm://10.0.0.1:8000/a", "VLLM://localhost:80/a", " vllm://[::1]:80/a"]
+    "wish", ["vllm://10.0.0.1:8000/a", "VLLM://localhost:80/a", " sglang://[::1]:80/a"]
 )
 def test_a_visitor_of_the_page_names_no_engine(wish):
     with pytest.raises(UserError, match="asks no engine at an address that a visitor names"):
         admit(wish, Allowed(("*", "/")))
 
 
+def test_what_measures_time_asks_no_engine(engine, tmp_path, capsys):
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("Once upon a time")
+    models = ["--target", engine.target, "--draft", HERE]
+    for command in (["tune", "--prompts", str(prompts)], ["bench", "--quick"]):
+        assert main([*command, *models]) == 2
+        assert "not one behind an engine" in capsys.readouterr().err
+
+
 def test_sampling_is_refused_before_anything_is_asked(engine):
     engine.asked.clear()
     target = ServedTarget(engine.target, HERE)
     with pytest.raises(UserError):
-        target.check(drafters()["none"], Sampling(temperature=1.0), None, False)
+        target.check(drafters()["none"], Sampling(temperature=0.5), None, False)
     assert not engine.asked
+
+
+@pytest.mark.parametrize("drafter", ["chain", "dyspec"])
+def test_sglang_is_asked_in_its_own_way(engine, drafter):
+    """One question a step, which tells what vLLM's answer tells."""
+    engine.asked.clear()
+    there = served(
+        engine, models=ModelPaths(engine.sglang_target, {"draft": HERE}), drafter=drafter
+    )
+    assert len(engine.asked) == len(there.steps)
+    assert tokens_of(there) == tokens_of(trace_of(PROMPT, drafter="none", max_new_tokens=24))
+    vllm = served(engine, drafter=drafter)
+    for one, other in zip(there.steps, vllm.steps, strict=True):
+        assert one["nodes"]["p"] == pytest.approx(other["nodes"]["p"], abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang"])
+@pytest.mark.parametrize("drafter", ["none", "chain", "dyspec"])
+def test_sampled_texts(engine, kind, drafter):
+    """Every step asks once, and p is the target's own; the law is that of ``tests.verifiers.test_served_law``."""
+    fields = {
+        "models": ModelPaths(engine.target.replace("vllm", kind), {"draft": HERE}),
+        "drafter": drafter,
+        "options": {"budget": 6} if drafter == "dyspec" else {},
+        "temperature": 1.0,
+        "max_new_tokens": 8,
+    }
+    engine.asked.clear()
+    trace = served(engine, seed=3, **fields)
+    assert len(engine.asked) == len(trace.steps) == trace.summary["target_calls"]
+    assert trace.run["target"]["clock"] == "remote" and trace.run["verifier"]["up_to_rounding"]
+    laws = embedded_rows(trace.run["prompt"]["tokens"] + tokens_of(trace)).exp()
+    for step in trace.steps:
+        law, nodes = laws[step["position"] - 1], step["nodes"]
+        for token, parent, p in zip(nodes["token"], nodes["parent"], nodes["p"], strict=True):
+            if parent == -1:
+                assert p == pytest.approx(float(law[token]), abs=1e-4)
+    assert tokens_of(served(engine, seed=3, **fields)) == tokens_of(trace)
+
+
+def test_a_draft_of_many_tokens_takes_several_questions(engine, monkeypatch):
+    monkeypatch.setattr(vllm_questions, "MOST_NAMED", 12)
+    engine.asked.clear()
+    trace = served(engine, drafter="chain", temperature=1.0, max_new_tokens=8)
+    assert trace.summary["target_calls"] == len(engine.asked) > len(trace.steps)
+    assert max(len(asked.get("logprob_token_ids", ())) for asked in engine.asked) <= 12
+
+
+def test_an_engine_that_draws_what_it_must_not_is_refused(engine):
+    def first(handler, body):
+        status, answer = engine.answer("/v1/completions", body)
+        for choice in answer["choices"] if "logit_bias" in body else ():
+            choice["logprobs"]["tokens"] = [f"token_id:{body['logprob_token_ids'][0]}"]
+        give(handler, status, answer)
+
+    engine.wrong["/v1/completions"] = first
+    assert "told not to draw" in refused(engine, drafter="chain", temperature=1.0)
+
+
+def test_too_much_is_not_sent(engine, monkeypatch):
+    monkeypatch.setattr(served_target, "MOST_TOKENS", 8)
+    assert "tokens at once; at most 8 are sent" in refused(engine, drafter="none")
+    monkeypatch.setattr(served_target, "MOST_TOKENS", 10_000)
+    monkeypatch.setattr(served_target, "MOST_PROMPTS", 2)
+    assert "it is asked to read 2 at once" in refused(
+        engine, drafter="dyspec", options={"budget": 16}
+    )
+
+
+def test_an_interrupted_run_lets_the_engine_stop(engine):
+    """The connection is closed at once, which the engine sees."""
+    asked, closed = threading.Event(), threading.Event()
+
+    def waits(handler, body):
+        asked.set()
+        handler.connection.settimeout(20)
+        assert handler.connection.recv(1) == b""
+        closed.set()
+
+    engine.wrong["/v1/completions"] = waits
+
+    def interrupt():
+        asked.wait(20)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        served(engine, drafter="none")
+    assert closed.wait(20)

@@ -10,6 +10,8 @@ import { mendTree } from "./tree-places.js";
 import { prob, shorten, visible } from "./words.js";
 
 const TOP = 7;
+const UNKNOWN = "The target is behind a serving engine, which tells p of a few tokens only: of those that were drafted or "
+  + "could have been, or of the likeliest. What is left of p is spread evenly over all others.";
 
 /**
  * Rows for the bars, sorted by p: the chosen token, the top tokens of p, q and the residual together, and a few
@@ -174,6 +176,7 @@ export function makeInspector(box, glossary, brief) {
         const own = typeof node === "number" && node >= 0;
         more.append(bars(barRows(distribution, token, piece, own ? nodes.p[node] : null, own ? nodes.q[node] : null),
           token, fields, glossary, view.run));
+        if (view.run.target.known) more.append(el("p", { class: "ds-quiet", text: UNKNOWN }));
       } else if (node !== -1) {
         more.append(el("p", { class: "ds-quiet",
           text: "The walk did not reach this place, so the trace does not hold the other candidates for it." }));

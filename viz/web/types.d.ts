@@ -48,7 +48,8 @@ export interface Turn {
 export interface Run {
   kind: "run";
   lane?: string;
-  target: { name: string; parameters: number; end_tokens?: number[] };
+  /** known: behind a serving engine, which tells p of so many tokens only, besides the drafted ones. */
+  target: { name: string; parameters: number; end_tokens?: number[]; known?: number };
   drafter: Drafter;
   verifier: Verifier;
   sampling: Sampling;

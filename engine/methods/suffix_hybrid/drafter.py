@@ -36,7 +36,7 @@ class SuffixHybridDrafter(Drafter):
     size_option, usual_size = DraftChain.size_option, DraftChain.usual_size
     trial = {"length": 2, "threshold": 1.0}
 
-    def __init__(self, settings, copies: SuffixCopies, model: DraftChain) -> None:
+    def __init__(self, settings, copies: SuffixCopies, model: Drafter) -> None:
         super().__init__(settings)
         self._copies, self._model = copies, model
         self._copied = False  # in the running step
@@ -44,14 +44,14 @@ class SuffixHybridDrafter(Drafter):
 
     @classmethod
     def build(cls, settings, models):
+        drafting = resolve(cls.key, DraftChain.options, {"length": settings["length"]})
+        return cls(settings, cls.copies(settings, models), DraftChain.build(drafting, models))
+
+    @classmethod
+    def copies(cls, settings, models) -> SuffixCopies:
         copying = {name: settings[name] for name in ("factor", "earlier_texts")}
         copying |= {"budget": settings["copied"], "offset": 0}
-        drafting = {"length": settings["length"]}
-        made = (
-            part.build(resolve(cls.key, part.options, values), models)
-            for part, values in ((SuffixCopies, copying), (DraftChain, drafting))
-        )
-        return cls(settings, *made)
+        return SuffixCopies.build(resolve(cls.key, SuffixCopies.options, copying), models)
 
     def begin(self, start):
         super().begin(start)

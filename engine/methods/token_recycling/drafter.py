@@ -70,7 +70,8 @@ class TokenRecyclingDrafter(RememberingDrafter):
         tokens = [kept.root, *kept.tree.tokens]
         walked = [kept.root, *(kept.tree.tokens[node] for node in kept.path)]
         kept.tree.exhibits += self._exhibits(walked)
-        self._successors.write(tokens, kept.logits)
+        if kept.logits is not None:
+            self._successors.write(tokens, kept.logits)
 
     def _exhibits(self, walked: Sequence[int]) -> list[Table | Gauge]:
         """The rows that the walk used, as they were when the tree was drafted."""

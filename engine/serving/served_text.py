@@ -1,0 +1,59 @@
+"""A text whose target is behind a serving engine, at temperature 1 too, where only some of p is known.
+
+A draft model draws from its few likeliest tokens. Of these, and of all drafted tokens, the engine tells p. So the rule knows
+everything that it weighs: a drafted token x is kept with probability min(1, p(x)/q(x)), and what a refusal leaves of p is known
+for these tokens one by one, and for all others, where q is 0, as a sum. The rule spreads this sum evenly. If the next token
+then is one of the others, the engine itself draws which: from p without the tokens whose p is known. Together that is the
+residual of Leviathan et al. (2023), exactly.
+"""
+
+from dataclasses import replace
+
+from engine.core.attempt import Attempt
+from engine.core.rule import Verdict
+from engine.core.sampling import Sampling
+from engine.core.seen import Seen
+from engine.core.text import Text, text_of
+from engine.errors import UserError
+from engine.serving.served_rows import KNOWN, ServedSeen
+from engine.serving.served_target import ServedTarget
+
+
+class ServedText(Text):
+    def begin(self, session, features, load=None) -> None:
+        session.seed = None if self.sampling.greedy else self.sampling.seed
+        super().begin(session, features, load)
+
+    @property
+    def drafting(self) -> Sampling:
+        return self.sampling if self.sampling.greedy else replace(self.sampling, top_k=KNOWN)
+
+    def judge(self, attempt: Attempt, seen: ServedSeen) -> Attempt:
+        judged = super().judge(attempt, seen)
+        if self.sampling.greedy:
+            return judged
+
+        def verdict():
+            verdict, p = judged.judging()
+            return replace(verdict, final_token=final_token(verdict, seen)), p
+
+        return replace(judged, judging=verdict)
+
+    def _passes(self, seen: Seen) -> dict[str, int]:
+        """A question to the engine counts as a pass of the target."""
+        return super()._passes(seen) | {"target": seen.calls}
+
+
+def final_token(verdict: Verdict, seen: ServedSeen) -> int:
+    """The rule's own token where its p is known by itself; else the engine's. Raises UserError for a draw that cannot be."""
+    row = seen.rows[verdict.walk[-1] + 1]
+    if verdict.final_token in row.banned:
+        return verdict.final_token
+    if row.drawn in row.banned:
+        raise UserError("The engine draws tokens that it was told not to draw.")
+    return row.drawn
+
+
+@text_of.register
+def _(target: ServedTarget, request, recorded) -> Text:
+    return ServedText(target, request, recorded)

@@ -1,0 +1,86 @@
+"""How SGLang is asked about a draft: ``/generate`` with token ids, as its documentation says.
+
+One question tells all rows: a prompt for each path of the draft. The engine begins where the text ends
+(``logprob_start_len``), so what it has kept of the text serves. At temperature 1 it tells p of the tokens that the draft has or
+could have drawn (``token_ids_logprob``); and each place where something was drafted is one more prompt, after which the
+engine draws among all other tokens (``logit_bias``).
+"""
+
+from collections.abc import Iterator, Sequence
+
+from engine.core.tree import ROOT
+from engine.serving.served_rows import KNOWN, Question, Reading, Row
+
+PATH = "/generate"
+BAN = -100.0
+PLAIN = {
+    "max_new_tokens": 1,
+    "ignore_eos": True,
+    # else the model's own generation config decides
+    "top_p": 1.0,
+    "top_k": -1,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+
+
+def questions(name: str, reading: Reading) -> Iterator[Question]:
+    """Those that together tell all rows. name: of the model; a server has one only."""
+    leaves, seed = reading.leaves, reading.seed
+    inner = [place for place in range(ROOT, len(reading.tree)) if place not in leaves]
+    drawn = [] if seed is None else inner
+    possible = {place: reading.possible(place) for place in drawn}
+    prompts = [reading.prompt(place) for place in (*leaves, *drawn)]
+    plain = PLAIN | (
+        {"temperature": 0.0} if seed is None else {"temperature": 1.0, "sampling_seed": seed}
+    )
+    body = {
+        "input_ids": prompts,
+        "sampling_params": [plain] * len(leaves)
+        + [plain | {"logit_bias": {str(t): BAN for t in sorted(possible[p])}} for p in drawn],
+        "return_logprob": True,
+        "logprob_start_len": [len(reading.text) - 1] * len(leaves) + [-1] * len(drawn),
+        "top_logprobs_num": KNOWN,
+    }
+    named = sorted(frozenset().union(*possible.values()))
+    if named:
+        body["token_ids_logprob"] = named
+
+    def rows(answer: Sequence[dict]) -> dict[int, Row]:
+        metas = [each["meta_info"] for each in answer]
+        told: dict[int, dict[int, float]] = {}
+        own: dict[int, int] = {}
+        for place, meta in zip((*leaves, *drawn), metas, strict=True):
+            ((_, own[place], *_),) = meta["output_token_logprobs"]
+            if place in possible:
+                continue
+            path = reading.path(place)
+            for above, law in zip([ROOT, *path], _laws(meta, bool(named)), strict=True):
+                told[above] = law | told.get(above, {})
+        if seed is None:
+            return {place: Row(law) for place, law in told.items()}
+        banned = {place: possible.get(place, frozenset()) for place in told}
+        if any(not banned[place] <= told[place].keys() for place in told):
+            raise ValueError
+        return {place: Row(law, own[place], banned[place]) for place, law in told.items()}
+
+    yield Question(PATH, body, prompts, rows)
+
+
+def _laws(meta: dict, named: bool) -> list[dict[int, float]]:
+    """Log-probabilities after the text and after each node of a path. named: whether p of named tokens was asked for."""
+    kinds = ["top_logprobs", *(["token_ids_logprobs"] if named else [])]
+    # the first token has none before it
+    read = [meta[f"input_{kind}"][1:] for kind in kinds] + [
+        [[each] for each in meta["input_token_logprobs"][1:]]
+    ]
+    laws = [_law(entries) for entries in zip(*read, strict=True)]
+    last = [meta[f"output_{kind}"][0] for kind in kinds]
+    return [*laws, _law((*last, meta["output_token_logprobs"]))]
+
+
+def _law(entries: Sequence[Sequence]) -> dict[int, float]:
+    """entries: lists of log-probability, token and perhaps its text."""
+    return {int(token): float(p) for row in entries for p, token, *_ in row}

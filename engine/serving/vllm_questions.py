@@ -1,0 +1,118 @@
+"""How vLLM is asked about a draft: ``/v1/completions`` with token ids.
+
+At temperature 0 one question tells all rows (``prompt_logprobs``): a prompt for each path of the draft, read as a whole.
+
+At temperature 1 each place of the draft is a prompt of its own, after which the engine draws one token. The question names
+the tokens that the draft has or could have drawn: the engine tells p of each (``logprob_token_ids``), and draws among all
+others (``logit_bias``), so that nothing is left to ask after a refusal. It keeps the beginning of the text between
+questions, where its prefix cache is on. A question may name 128 tokens; a draft that could have drawn more takes several.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from engine.core.tree import ROOT
+from engine.errors import UserError
+from engine.serving.served_rows import KNOWN, Question, Reading, Row
+
+PATH = "/v1/completions"
+MOST_NAMED = 128
+"""Tokens of which vLLM tells p by their names, in one question."""
+BAN = -100.0
+PLAIN = {
+    "max_tokens": 1,
+    "ignore_eos": True,
+    "return_tokens_as_token_ids": True,
+    # else the model's own generation config decides
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+
+
+def questions(name: str, reading: Reading) -> Iterator[Question]:
+    """Those that together tell all rows. name: of the model. Raises UserError for a draft that cannot be asked about."""
+    if reading.seed is None:
+        yield _likeliest(name, reading)
+        return
+    for places, named in _groups(reading):
+        yield _drawn(name, reading, places, named)
+
+
+def _likeliest(name: str, reading: Reading) -> Question:
+    leaves = reading.leaves
+    prompts = [reading.prompt(leaf) for leaf in leaves]
+    body = {"model": name, "prompt": prompts, "temperature": 0.0} | PLAIN
+    body |= {"prompt_logprobs": KNOWN, "logprobs": KNOWN}
+
+    def rows(answer: dict) -> dict[int, Row]:
+        told: dict[int, dict[int, float]] = {}
+        for choice in _choices(answer, len(prompts)):
+            path = reading.path(leaves[choice["index"]])
+            begin = len(reading.text)
+            read = choice["prompt_logprobs"][begin : begin + len(path)]
+            laws = [{int(token): float(e["logprob"]) for token, e in row.items()} for row in read]
+            for place, law in zip([ROOT, *path], [*laws, _law(choice)], strict=True):
+                # paths that part at a place tell different next tokens there
+                told[place] = law | told.get(place, {})
+        return {place: Row(law) for place, law in told.items()}
+
+    return Question(PATH, body, prompts, rows)
+
+
+def _drawn(name: str, reading: Reading, places: Sequence[int], named: frozenset[int]) -> Question:
+    """About these places. named: tokens whose p is told, and which the engine does not draw."""
+    prompts = [reading.prompt(place) for place in places]
+    body = {"model": name, "prompt": prompts, "temperature": 1.0, "seed": reading.seed} | PLAIN
+    body["logprobs"] = len(named) or KNOWN
+    if named:
+        body["logprob_token_ids"] = sorted(named)
+        body["logit_bias"] = {str(token): BAN for token in sorted(named)}
+
+    def rows(answer: dict) -> dict[int, Row]:
+        told = {}
+        for choice in _choices(answer, len(prompts)):
+            (token,) = choice["logprobs"]["tokens"]
+            row = Row(_law(choice), _id(token), named)
+            if not named <= row.told.keys():
+                raise ValueError
+            told[places[choice["index"]]] = row
+        return told
+
+    return Question(PATH, body, prompts, rows)
+
+
+def _groups(reading: Reading) -> Iterator[tuple[list[int], frozenset[int]]]:
+    """Places that are asked about together, and the tokens that are named there."""
+    places: list[int] = []
+    named: frozenset[int] = frozenset()
+    for place in range(ROOT, len(reading.tree)):
+        possible = reading.possible(place)
+        if len(possible) > MOST_NAMED:
+            raise UserError(
+                f"The draft could have drawn {len(possible)} tokens in one place; vLLM is asked about {MOST_NAMED}."
+            )
+        if len(named | possible) > MOST_NAMED:
+            yield places, named
+            places, named = [], frozenset()
+        places, named = [*places, place], named | possible
+    yield places, named
+
+
+def _choices(answer: dict, count: int) -> list[dict]:
+    choices = answer["choices"]
+    if sorted(choice["index"] for choice in choices) != list(range(count)):
+        raise ValueError
+    return choices
+
+
+def _law(choice: dict) -> dict[int, float]:
+    """Log-probabilities of the token behind a prompt."""
+    (last,) = choice["logprobs"]["top_logprobs"]
+    return {_id(token): float(p) for token, p in last.items()}
+
+
+def _id(token: str) -> int:
+    return int(token.removeprefix("token_id:"))
