@@ -5,18 +5,25 @@ from collections.abc import Iterator
 from engine.core.decode import decode
 from engine.core.overlapped import overlapped
 from engine.core.prompt import PromptReading
+from engine.core.searching import searching
 from engine.core.step import Step
 from engine.core.switching import switching
 from engine.core.text import TextRequest
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
 
-LOOPS = {"speculative": decode, "switching": switching, "overlapped": overlapped}
+LOOPS = {
+    "speculative": decode,
+    "switching": switching,
+    "overlapped": overlapped,
+    "searching": searching,
+}
 """Name -> a generator over (target, request, recorded, reading).
 
 ``speculative``: draft, verify in one pass of the target, judge, commit, one after the other.
 ``switching``: one token a step, written by the drafter, unchecked, or by the target.
 ``overlapped``: the target verifies while the draft goes on.
+``searching``: the drafter writes several texts with the target itself, and chooses.
 
 A step need not contain a pass of the target (``Step.passes`` counts passes by model); a step without
 one has no p, no judgement and no final token.
