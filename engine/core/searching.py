@@ -9,10 +9,11 @@ from engine.core.attempt import Attempt
 from engine.core.prompt import PromptReading
 from engine.core.rule import Final, Status, Verdict
 from engine.core.seen import Draft, Seen
-from engine.core.step import Clock, Step, Stop, cut_at_end
+from engine.core.step import Clock, Step, Stop
 from engine.core.switching import steps_of
 from engine.core.target import Target
 from engine.core.text import Outcome, Text, TextRequest
+from engine.core.tree import DraftTree
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ class SearchedText(Text):
         tree = proposal.tree
         draft = Draft(self.context[-1], tree, len(self.context))
         attempt = Attempt(proposal, draft, milliseconds={"verify": clock.lap()})
-        verdict, _ = cut_at_end(_verdict(tree.aside, len(tree)), tree, self.ending)
+        path = tree.aside.path
+        path = path[: self.ending.first([tree.tokens[node] for node in path])]
+        verdict = Verdict(path, _status(tree, path), [], 0, None, walk=[])
         return self.finish(attempt, Outcome(verdict, None), clock)
 
     def _keep(self, seen: Seen, verdict: Verdict, final: Final) -> None:
@@ -60,10 +63,10 @@ class SearchedText(Text):
         return super()._why_stop() if begun else None
 
 
-def _verdict(decided: Decided, size: int) -> Verdict:
-    status: list[Status] = ["ignored"] * size
-    for node in decided.given_up:
+def _status(tree: DraftTree, path: list[int]) -> list[Status]:
+    status: list[Status] = ["ignored"] * len(tree)
+    for node in tree.aside.given_up:
         status[node] = "rejected"
-    for node in decided.path:
+    for node in path:
         status[node] = "accepted"
-    return Verdict(decided.path, status, [], 0, None, walk=[])
+    return status

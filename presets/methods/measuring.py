@@ -24,6 +24,7 @@ LARGEST = 120_000
 FIGURES = {
     "continuous": "engine.continuous.continuous_figures",
     "asap": "engine.proof.aligned_figures",
+    "first_finish": "engine.proof.first_finish_figures",
 }
 """Cards with a figure of their own: the module whose ``measured`` and ``exhibits`` make it."""
 

@@ -42,6 +42,8 @@ class Lane:
     def guesses(self, most: int) -> Path:
         """What followed the last tokens when they stood in this text before."""
         text = [*self._prompt, *self.path]
+        if not most:
+            return ()
         self._index.read(text)
         before = self._index.latest(text)
         return () if before is None else tuple(text[before[0] : before[0] + most])
@@ -72,25 +74,16 @@ class FirstFinishDrafter(SeveralTexts):
 
     def advance(self):
         running = [lane for lane in self.lanes if not self.over(lane.path)]
-        drafted = self.settings["pace"] == "drafted"
-        wanted: dict[Path, None] = {}
-        for lane in running:
-            most = min(self.settings["length"], self.room - len(lane.path) - 1) if drafted else 0
-            guesses = lane.guesses(most) if most > 0 else ()
-            ends = range(len(lane.path), len(lane.path) + len(guesses) + 1)
-            wanted |= dict.fromkeys((lane.path + guesses)[:end] for end in ends)
-        new = [path for path in wanted if not self.was_read(path)]
-        if new:
+        read = {lane: self._guessed(lane) for lane in running}
+        wanted = dict.fromkeys(path for paths in read.values() for path in paths)
+        if new := [path for path in wanted if not self.was_read(path)]:
             rows = distribution(self.read(new), self.sampling)
             self._laws |= zip(new, rows, strict=True)
-        for lane in running:
-            first = len(lane.path)
-            while lane.path in self._laws and not self.over(lane.path):
+        for lane, paths in read.items():
+            while lane.path in paths and not self.over(lane.path):
                 law = self._laws[lane.path]
                 lane.draw(law)
                 self.chances[lane.path] = float(law[lane.path[-1]])
-                if not drafted and len(lane.path) > first:
-                    break
         ahead = {lane.path for lane in self.lanes}
         self._laws = {
             path: p
@@ -98,6 +91,13 @@ class FirstFinishDrafter(SeveralTexts):
             if any(path[: len(one)] == one for one in ahead)
         }
         self._choose()
+
+    def _guessed(self, lane: Lane) -> list[Path]:
+        """The text of a lane, and what is guessed to follow it, a token longer each."""
+        most = self.settings["length"] if self.settings["pace"] == "drafted" else 0
+        guesses = lane.guesses(max(0, min(most, self.room - len(lane.path) - 1)))
+        whole = lane.path + guesses
+        return [whole[:end] for end in range(len(lane.path), len(whole) + 1)]
 
     def _choose(self) -> None:
         self.candidates = [

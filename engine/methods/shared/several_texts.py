@@ -21,8 +21,8 @@ Path = tuple[int, ...]
 """The tokens of a text behind the prompt."""
 
 MOST_ROWS = 2048  # that the target reads for all texts of a run
-SHOWN_NODES, SHOWN_OPEN, SHOWN_END = 64, 24, 8
-"""Of a step that decides tokens, of a step that does not, and of each text in words."""
+SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 64, 24, 6, 5
+"""Nodes of a step that decides tokens, and of one that does not; texts in words, and tokens of each."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class SeveralTexts(Drafter):
     def _words(self) -> Words:
         best = self.winner
         lines = []
-        for one in self.candidates[:12]:
+        for one in self.candidates[:SHOWN_TEXTS]:
             state = "chosen" if one.path == best else "ended" if one.ended else "open"
             told = f"{self.score_name} {one.score:.2f}, {len(one.path)} tokens, {state}: "
             lines.append([told, *map(Token, one.path[-SHOWN_END:])])
