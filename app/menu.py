@@ -29,6 +29,7 @@ FAMILIES = {
     "diffusion": "diffusion",
     "heads": "extra heads",
     "self": "self-speculation",
+    "decoder": "other decoders",
     "yours": "Yours",
 }
 """The families of drafters in words, in the order in which they are listed."""
@@ -127,6 +128,8 @@ def rule_menu() -> dict[str, dict]:
 
 def _word(cls) -> str:
     """For the drafter under the rules that judge it unless another is chosen."""
+    if cls.law:
+        return f"another law: {cls.law}"
     return _in_words("lossless" if lossless(cls) else "lossy")
 
 
@@ -139,6 +142,8 @@ def _in_words(exactness: str) -> str:
 def _exactness(rule: type[Verifier], cls) -> str:
     """Whether this rule, with this drafter's proposals, leaves the target's text unchanged; in words."""
     cold = rule.lossless_with(cls.kinds(COLD))
+    if law := cls.law or rule.law:
+        return f"another law: {law}" + (", at temperature 0 only" if rule.only_greedy else "")
     if rule.only_greedy:
         return f"{'lossless' if cold else 'lossy'}, at temperature 0 only"
     if cold and rule.lossless_with(cls.kinds(WARM)):

@@ -18,7 +18,7 @@ def catalogue(
             {
                 "key": rule.key,
                 "title": rule.title or rule.key,
-                "kind": "exact" if rule.exact_kinds else "lossy",
+                "kind": "exact" if rule.exact_kinds else rule.law and "another law" or "lossy",
                 "summary": rule.summary,
                 "exact_with": sorted(rule.exact_kinds),
                 "only_greedy": rule.only_greedy,

@@ -6,6 +6,7 @@ from engine.core.decode import decode
 from engine.core.overlapped import overlapped
 from engine.core.prepared import prepared
 from engine.core.prompt import PromptReading
+from engine.core.searching import searching
 from engine.core.step import Step
 from engine.core.switching import switching
 from engine.core.text import TextRequest
@@ -17,6 +18,7 @@ LOOPS = {
     "switching": switching,
     "overlapped": overlapped,
     "prepared": prepared,
+    "searching": searching,
 }
 """Name -> a generator over (target, request, recorded, reading).
 
@@ -24,6 +26,7 @@ LOOPS = {
 ``switching``: one token a step, written by the drafter, unchecked, or by the target.
 ``overlapped``: the target verifies while the draft goes on.
 ``prepared``: the target verifies while drafts are prepared for what may come of it.
+``searching``: the drafter writes several texts with the target itself, and chooses.
 
 A step need not contain a pass of the target (``Step.passes`` counts passes by model); a step without
 one has no p, no judgement and no final token.

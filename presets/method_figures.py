@@ -187,6 +187,17 @@ def last_gauge(trace: Trace, title: str) -> float:
     return values[-1] if values else float("nan")
 
 
+def turned_down(trace: Trace) -> int:
+    """How often the likeliest of some candidates did not have the best score, by a rule's own tables."""
+    tables = [table for table in shown(trace, "table") if table["columns"][-1] == "score"]
+    return sum(max(row[-1] for row in t["rows"]) > t["rows"][0][-1] for t in tables)
+
+
+def most_decided(trace: Trace) -> int:
+    """The most tokens that one pass over several texts decided."""
+    return max((len(step["output"]["tokens"]) for step in trace.steps), default=0)
+
+
 METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "kept_unwanted": kept_unwanted,
     "kept_forced": kept_forced,
@@ -218,6 +229,8 @@ METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "kept_retrieved": kept_retrieved,
     "pruned": pruned,
     "valid_at_most": lambda trace: last_gauge(trace, "Chance of a valid text"),
+    "turned_down": turned_down,
+    "most_decided": most_decided,
     "tested": lambda trace: last_gauge(trace, "Tokens tested"),
     "tested_share": lambda trace: (
         last_gauge(trace, "Tokens tested") / trace.run["target"]["vocab_size"]

@@ -25,6 +25,7 @@ FAMILIES = {
     "diffusion": "#cf5a92",
     "heads": "#9b4f9f",
     "self": "#946a52",
+    "decoder": "#5b7f3f",
 }
 """A family of drafters has one colour in every figure, and never that of a kind of token; stripes mark further lanes of
 that colour. Each colour has a contrast of 3 to 1 on white and on the dark page."""

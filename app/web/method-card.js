@@ -2,7 +2,8 @@
 import { el, followTheme, freshId } from "../../viz/web/base.js";
 import { exhibitRow } from "../../viz/web/exhibits.js";
 
-const TAGS = { exact: ["lossless"], lossy: ["lossy"], both: ["lossless", "lossy"], "n/a": [] };
+const TAGS = { exact: ["lossless"], lossy: ["lossy"], both: ["lossless", "lossy"], other: ["another law"],
+  "n/a": [] };
 
 /** The figures of the card's example, or of a recipe's part; nothing where none were taken. */
 function measured({ new_tokens: written, target_passes: passes, tokens_per_step: gain, acceptance_rate: rate, before,

@@ -23,7 +23,8 @@ export function methods(c) {
     ...choices.map(([value, text]) => el("option", { value, text })));
   const here = new Set(all.map((method) => method.family));
   const family = list("method-family", [["", "all"], ...Object.entries(families).filter(([key]) => here.has(key))]);
-  const exact = list("method-exact", [["", "all"], ["exact", "lossless"], ["lossy", "lossy"]]);
+  const exact = list("method-exact", [["", "all"], ["exact", "lossless"], ["lossy", "lossy"],
+    ["other", "another law"]]);
   const training = list("method-training", [["", "all"], ["no", "needs none"], ["yes", "needs training"]]);
   const labelled = (text, field) => el("div", {}, el("label", { for: field.id, text }), field);
   const count = el("p", { class: "pg-help", role: "status" });
@@ -33,7 +34,8 @@ export function methods(c) {
   const shelf = el("div", { class: "pg-methods" }, ...cards.map(({ element }) => element));
 
   function fits({ method, words }) {
-    const lossless = { exact: ["exact"], lossy: ["lossy"], both: ["exact", "lossy"] }[method.exactness] || [];
+    const lossless = { exact: ["exact"], lossy: ["lossy"], both: ["exact", "lossy"], other: ["other"] }[
+      method.exactness] || [];
     return holds(plainWords(search.value), words)
       && (!family.value || method.family === family.value) && (!exact.value || lossless.includes(exact.value))
       && (!training.value || method.needs_training === (training.value === "yes"));

@@ -1,6 +1,6 @@
 """A constraint on the text: which tokens may come next, and which one must.
 
-One function, ``masked``, applies it to the logits of target and draft alike, so that p and q are
+One function, ``Constraint.applied``, applies it to the logits of target and draft alike, so that p and q are
 laws of the constrained text.
 """
 
@@ -35,6 +35,15 @@ class Constraint(ABC):
         """Whether this one token may follow, by the tokens that may where that is not cheaper told."""
         mask = self.allowed(continuation)
         return mask is None or (token < len(mask) and bool(mask[token]))
+
+    def weighed(self, logits: Tensor, continuation: Sequence[int]) -> Tensor:
+        """logits [V] after the committed text and ``continuation``, where the rule prefers some of the allowed tokens to others;
+        the same for all other constraints."""
+        return logits
+
+    def applied(self, logits: Tensor, continuation: Sequence[int]) -> Tensor:
+        """logits [V] after ``continuation``, cut to the allowed tokens and weighed."""
+        return self.weighed(masked(logits, self.allowed(continuation)), continuation)
 
     def dead(self, continuation: Sequence[int]) -> bool:
         """Whether no token may follow, as far as that was told when ``allowed`` was asked."""
@@ -113,6 +122,11 @@ class Joined(Constraint):
         self._dead.add(tuple(continuation), self._reason)
         return None
 
+    def weighed(self, logits: Tensor, continuation: Sequence[int]) -> Tensor:
+        for constraint in self._constraints:
+            logits = constraint.weighed(logits, continuation)
+        return logits
+
     def commit(self, tokens: Sequence[int]) -> None:
         self._dead.commit(tokens)
         for constraint in self._constraints:
@@ -145,6 +159,6 @@ def masked_tree(logits: Tensor, tree: DraftTree, constraint: Constraint | None) 
         if node != ROOT:
             above = rows[tree.parents[node] + 1][tree.tokens[node]]
             possible[node] = possible[tree.parents[node]] and bool(above > float("-inf"))
-        allowed = constraint.allowed(path) if possible[node] else None
-        rows.append(masked(logits[node + 1], allowed))
+        row = logits[node + 1]
+        rows.append(constraint.applied(row, path) if possible[node] else row)
     return torch.stack(rows)

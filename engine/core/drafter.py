@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Family = Literal["chain", "tree", "retrieval", "diffusion", "heads", "self", "none"]
 """``none`` is plain decoding, and nothing else."""
-Loop = Literal["speculative", "switching", "overlapped", "prepared"]
+Loop = Literal["speculative", "switching", "overlapped", "prepared", "searching"]
 Shape = Literal["chain", "paths", "levels", "spelled", "any"]
 """The form of a sampled tree, for rules that judge whole branches. ``chain``: never two siblings, and every token is drawn
 for its own step. ``paths``: independent chains of one length, merged where they begin alike. ``levels``: the number of draws
@@ -120,6 +120,9 @@ class Drafter(ABC):
 
     loop: ClassVar[Loop] = "speculative"
     """The loop in which the drafter runs (``engine.loops``)."""
+
+    law: ClassVar[str] = ""
+    """The law of its texts, in words, where it decides which text is written (as ``engine.core.rule.Verifier.law``)."""
 
     mixed_siblings: ClassVar[bool] = False
     """Whether siblings may differ in kind or law."""

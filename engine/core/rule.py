@@ -1,9 +1,11 @@
 """The input, the output and the base class of every acceptance rule."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from torch import Tensor
 
@@ -15,6 +17,10 @@ from engine.core.sampling import Sampling
 from engine.core.schemes import Scheme
 from engine.core.seen import Probes
 from engine.core.tree import DraftTree, Kind
+
+if TYPE_CHECKING:
+    from engine.core.constraint import Constraint
+    from engine.core.target import Target
 
 EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
 
@@ -115,6 +121,10 @@ class Verifier(ABC):
     same_text: ClassVar[bool] = False
     """Whether, under this rule, every drafter writes the text of plain decoding with the same seed."""
 
+    law: ClassVar[str] = ""
+    """The law of its texts, in words, where that is meant to be another than the target's own: of momentum decoding, for
+    instance. Such a rule is no more lossless than a lossy one, and says which law it keeps instead."""
+
     constrained_law: ClassVar[str] = MASKED  # which the rule, if exact, keeps under a constraint
     learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
 
@@ -140,6 +150,9 @@ class Verifier(ABC):
     def judges(cls, shape: str, kinds: Iterable[str]) -> bool:
         """Whether the rule can judge drafts of this shape, drawn in these ways."""
         return cls.shapes is None or shape in cls.shapes
+
+    def weighing(self, target: Target, prompt: Sequence[int]) -> Constraint | None:
+        """What weighs the logits of target and draft for one text, along each path of a tree; None for most rules."""
 
     @abstractmethod
     def judge(self, case: Case) -> Verdict:

@@ -28,10 +28,16 @@ def switching(
     and no final token. If the drafter proposes nothing, the target writes one token, as in plain
     decoding. Each model reads the other's tokens in its own next pass.
     """
-    text = SwitchingText(target, request)
+    return steps_of(SwitchingText(target, request), target, recorded, reading)
+
+
+def steps_of(
+    text: Text, target: Target, recorded: bool, reading: PromptReading | None
+) -> Iterator[Step]:
+    """The steps of a text that has a ``step`` of its own."""
     clock = Clock(target.device, precise=recorded)
     try:
-        spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
+        spent = begin(text, target, reading or PromptReading(text.request.prompt[:-1]), clock)
         del reading  # freed once the last text has begun
         while text.stop is None:
             step = text.step(clock)

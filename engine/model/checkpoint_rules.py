@@ -60,15 +60,16 @@ _SAME_NUMBERS = {"static", "dynamic", "offloaded", "offloaded_static", "hybrid",
 
 
 def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
-    """The request with the rules of the target's checkpoint, beneath a constraint of its own if it has one. Such a
-    constraint decides where the text ends: rules about its length are left out."""
+    """The request with the rules of the target's checkpoint and what its verifier weighs, beneath a constraint of its own if it
+    has one. Such a constraint decides where the text ends: rules about its length are left out."""
     asked = request.constraint
     rules = _processors(target, len(request.prompt), request.max_new_tokens, asked is None)
-    if not rules:
+    own = CheckpointRules(rules, request.prompt, target.vocab_size) if rules else None
+    weighing = request.verifier.weighing(target, request.prompt)
+    if own is None and weighing is None:
         return request
-    own = CheckpointRules(rules, request.prompt, target.vocab_size)
-    both = (own,) if asked is None else (asked, own)
-    return replace(request, constraint=Joined(both, NOTHING_LEFT))
+    joined = [each for each in (asked, own, weighing) if each is not None]
+    return replace(request, constraint=Joined(joined, NOTHING_LEFT))
 
 
 def unapplied(config: GenerationConfig, cuts: bool = True) -> list[str]:

@@ -43,7 +43,7 @@ class Opened:
         models = load_models(request.models, plan.needs, request.dtype, request.device)
         plan = plan.sampled_by(models.target)
         if models.target.known is not None:
-            masked = request.json_schema is not None
+            masked = request.json_schema is not None or bool(plan.rule.law)
             models.target.check(plan.drafter, plan.sampling, plan.rule, masked)
         prompt = read_prompt(models.target, request.prompt, request.messages)
         options = settle_size(plan.drafter, plan.options, models, plan.sampling, tell)
@@ -93,14 +93,15 @@ class Opened:
     def _rule_shown(self) -> dict:
         plan, rule = self.plan, self.plan.rule
         exact = rule.lossless_with(plan.drafter.kinds(plan.sampling))
-        target = self.models.target
+        target, law = self.models.target, plan.drafter.law or rule.law
         # an engine elsewhere rounds as it likes
         rounds = target.known is not None or target.dtype.itemsize < torch.float32.itemsize
         return {
             "key": rule.key,
             "title": rule.title,
             "lossless": exact and not rounds,
-            "same_text": rule.same_text and exact and not rounds,
+            "same_text": rule.same_text and (exact or bool(law)) and not rounds,
+            **({"law": law} if law else {}),
             **({"up_to_rounding": True} if exact and rounds else {}),
             "options": plan.rule_options,
             "sentences": dict(rule.sentences),

@@ -61,7 +61,7 @@ class Card:
     @property
     def available(self) -> bool:
         """Whether the method runs here: the engine has it, and the part that it needs is present."""
-        registered = {"drafter": drafters, "rule": verifiers}.get(self.kind)
+        registered = {"drafter": drafters, "decoder": drafters, "rule": verifiers}.get(self.kind)
         if registered is not None and self.key not in registered():
             return False
         return not self.part or self._part_is_here()

@@ -10,14 +10,15 @@ from presets.checking import check
 from presets.listed import Preset, presets, prompt_of
 
 FAMILIES = (
-    *("chain", "tree", "retrieval", "diffusion", "heads", "self", "none"),
+    *("chain", "tree", "retrieval", "diffusion", "heads", "self", "decoder", "none"),
     *("rule", "loop", "policy", "recipe", "meter", "constraint"),
 )
 KINDS = (
-    *("drafter", "rule", "loop", "policy", "recipe", "meter", "study"),
+    *("drafter", "decoder", "rule", "loop", "policy", "recipe", "meter", "study"),
     *("workload", "kernel", "constraint"),
 )
-EXACTNESS = ("exact", "lossy", "both", "n/a")
+EXACTNESS = ("exact", "lossy", "both", "other", "n/a")
+"""``other``: the texts are meant to follow another law than the target's."""
 
 CARD = {
     **dict.fromkeys(("title", "family", "kind", "exactness", "mechanism", "watch"), str),

@@ -19,7 +19,7 @@ NAMES = (
     *("Juniper", "Kapok", "Larch", "Maple", "Nutmeg", "Oak", "Pine, tall", "Quince", "Rowan"),
     *("Spruce", "Teak", "Umbrella pine", "Viburnum", "Willow", "Yew", "Zelkova"),
 )
-FAMILIES = ("chain", "tree", "retrieval", "diffusion", "heads", "self")
+FAMILIES = ("chain", "tree", "retrieval", "diffusion", "heads", "self", "decoder")
 PAIR = menu.plain_pair("oak")
 MOUNT = """([value, temperature]) => {
   const heard = {}, props = {value};

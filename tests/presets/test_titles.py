@@ -52,6 +52,7 @@ SHOWN = {
     "race-retrieval": (r"^Edit: ", []),
     "race-diffusion": (r"^[A-Z][^:]+", []),
     "race-vocabularies": (r"\bdef ", []),
+    "race-laws": (r"^Mia has", []),
     "race-heads": (r".", []),
     "race-picture": (r"^\d$", []),
     "race-chat-code": (r"Write a Python function", []),

@@ -9,13 +9,13 @@ const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${
   ? `${Math.round(n / 1e3)} k` : String(n));
 
 /**
- * Whether the run is exact, in a badge that says which law is kept where a constraint holds.
+ * Whether the run is exact, in a badge that says which law is kept where a constraint holds, and which other law is meant.
  * @type {(glossary: Glossary, run: Run) => HTMLElement}
  */
 export function exactnessBadge(glossary, run) {
-  const law = constrainedLaw(run), word = exactnessOf(run.verifier);
-  const badge = glossary.term(law ? "law of a constrained text" : word, law ? `${word}: the law of ${oneLine(law)}`
-    : word);
+  const masked = constrainedLaw(run), word = exactnessOf(run.verifier);
+  const law = masked ? `the law of ${masked}` : word === "another law" ? run.verifier.law : "";
+  const badge = glossary.term(masked ? "law of a constrained text" : word, law ? `${word}: ${oneLine(law)}` : word);
   badge.classList.add("ds-badge");
   return badge;
 }
@@ -42,12 +42,13 @@ export function runFacts(glossary) {
           const { drafter, verifier, target, sampling } = told;
           const size = target.parameters ? ` (${millions(target.parameters)})` : "";
           const who = drafter.family === "none" ? ["plain decoding", "by"]
-            : [oneLine(drafter.title || drafter.key), "drafts for"];
+            : [oneLine(drafter.title || drafter.key), drafter.family === "decoder" ? "by" : "drafts for"];
           const other = (drafter.parts || {}).draft;
           const draft = other && other !== "draft" ? ` with ${shorten(visible(other), 40)}` : "";
           title.append(el("strong", {}, glossary.known(drafter.family, who[0])),
             `${draft} ${who[1]} ${shorten(visible(target.name), 40)}${size}, `,
-            glossary.term("rule", "rule"), ` ${oneLine(verifier.title || verifier.key)} `,
+            ...(drafter.family === "decoder" ? []
+              : [glossary.term("rule", "rule"), ` ${oneLine(verifier.title || verifier.key)} `]),
             exactnessBadge(glossary, told), " ",
             glossary.term("temperature", "temperature"), ` ${sampling.temperature}`);
         }

@@ -29,6 +29,7 @@ export const GLOSSARY = {
     "own law, given a valid text.",
   "equal up to rounding": "The target's text, up to rounding in half precision: of two tokens that are nearly as " +
     "likely, drafting may change which one is written.",
+  "another law": "The texts are meant to follow the law that is named here, not the target’s own.",
   lossy: "This rule may keep tokens that the target alone would not have written as often.",
   verify: "The single pass of the target that reads the whole draft and gives p for each of its tokens.",
   judge: "Comparing p and q and tossing the coins.",
@@ -67,6 +68,7 @@ export const GLOSSARY = {
   none: "Plain decoding: nothing is drafted, the target writes one token a step.",
   chain: "A single line of guesses, one after the other.",
   tree: "Several guesses at once: each branch is one way in which the text may go on.",
+  decoder: "Nothing is drafted: the target writes by another law, often several texts at once.",
   retrieval: "No model drafts: the tokens that followed the same words earlier in the text are copied.",
   diffusion: "A block of tokens is filled in at once instead of one token after the other.",
   heads: "Small extra heads on the target guess several tokens ahead.",

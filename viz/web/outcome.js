@@ -3,7 +3,7 @@
 /** @import { Glossary, Model } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
 import { answer } from "./speed.js";
-import { isExact, isPlainRun } from "./trace.js";
+import { exactnessOf, isExact, isPlainRun } from "./trace.js";
 import { duration, oneLine, plural, quote, visible } from "./words.js";
 
 /** @param {Model} model */
@@ -79,10 +79,12 @@ function marginAt(model, index) {
 export function compareTexts(lanes) {
   const ran = lanes.filter(([, model]) => model.run);
   const exact = ran.filter(([, model]) => isExact(model.run.verifier));
-  const lossy = ran.filter(([, model]) => !isExact(model.run.verifier));
   const verdict = exact.length < 2 ? { text: "", index: null, alike: null } : compareExact(exact);
-  const left = lossy.length ? `Lossy, so left out: ${lossy.map(([name]) => oneLine(name)).join(", ")}.` : "";
-  return { ...verdict, text: [verdict.text, left].filter(Boolean).join(" ") };
+  const left = [["Lossy", "lossy"], ["Of another law", "another law"]].map(([said, word]) => {
+    const lanes = ran.filter(([, model]) => exactnessOf(model.run.verifier) === word);
+    return lanes.length ? `${said}, so left out: ${lanes.map(([name]) => oneLine(name)).join(", ")}.` : "";
+  });
+  return { ...verdict, text: [verdict.text, ...left].filter(Boolean).join(" ") };
 }
 
 /** Whether one seed means one text under this rule; in traces that do not say so, whether no coin was ever tossed. */

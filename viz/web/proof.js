@@ -3,7 +3,7 @@
 /** @import { Run } from "./types.d.ts" */
 /** @import { Checked, Glossary, Model, ProofOptions } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
-import { constrainedLaw, isExact, isPlainRun } from "./trace.js";
+import { constrainedLaw, exactnessOf, isExact, isPlainRun } from "./trace.js";
 import { oneLine, plural } from "./words.js";
 
 const passesOf = (count) => `${plural(count, "pass", "passes")} of the target`;
@@ -17,6 +17,8 @@ function meaning({ verifier, sampling, constraint }) {
   if (verifier.up_to_rounding)
     return "Equal up to rounding: where two tokens are nearly as likely, half precision may decide otherwise than " +
     "in plain decoding.";
+  if (exactnessOf(verifier) === "another law")
+    return `Another law: this is ${oneLine(verifier.law)}, which means to write other texts than the target’s own.`;
   if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
   if (law) return `Lossless: the draft changes the speed, not the law of ${oneLine(law)}. That can be far from the ` +
     "target’s own law of texts, given that the text is valid.";
@@ -34,7 +36,8 @@ function compared(run, whole, { alike, tokens, index, comparable }) {
   if (alike) return `Checked against ${whole ? "" : `the first ${plural(tokens, "token")} of `}plain ` +
     `decoding${run.constraint ? ", masked as well" : ""}${run.sampling.temperature ? ", same seed" : ""}.`;
   return `Plain decoding wrote another text from token ${index + 1} on.` +
-    (isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide." : " This rule is lossy.");
+    (isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide."
+      : exactnessOf(run.verifier) === "another law" ? ` This is ${oneLine(run.verifier.law)}.` : " This rule is lossy.");
 }
 
 /**

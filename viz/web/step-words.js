@@ -78,7 +78,9 @@ export function drawnWords({ view: { final, run, distributions } }) {
  * @type {(step: Step) => string}
  */
 export function stepSentence(step) {
-  const { count, path, final } = step.view;
+  const { count, path, final, run } = step.view, decoder = run && run.drafter.family === "decoder";
+  if (decoder && path.length) return `${plural(path.length, "token")} decided in one pass over all texts.`;
+  if (decoder) return "One more pass over all texts; nothing is decided yet.";
   if (!count) return `Nothing drafted; the target wrote ${final ? quote(final.piece) : "nothing"}.`;
   const kept = path.length === count && count > 1 ? `all ${count} kept` : `${path.length} kept`;
   // a step in which the target did not look

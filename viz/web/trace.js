@@ -38,10 +38,11 @@ export function lineReader() {
  */
 export const isExact = (verifier) => Boolean(verifier.lossless || verifier.up_to_rounding);
 /**
- * @type {(verifier: Pick<Verifier, "lossless" | "up_to_rounding">) => "lossless" | "equal up to rounding" | "lossy"}
+ * @type {(verifier: Pick<Verifier, "lossless" | "up_to_rounding" | "law">) =>
+ *   "lossless" | "equal up to rounding" | "another law" | "lossy"}
  */
 export const exactnessOf = (verifier) => (verifier.lossless ? "lossless" : verifier.up_to_rounding
-  ? "equal up to rounding" : "lossy");
+  ? "equal up to rounding" : verifier.law ? "another law" : "lossy");
 
 /**
  * The law that an exact rule keeps under a constraint, in words; "" where there is none. Runs that do not name it are

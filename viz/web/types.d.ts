@@ -26,6 +26,7 @@ export interface Verifier {
   key: string;
   title?: string;
   lossless: boolean;
+  law?: string;
   up_to_rounding?: boolean;
   options?: Options;
   /** The rule's own sentences: templates by name. */

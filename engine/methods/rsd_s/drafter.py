@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.core.exhibits import Table, Token
-from engine.core.options import whole
+from engine.core.options import number, whole
 from engine.core.tree import DraftTree
 from engine.methods.shared.levels import SOURCE, LevelDrafter
 
@@ -45,6 +45,9 @@ class RSDBeam(LevelDrafter):
     options = (
         whole("width", 3, 1, 32, "Beam width").meaning("Sequences kept at every level."),
         whole("length", 4, 1, 16).meaning("Levels of the tree."),
+        number("diversity", 0.0, 0.0, 10.0, "diversity", advanced=True, only="greedy").meaning(
+            "What a token costs, in log q, for each sequence of its level that has just taken it (0: nothing)."
+        ),
     )
     trial = {"width": 2, "length": 2}
 
@@ -78,14 +81,29 @@ class RSDBeam(LevelDrafter):
     def _best(self, tree: DraftTree, beam: Sequence["Beam"], q: Tensor) -> list["Beam"]:
         shares = torch.tensor([place.share for place in beam], dtype=torch.float64)
         scores = shares[:, None] * q.double()
-        best = scores.flatten().topk(min(self.settings["width"], scores.numel()))
         laws, kept = q.unbind(), []
-        for index, share in zip(best.indices.tolist(), best.values.tolist(), strict=True):
-            place, token = divmod(index, q.shape[-1])
-            if share > 0:
-                node = tree.draw(beam[place].node, token, "one_hot", laws[place], SOURCE)
-                kept.append(Beam(node, share))
+        for place, token in self._chosen(scores):
+            node = tree.draw(beam[place].node, token, "one_hot", laws[place], SOURCE)
+            kept.append(Beam(node, float(scores[place, token])))
         return kept
+
+    def _chosen(self, scores: Tensor) -> list[tuple[int, int]]:
+        """The places and tokens that are kept of scores [W, V], the best first. With a diversity each sequence is a group of diverse
+        beam search (Vijayakumar et al. 2016)."""
+        count, cost = min(self.settings["width"], scores.numel()), self.settings["diversity"]
+        if not cost:
+            best = scores.flatten().topk(count)
+            pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            return [divmod(index, scores.shape[-1]) for index, share in pairs if share > 0]
+        left, chosen = scores.log(), []
+        for _ in range(count):
+            place, token = divmod(int(left.argmax()), scores.shape[-1])
+            if left[place, token] == -torch.inf:
+                break
+            chosen.append((place, token))
+            left[place, token] = -torch.inf
+            left[:, token] -= cost
+        return chosen
 
     def show(self, tree):
         deepest = len(self._beams) - 1

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from engine.core.constraint import Constraint, masked
+from engine.core.constraint import Constraint
 from engine.core.drafter import Drafter
 from engine.core.finite import refuse_nan
 from engine.core.options import Option
@@ -151,7 +151,7 @@ class DraftReader:
 
     def _constrained(self, logits: Tensor, node: int) -> Tensor:
         """logits [V] after a node, with the constraint applied."""
-        return masked(logits, self._constraint.allowed(self._path_of[node]))
+        return self._constraint.applied(logits, self._path_of[node])
 
     def renumber(self, place_of: Mapping[int, int]) -> None:
         """Take over the new numbers of the tree's nodes; rows of nodes without a new number are never kept."""

@@ -1,0 +1,110 @@
+"""Beam search in groups that avoid each other's words.
+
+Vijayakumar et al., Diverse Beam Search: Decoding Diverse Solutions from Neural Sequence Models (2016). The groups take their steps in
+turn. At each step a token costs a group ``diversity`` for each beam of the groups before it that has just taken the same token (the
+Hamming diversity of the paper). With one group this is plain beam search.
+
+Which beams go on, when a group has ended and which text is chosen are as in transformers: scores are log-probabilities, divided by the
+length of an ended text to the power of ``length_penalty``; a group goes on until it has as many ended texts as beams, and none of its
+beams is better than the worst of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from engine.core.options import number, whole
+from engine.errors import UserError
+from engine.methods.shared.several_texts import Candidate, Path, SeveralTexts
+
+
+@dataclass
+class Group:
+    """running: the open texts with the sums of their log p. ended: those that are over, with their final scores."""
+
+    running: list[tuple[float, Path]] = field(default_factory=lambda: [(0.0, ())])
+    ended: list[tuple[float, Path]] = field(default_factory=list)
+
+
+class DiverseBeamDrafter(SeveralTexts):
+    key = "diverse_beam"
+    title = "Diverse beam search"
+    summary = (
+        "Keeps the likeliest beginnings, in groups that avoid each other's words: another law."
+    )
+    law = "diverse beam search"
+    options = (
+        whole("width", 2, 1, 16, "Beams of a group").meaning("Texts that each group keeps."),
+        whole("groups", 2, 1, 8, "Groups").meaning("Groups of beams; with one it is plain beam search."),
+        number("diversity", 0.5, 0.0, 10.0, "diversity").meaning(
+            "What a token costs, in log p, for each beam of an earlier group that has just taken it."
+        ),
+        number("length_penalty", 1.0, 0.0, 4.0, "length penalty", advanced=True).meaning(
+            "The log p of an ended text is divided by its length to this power."
+        ),
+    )  # fmt: skip
+    trial = {"width": 2, "groups": 2}
+
+    @property
+    def texts(self):
+        return self.settings["width"] * self.settings["groups"]
+
+    def begin(self, start):
+        super().begin(start)
+        self._groups = [Group() for _ in range(self.settings["groups"])]
+
+    def advance(self):
+        paths = dict.fromkeys(path for group in self._groups for _, path in group.running)
+        laws = {path: p.log() for path, p in self.laws(list(paths)).items()}
+        taken: Counter[int] = Counter()
+        for group in self._groups:
+            if group.running:
+                self._step(group, laws, taken)
+                taken.update(path[-1] for _, path in group.running)
+        ended = [one for group in self._groups for one in group.ended]
+        running = [one for group in self._groups for one in group.running]
+        self.candidates = [
+            *(Candidate(path, score / self._weight(path)) for score, path in running),
+            *(Candidate(path, score, ended=True) for score, path in ended),
+        ]
+        self.candidates.sort(key=lambda one: -one.score)
+        if not running:
+            if not ended:
+                raise UserError(
+                    "No beam can go on: nothing that may come next has any probability."
+                )
+            self.winner = max(ended, key=lambda one: one[0])[1]
+
+    def _step(self, group: Group, laws: dict[Path, Tensor], taken: Counter[int]) -> None:
+        """taken: how many beams of the groups before have just taken each token."""
+        width = self.settings["width"]
+        scores = torch.stack([laws[path] + score for score, path in group.running])
+        for token, count in taken.items():
+            scores[:, token] -= self.settings["diversity"] * count
+        most = max(2, 1 + len(self.ends)) * width
+        best = scores.flatten().topk(min(most, scores.numel()))
+        running, ended = [], group.ended
+        for rank, (score, place) in enumerate(zip(*map(Tensor.tolist, best), strict=True)):
+            if score == -torch.inf:
+                break
+            beam, token = divmod(place, scores.shape[-1])
+            above = group.running[beam][1]
+            path = (*above, token)
+            self.chances[path] = float(laws[above][token].exp())
+            if not self.over(path):
+                running.append((score, path))
+            elif rank < width:
+                ended.append((score / self._weight(path), path))
+        group.ended = sorted(ended, key=lambda one: -one[0])[:width]
+        group.running = running[:width]
+        if running and len(group.ended) == width:
+            score, path = running[0]
+            if score / self._weight(path) <= group.ended[-1][0]:
+                group.running = []
+
+    def _weight(self, path: Path) -> float:
+        return len(path) ** self.settings["length_penalty"]

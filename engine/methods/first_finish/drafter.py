@@ -1,0 +1,110 @@
+"""Several drawn texts side by side; the first that ends is the answer.
+
+Agarwal et al., First Finish Search: Efficient Test-Time Scaling in Large Language Models (2025). In lockstep each text gets one token
+in every pass (the paper's Sync-FFS), so the answer is the shortest of them. Drafted, each text also guesses by what followed its last
+tokens before, and keeps the guesses that equal its own draws: then the answer is the first in time, as with separate workers (Async-FFS).
+
+Both write the same texts with the same seed; only the choice differs. A text that is easy to guess ends early although it may be long, so
+with drafts the answer does not follow the law of First Finish Search. ``engine.proof.first_finish_figures`` shows how far it is off.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from engine.core.chance import JudgeChance
+from engine.core.options import choice, whole
+from engine.core.sampling import distribution
+from engine.methods.shared.ngram_index import NgramIndex
+from engine.methods.shared.several_texts import Candidate, Path, SeveralTexts
+
+APART = 1_000_003  # between the seeds of the texts
+
+
+class Lane:
+    """A text that is drawn with noise of its own, as plain decoding draws it with the same seed."""
+
+    def __init__(self, seed: int, prompt: tuple[int, ...]) -> None:
+        self.path: Path = ()
+        self.log_p = 0.0
+        self._chance = JudgeChance(seed % 2**63)
+        self._prompt = prompt
+        self._index = NgramIndex(1, 3)
+
+    def draw(self, p: Tensor) -> None:
+        """One token more."""
+        token = self._chance.draw(p, len(self._prompt) + len(self.path))
+        self.path += (token,)
+        self.log_p += math.log(float(p[token]))
+
+    def guesses(self, most: int) -> Path:
+        """What followed the last tokens when they stood in this text before."""
+        text = [*self._prompt, *self.path]
+        if not most:
+            return ()
+        self._index.read(text)
+        before = self._index.latest(text)
+        return () if before is None else tuple(text[before[0] : before[0] + most])
+
+
+class FirstFinishDrafter(SeveralTexts):
+    key = "first_finish"
+    title = "First Finish Search"
+    summary = "Draws several texts at once, and the first that ends is the answer: another law."
+    law = "first finish search"
+    options = (
+        whole("lanes", 4, 1, 16, "Texts").meaning("Texts that are drawn side by side; they differ above temperature 0."),
+        choice("pace", "lockstep", ("lockstep", "drafted"), "Pace").meaning("One token a pass for each text, or as many as its guesses were right."),
+        whole("length", 4, 1, 16, depends_on=("pace", "drafted")).meaning("Tokens that each text guesses in a pass."),
+    )  # fmt: skip
+    trial = {"lanes": 2}
+
+    @property
+    def texts(self):
+        guessed = self.settings["length"] if self.settings["pace"] == "drafted" else 0
+        return self.settings["lanes"] * (1 + guessed)
+
+    def begin(self, start):
+        super().begin(start)
+        seeds = [self.sampling.seed + APART * lane for lane in range(self.settings["lanes"])]
+        self.lanes = [Lane(seed, tuple(start.prompt)) for seed in seeds]
+        self._laws: dict[Path, Tensor] = {}  # p after texts that were read and are still ahead
+
+    def advance(self):
+        running = [lane for lane in self.lanes if not self.over(lane.path)]
+        read = {lane: self._guessed(lane) for lane in running}
+        wanted = dict.fromkeys(path for paths in read.values() for path in paths)
+        if new := [path for path in wanted if not self.was_read(path)]:
+            rows = distribution(self.read(new), self.sampling)
+            self._laws |= zip(new, rows, strict=True)
+        for lane, paths in read.items():
+            while lane.path in paths and not self.over(lane.path):
+                law = self._laws[lane.path]
+                lane.draw(law)
+                self.chances[lane.path] = float(law[lane.path[-1]])
+        ahead = {lane.path for lane in self.lanes}
+        self._laws = {
+            path: p
+            for path, p in self._laws.items()
+            if any(path[: len(one)] == one for one in ahead)
+        }
+        self._choose()
+
+    def _guessed(self, lane: Lane) -> list[Path]:
+        """The text of a lane, and what is guessed to follow it, a token longer each."""
+        most = self.settings["length"] if self.settings["pace"] == "drafted" else 0
+        guesses = lane.guesses(max(0, min(most, self.room - len(lane.path) - 1)))
+        whole = lane.path + guesses
+        return [whole[:end] for end in range(len(lane.path), len(whole) + 1)]
+
+    def _choose(self) -> None:
+        self.candidates = [
+            Candidate(lane.path, lane.log_p, self.over(lane.path)) for lane in self.lanes
+        ]
+        finished = [lane.path for lane in self.lanes if lane.path[-1] in self.ends]
+        if not finished and all(self.over(lane.path) for lane in self.lanes):
+            finished = [lane.path for lane in self.lanes]
+        if finished:
+            self.winner = finished[0]

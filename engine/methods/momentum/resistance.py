@@ -1,0 +1,78 @@
+"""The resistance of a text to its own repetition.
+
+Lan et al., Momentum Decoding: Open-ended Text Generation As Graph Exploration (2022). The text so far is a directed graph: its
+nodes are tokens, its edges lead from each token to the next. A token that goes on along a path of this graph meets a resistance
+that grows with the length of the path.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from engine.core.constraint import Constraint
+
+DEEPEST = 5  # longer repetitions meet no more resistance than those of so many tokens
+SHARPNESS = 1000.0  # of the logits that stand for scores
+
+
+class Resistance(Constraint):
+    """Scores the k likeliest tokens by p(v) - alpha f(d(v)), and excludes the others. p: the plain softmax. d(v): how many tokens long
+    the longest run is that ends with v, is at most ``DEEPEST`` long, and stands in the text already; 0 for a new token. f(d) = d,
+    as the authors have it for GPT-2.
+
+    The scores become logits by a rising function, asinh, so that the largest stays the largest and the softmax shows about the
+    scores themselves.
+    """
+
+    def __init__(self, prompt: Sequence[int], candidates: int, alpha: float) -> None:
+        self._count, self._alpha = candidates, alpha
+        self._runs: set[tuple[int, ...]] = set()
+        self._end: tuple[int, ...] = ()
+        self.commit(prompt)
+        self.committed = 0
+        self.key = ("momentum", candidates, alpha)
+
+    def allowed(self, continuation: Sequence[int]) -> None:
+        return None
+
+    def scores(
+        self, logits: Tensor, continuation: Sequence[int]
+    ) -> list[tuple[int, float, int, float]]:
+        """Token, p, depth and score of each candidate after the committed text and ``continuation``; the likeliest first."""
+        p = logits.float().softmax(-1)
+        best = p.topk(min(self._count, int((p > 0).sum())))
+        end = (*self._end, *continuation)
+        own = {run for run in _runs(end, len(self._end))}
+        found = []
+        for token, chance in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+            depth = self._depth(end, token, own)
+            found.append((token, chance, depth, chance - self._alpha * depth))
+        return found
+
+    def weighed(self, logits: Tensor, continuation: Sequence[int]) -> Tensor:
+        tokens, _, _, scores = zip(*self.scores(logits, continuation), strict=True)
+        weighed = torch.full_like(logits, -torch.inf)
+        sharp = torch.tensor(scores, dtype=torch.float64) * SHARPNESS
+        weighed[list(tokens)] = sharp.asinh().to(logits)
+        return weighed
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        self.committed += len(tokens)
+        end = (*self._end, *tokens)
+        self._runs |= {*_runs(end, len(self._end))}
+        self._end = end[-DEEPEST + 1 :]
+
+    def _depth(self, end: tuple[int, ...], token: int, own: set[tuple[int, ...]]) -> int:
+        for depth in range(min(DEEPEST, len(end) + 1), 0, -1):
+            run = (*end[len(end) - depth + 1 :], token)
+            if run in self._runs or run in own:
+                return depth
+        return 0
+
+
+def _runs(text: tuple[int, ...], first: int) -> Iterator[tuple[int, ...]]:
+    """The runs of up to ``DEEPEST`` tokens that end at place ``first`` or later."""
+    for end in range(first + 1, len(text) + 1):
+        for length in range(1, min(DEEPEST, end) + 1):
+            yield text[end - length : end]

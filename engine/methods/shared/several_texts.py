@@ -1,0 +1,169 @@
+"""Several texts that the target writes at once, with one pass over all of them; one is chosen in the end."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os.path import commonprefix
+
+import torch
+from torch import Tensor
+
+from engine.core.drafter import Drafter
+from engine.core.exhibits import Token, Words
+from engine.core.sampling import display_distribution
+from engine.core.searching import Decided
+from engine.core.tree import ROOT, DraftTree
+from engine.errors import UserError
+
+Path = tuple[int, ...]
+"""The tokens of a text behind the prompt."""
+
+MOST_ROWS = 2048  # that the target reads for all texts of a run
+SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 64, 24, 6, 5
+"""Nodes of a step that decides tokens, and of one that does not; texts in words, and tokens of each."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A text that may be chosen. score: the larger the better."""
+
+    path: Path
+    score: float
+    ended: bool = False
+
+
+class SeveralTexts(Drafter):
+    """A decoder of the loop ``engine.core.searching``. Its rows are those of the target's own session, below the prompt."""
+
+    family = "decoder"
+    loop = "searching"
+    draw_kinds = ("unseen",)
+    uses_target = True
+
+    score_name = "log p"
+
+    def __init__(self, settings, target) -> None:
+        super().__init__(settings)
+        self.target, self.ends = target, target.end_tokens
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.target)
+
+    @property
+    @abstractmethod
+    def texts(self) -> int:
+        """The most rows of a pass."""
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Make one pass of the target. Sets ``candidates`` to all texts that may still be chosen, the best first, and once the
+        search is over ``winner``."""
+
+    def begin(self, start):
+        super().begin(start)
+        self.candidates = [Candidate((), 0.0)]
+        self.winner: Path | None = None
+        self.room = 0  # the most tokens of a text
+        self.chances: dict[
+            Path, float
+        ] = {}  # p of the last token of a text, as far as it is to be shown
+        self._row: dict[Path, int] = {}
+        self._passes = 0
+
+    def propose(self, context, max_depth):
+        if not self._row:
+            self.room = max_depth
+            if self.texts * max_depth > MOST_ROWS:
+                raise UserError(
+                    f"{self.title} would read up to {self.texts * max_depth:,} rows for its texts; at most {MOST_ROWS:,} are "
+                    "possible. Ask for fewer texts or fewer tokens."
+                )
+        written = tuple(context[len(self.start.prompt) :])
+        before = self.candidates
+        if self.winner is None:
+            self.advance()
+        chosen = self.winner
+        if chosen is None:
+            chosen = commonprefix([one.path for one in self.candidates])
+        return self._shown(len(written), chosen, before)
+
+    def read(self, paths: Sequence[Path]) -> Tensor:
+        """Logits [P, V] after these texts, under the constraint, if there is one; in one pass. None of them was read before;
+        what each continues was, or stands before it here."""
+        first, prompt = self.start.target.rows, self.start.prompt
+        self._row |= {path: row for row, path in enumerate(paths, start=first)}
+        tokens = [path[-1] if path else prompt[-1] for path in paths]
+        parents = [self._row[path[:-1]] if path else -1 for path in paths]
+        self._passes += 1
+        logits, _ = self.start.target.feed(tokens, parents)
+        constraint = self.start.constraint
+        if constraint is None:
+            return logits.float().cpu()
+        rows = [
+            constraint.applied(row, path[constraint.committed :])
+            for row, path in zip(logits, paths, strict=True)
+        ]
+        return torch.stack(rows).float().cpu()
+
+    def laws(self, paths: Sequence[Path]) -> dict[Path, Tensor]:
+        """p [V] after each of these texts, as sampled; at temperature 0 the plain softmax. Those that were not read yet are read."""
+        rows = display_distribution(self.read(paths), self.sampling)
+        return dict(zip(paths, rows, strict=True))
+
+    def was_read(self, path: Path) -> bool:
+        return path in self._row
+
+    def over(self, path: Path) -> bool:
+        """Whether the text has ended, or is as long as it may be."""
+        return path[-1:] != () and (path[-1] in self.ends or len(path) >= self.room)
+
+    def passes(self):
+        return {"target": self._passes}
+
+    def _shown(self, written: int, chosen: Path, before: Sequence[Candidate]) -> DraftTree:
+        """The texts as a tree below the first ``written`` tokens. chosen: what belongs to the text from now on."""
+        tree, place_of = DraftTree(), {chosen[:written]: ROOT}
+        decided = self._add(tree, place_of, chosen, written, len(chosen))
+        open_now = [one.path for one in self.candidates if self.winner is None]
+        most = SHOWN_NODES if decided else SHOWN_OPEN
+        every = [*open_now, *(one.path for one in before), *(one.path for one in self.candidates)]
+        for path in every:
+            self._add(tree, place_of, path, written, most)
+        if not decided and len(place_of) > SHOWN_OPEN:
+            tree, place_of = DraftTree(), {}
+        alive = {
+            path[:end] for path in [chosen, *open_now] for end in range(written, len(path) + 1)
+        }
+        given_up = {node for path, node in place_of.items() if path not in alive}
+        tree.aside = Decided(decided if len(tree) else [], frozenset(given_up))
+        tree.exhibits.append(self._words())
+        return tree
+
+    def _add(
+        self, tree: DraftTree, place_of: dict[Path, int], path: Path, written: int, most: int
+    ) -> list[int]:
+        """Add a text, as far as there is room in the tree; returns its nodes."""
+        nodes = []
+        for end in range(written + 1, len(path) + 1):
+            above, here = path[: end - 1], path[:end]
+            if above not in place_of or (here not in place_of and len(tree) >= most):
+                break
+            if here not in place_of:
+                place_of[here] = tree.draw(
+                    place_of[above], here[-1], source="target", q=self.chances.get(here)
+                )
+            nodes.append(place_of[here])
+        return nodes
+
+    def _words(self) -> Words:
+        best = self.winner
+        lines = []
+        for one in self.candidates[:SHOWN_TEXTS]:
+            state = "chosen" if one.path == best else "ended" if one.ended else "open"
+            told = f"{self.score_name} {one.score:.2f}, {len(one.path)} tokens, {state}: "
+            lines.append([told, *map(Token, one.path[-SHOWN_END:])])
+        note = "The last tokens of each text; what all of them have in common is decided."
+        return Words("Texts under way", lines, note=note)

@@ -1,0 +1,68 @@
+"""Several texts by one pass a token: the target reads mixtures of tokens (``engine.methods.shared.superposition``).
+
+Shen et al., Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass (2024). Lossy: behind the first
+token the target reads no text of its own, but a mixture of several. Of the texts that have ended, or are as long as they may be, the one
+with the best score a token is written.
+"""
+
+import torch
+
+from engine.core.sampling import display_distribution
+from engine.methods.shared.several_texts import Candidate, Path, SeveralTexts
+from engine.methods.shared.superposition import OPTIONS, Superposition
+from engine.model.layers import EVERY
+
+
+class SuperposedTextsDrafter(SeveralTexts):
+    key = "superposed_texts"
+    title = "Superposed Decoding"
+    summary = "The target writes several texts with one row a token, from mixtures of their words: another law."
+    law = "superposed decoding"
+    options = OPTIONS
+    needs = {"datastore": "datastore"}
+    trial = {"texts": 2, "candidates": 4}
+    texts = 1
+    score_name = "score"
+
+    def __init__(self, settings, models) -> None:
+        super().__init__(settings, models.target)
+        self._datastore = models.part("datastore")
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models)
+
+    def begin(self, start):
+        super().begin(start)
+        self._texts = Superposition(self.settings, self._datastore, start.prompt)
+        self._ended: list[tuple[Path, float]] = []
+
+    def advance(self):
+        p = self._first() if not self._texts.texts else self._next()
+        grown = self._texts.grow(p)
+        for path, _ in grown:
+            self.chances[path] = float(p[path[-1]])
+        self._ended += [one for one in grown if self.over(one[0])]
+        self._texts.texts = [one for one in grown if not self.over(one[0])]
+        running = self._texts.texts
+        self.candidates = [
+            Candidate(path, score / len(path), ended)
+            for texts, ended in ((running, False), (self._ended, True))
+            for path, score in texts
+        ]
+        self.candidates.sort(key=lambda one: -one.score)
+        if not running or len(self._ended) >= self.settings["texts"]:
+            self.winner = next(one.path for one in self.candidates if one.ended)
+
+    def _first(self):
+        return self.laws([()])[()]
+
+    def _next(self):
+        """p [V] after the row that all texts share."""
+        session = self.start.target
+        lasts = self.target.readable([path[-1] for path, _ in self._texts.texts])
+        embeddings = self.target.embed(torch.tensor(lasts, device=self.target.device))
+        mixed = self._texts.mixed(embeddings)
+        row = session.through(mixed, EVERY, [session.rows - 1], head=True)[0]
+        self._passes += 1
+        return display_distribution(row.float().cpu(), self.sampling)
