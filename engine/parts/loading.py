@@ -38,11 +38,13 @@ class ModelPaths:
 @dataclass(frozen=True)
 class Models:
     """The models of a run. parts: by role, only those that its drafter needs. folders: where each of
-    them, and the target ("target"), was opened."""
+    them, and the target ("target"), was opened. step_costs: milliseconds of a step of the drafter by the tokens that it
+    drafts, where they were measured for it (``Drafter.at_fixed_size``)."""
 
     target: LanguageModel
     parts: Mapping[str, object] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
+    step_costs: Mapping[int, float] = field(default_factory=dict)
 
     def part(self, role: str):
         """The part of this role; raises KeyError if the drafter did not declare the role."""

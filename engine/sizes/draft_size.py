@@ -13,6 +13,7 @@ so if DRAFTSCOPE_MEASURE is 0.
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import geometric_mean, median
 
 import torch
@@ -34,6 +35,8 @@ from engine.sizes.preparing import prepare
 
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
+COSTED = (1, 2, 3, 4, 5, 6, 7)
+"""Sizes whose costs a drafter is told that chooses one at every step."""
 
 METHOD = 10  # version of the measurement; results of other versions are not used
 PROMPTS = (
@@ -68,8 +71,26 @@ def settle_size(
     if name is None or options[name] != 0:
         return options
     local = models.target.known is None  # a step of an engine costs what the way to it costs
-    pays = local and sampling.greedy and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
+    pays = local and sampling.greedy and _measuring()
     return options | {name: _best_size(cls, options, models, tell) if pays else cls.usual_size}
+
+
+def with_step_costs(
+    cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell = silent
+) -> Models:
+    """The models, for a drafter that asks for it with what its steps cost here by size, measured once. There are no costs
+    where ``settle_size`` would take the usual size for another reason than drawn tokens."""
+    fixed = cls.at_fixed_size(options)
+    if fixed is None or models.target.known is not None or not _measuring():
+        return models
+    prompts = gain_table(models).prompts or PROMPTS
+    table = GainTable({cls.key: dict.fromkeys(COSTED, 1.0)}, prompts)
+    measured = _calibrated(cls, dict(fixed), models, table, tell)
+    return models if measured is None else replace(models, step_costs=measured.costs)
+
+
+def _measuring() -> bool:
+    return os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
 
 
 def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:
