@@ -72,6 +72,10 @@ class DSparkDrafter(DiffusionDrafter):
         heads.check(denoiser, models.folders.get("diffusion"))
         return cls(settings, denoiser, models.target, heads, models.step_costs)
 
+    def begin(self, start):
+        super().begin(start)
+        self._block: Block | None = None
+
     @torch.no_grad()
     def propose(self, context, max_depth):
         hidden, logits = self._reader.guesses(context[-1], self._length(max_depth))
@@ -114,10 +118,11 @@ class DSparkDrafter(DiffusionDrafter):
 
     def observe(self, kept: Kept):
         super().observe(kept)
-        block = self._block
-        if block.chances:
-            outcome = outcomes(len(kept.tree), len(kept.path))
-            chances, tokens = list(block.chances), list(kept.tree.tokens)
+        block, self._block = self._block, None
+        if block is not None and block.chances:
+            forced = kept.tree.forced
+            chances, tokens = list(block.chances), list(kept.tree.tokens[forced:])
+            outcome = outcomes(len(tokens), len(kept.path) - forced)
             kept.tree.exhibits += [
                 Later(lambda: confidence_table(tokens, chances, outcome)),
                 Later(lambda: cost_curve(chances, self._costs, len(tokens))),
@@ -125,7 +130,7 @@ class DSparkDrafter(DiffusionDrafter):
 
 
 def outcomes(drafted: int, accepted: int) -> list[str]:
-    fates = ["kept"] * accepted + ["refused"] + ["not judged"] * drafted
+    fates = ["kept"] * accepted + ["refused"] * (accepted >= 0) + ["not judged"] * drafted
     return fates[:drafted]
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from engine.core.options import whole
 from engine.methods.dspark.part import TEMPERATURES, SparkHeads
 from engine.training.student import Lesson
-from engine.training.students.block_students import Blocks, BlockStudent, survival
+from engine.training.students.block_students import Blocks, BlockStudent, principal, survival
 
 GRID = torch.logspace(-0.7, 0.9, 65)  # temperatures that are tried
 
@@ -31,6 +31,7 @@ class SparkStudent(BlockStudent):
         sizes, rank = self.denoiser.config, self.settings["rank"]
         hidden, tokens = sizes.hidden_size, sizes.vocab_size
         made = SparkHeads(hidden, tokens, tokens, rank, hidden + rank)
+        made.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
         made.embed_after.weight.data.zero_()  # the backbone alone, at first
         made.confidence.weight.data.zero_()
         made.denoiser_digest = self.digest

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from engine.core.options import whole
 from engine.methods.lattice.drafter import LatticeDrafter
 from engine.methods.lattice.part import CandidateSelector
-from engine.training.students.block_students import Blocks, BlockStudent
+from engine.training.students.block_students import Blocks, BlockStudent, principal
 
 CANDIDATES = next(one.default for one in LatticeDrafter.options if one.name == "candidates")
 
@@ -19,8 +19,9 @@ class SelectorStudent(BlockStudent):
     options = (whole("rank", 16, 1, 4096).meaning("Rank of the selector."),)
 
     def start(self) -> CandidateSelector:
-        sizes = self.denoiser.config
-        made = CandidateSelector(sizes.hidden_size, sizes.vocab_size, self.settings["rank"])
+        sizes, rank = self.denoiser.config, self.settings["rank"]
+        made = CandidateSelector(sizes.hidden_size, sizes.vocab_size, rank)
+        made.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
         nn.init.normal_(made.embed_after.weight, std=0.02)  # nearly the backbone alone, at first
         made.denoiser_digest = self.digest
         return made

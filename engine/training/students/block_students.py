@@ -23,7 +23,7 @@ from engine.training.distill import divergence_loss
 from engine.training.divergences import forward_kl, total_variation
 from engine.training.student import Lesson, Student
 
-BLOCKS = 48
+BLOCKS = 96
 """Blocks of each window of a lesson."""
 AT_ONCE = 64  # blocks of a text that are measured at a time
 
@@ -131,3 +131,15 @@ def survival(blocks: Blocks) -> Tensor:
     p, q = blocks.teacher.float().softmax(-1), blocks.logits.float().softmax(-1)
     kept = torch.minimum(p, q).sum(-1)
     return F.pad(kept[..., :-1].cumprod(-1), (1, 0), value=1.0)
+
+
+@torch.no_grad()
+def principal(rows: Tensor, rank: int) -> Tensor:
+    """A code for each token [V, R] to begin with: its embedding [V, H] along the axes in which embeddings differ most, each of
+    variance 1; random beyond H of them."""
+    found = torch.randn(len(rows), rank, device=rows.device)
+    centred = (rows - rows.mean(0)).float()
+    axes = torch.svd_lowrank(centred, q=min(rank, *rows.shape), niter=4)[2]
+    along = centred @ axes
+    found[:, : along.shape[1]] = along / along.std(0).clamp(min=1e-6)
+    return found
