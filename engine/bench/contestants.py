@@ -26,7 +26,7 @@ from engine.methods.shared.draft_chain import DraftChain
 from engine.parts.loading import ModelPaths, Models
 from engine.rules import verifier
 from engine.rules.greedy import Greedy
-from engine.sizes.draft_size import settle_size
+from engine.sizes.draft_size import settle_size, with_step_costs
 
 Counters = Mapping[str, Callable[[Step], float]]
 """Name -> what a step adds to the count."""
@@ -96,6 +96,7 @@ class Ours(Contestant):
         self.options = resolve(cls.key, cls.options, options or {})
         if options is None:
             self.options = settle_size(cls, self.options, models, Sampling())
+            self.models = with_step_costs(cls, self.options, models)
         self._rule = rule or verifier("greedy" if self._sampling.greedy else cls.default_verifier)
         kept = Memory()
         self.memory = memory or (lambda: kept if cls.keeps_settings_only else Memory())

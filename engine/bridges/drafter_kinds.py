@@ -65,11 +65,13 @@ KINDS = {
         "a DFlash2 drafter",
         "DFlash with convolutions, and a selector that walks through the candidates of the block.",
         {"vLLM": "dflash", "SGLang": "DFLASH"},
+        "--diffusion DIR --part lattice=DIR --drafter lattice, if it has no convolutions",
     ),
     "dspark": DrafterKind(
         "a DSpark drafter",
         "A block in one pass, a Markov head that ties its tokens together, and perhaps a confidence head.",
         {"vLLM": "dspark", "SGLang": "DSPARK", "llama.cpp": "draft-dspark"},
+        "--diffusion DIR --part dspark=DIR --drafter dspark",
     ),
     "domino": DrafterKind(
         "a Domino drafter",

@@ -165,6 +165,14 @@ def _block(files: Described, kind: str) -> Iterator[Trap]:
             "It is dflash, which vLLM refuses, because transformers has no such model; published drafters name their target’s, qwen3 for "
             "instance.",
         )
+    if any("_conv." in key for key in files.shapes):
+        yield Trap("convolutions", "Its layers have convolutions, which Draftscope does not build.")
+    head = config.get("markov_head_type", "vanilla")
+    if kind == "dspark" and head != "vanilla":
+        yield Trap(
+            "markov_head_type",
+            f"It is {one_line(str(head), 80)}; Draftscope reads vanilla Markov heads only.",
+        )
     anchor, size = both.get("sample_from_anchor"), files.number("block_size")
     if kind == "dspark" and anchor is None and SPECULATORS in config:
         yield Trap(

@@ -144,7 +144,6 @@ class Drafter(ABC):
 
     usual_size: ClassVar[int] = 0
     """The size that replaces a 0 where nothing has been measured."""
-
     yours: ClassVar[bool] = False
     """Whether it comes from a folder outside this repository (``engine.finding.outside``)."""
 
@@ -182,6 +181,12 @@ class Drafter(ABC):
     def build(cls, settings: Mapping[str, Value], models: Models) -> Drafter:
         """An instance for one run, given its resolved options and the run's models."""
         return cls(settings)
+
+    @classmethod
+    def at_fixed_size(cls, settings: Mapping[str, Value]) -> Mapping[str, Value] | None:
+        """For a drafter that chooses its size at every step by what steps cost: the options under which each step drafts the
+        whole size. It is built with the costs of such steps on this machine (``Models.step_costs``)."""
+        return None
 
     @classmethod
     def may_use(cls) -> Mapping[str, str]:

@@ -40,12 +40,14 @@ class ModelPaths:
 class Models:
     """The models of a run. parts: by role, only those that its drafter needs. folders: where each of
     them, and the target ("target"), was opened. costs: milliseconds of a pass of the target by the nodes of a tree, where a
-    drafter asks for them and they could be measured."""
+    drafter asks for them and they could be measured. step_costs: of a step of the drafter by the tokens that it drafts, likewise
+    (``Drafter.at_fixed_size``)."""
 
     target: LanguageModel
     parts: Mapping[str, object] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
     costs: Mapping[int, float] = field(default_factory=dict)
+    step_costs: Mapping[int, float] = field(default_factory=dict)
 
     def part(self, role: str):
         """The part of this role; raises KeyError if the drafter did not declare the role."""

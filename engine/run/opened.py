@@ -15,7 +15,7 @@ from engine.parts.hub import name_of
 from engine.parts.loading import Models, load_models
 from engine.progress import Tell, silent
 from engine.run.run_plan import Plan
-from engine.sizes.draft_size import settle_size, with_costs
+from engine.sizes.draft_size import settle_size, with_costs, with_step_costs
 from engine.trace.recording import Setting
 
 
@@ -48,6 +48,7 @@ class Opened:
         prompt = read_prompt(models.target, request.prompt, request.messages)
         options = settle_size(plan.drafter, plan.options, models, plan.sampling, tell)
         models = with_costs(options, models, tell)
+        models = with_step_costs(plan.drafter, options, models, tell)
         own = own_stop_strings(models.target.model.generation_config)
         return cls(plan, models, prompt, options, (*request.stop, *own))
 

@@ -38,6 +38,8 @@ from engine.sizes.verify_cost import verify_costs
 
 SIZES = (1, 2, 4, 7, 11, 16)
 """Beyond the last size there is little to gain, and a picture of the draft would be unreadable."""
+COSTED = (1, 2, 3, 4, 5, 6, 7)
+"""Sizes whose costs a drafter is told that chooses one at every step."""
 
 METHOD = 10  # version of the measurement; results of other versions are not used
 PROMPTS = (
@@ -93,6 +95,20 @@ def with_costs(options: Mapping[str, Value], models: Models, tell: Tell = silent
 def _measures(models: Models) -> bool:
     """Whether costs are measured here: a step of an engine costs what the way to it costs."""
     return models.target.known is None and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
+
+
+def with_step_costs(
+    cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell = silent
+) -> Models:
+    """The models, for a drafter that asks for it with what its steps cost here by size, measured once. There are no costs
+    where ``settle_size`` would take the usual size for another reason than drawn tokens."""
+    fixed = cls.at_fixed_size(options)
+    if fixed is None or not _measures(models):
+        return models
+    prompts = gain_table(models).prompts or PROMPTS
+    table = GainTable({cls.key: dict.fromkeys(COSTED, 1.0)}, prompts)
+    measured = _calibrated(cls, dict(fixed), models, table, tell)
+    return models if measured is None else replace(models, step_costs=measured.costs)
 
 
 def _best_size(cls: type[Drafter], options: dict[str, Value], models: Models, tell: Tell) -> int:

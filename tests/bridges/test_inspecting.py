@@ -132,6 +132,14 @@ TRAPS = {
         ({**BLOCK, "speculators_model_type": "dspark"}, ONE),
         "sample_from_anchor",
     ),
+    "a gated Markov head": (
+        ({**BLOCK, "markov_rank": 8, "markov_head_type": "gated"}, ONE),
+        "markov_head_type",
+    ),
+    "DFlash2 with convolutions": (
+        (BLOCK, {"layers.0.mlp_conv.base_kernel": (2, 2, 2), **KIND["dflash2"][1]}),
+        "convolutions",
+    ),
     "MTP of DeepSeek": (({**CAUSAL, "num_nextn_predict_layers": 1}, ONE), "MTP layers"),
     "MTP of Qwen": (({**CAUSAL, "text_config": {"mtp_num_hidden_layers": 1}}, ONE), "MTP layers"),
     "MTP of MiniMax": (({**CAUSAL, "num_mtp_modules": 3}, ONE), "MTP layers"),

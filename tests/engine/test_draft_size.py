@@ -24,6 +24,7 @@ from engine.sizes.draft_size import (
     measure,
     settle_size,
     watched,
+    with_step_costs,
 )
 from presets import family
 from tests.engine.family import offered
@@ -300,6 +301,22 @@ def test_gains_that_say_nothing_leave_the_usual_size(memory, models, tmp_path, c
     (tmp_path / GAINS).write_text(content)
     cls, given = drafter("chain"), replace(models, folders={"draft": str(tmp_path)})
     assert settle_size(cls, declared("chain"), given, Sampling())["length"] == cls.usual_size
+
+
+def test_a_drafter_that_chooses_at_every_step_is_told_what_steps_cost(memory, monkeypatch):
+    """Measured once, with drafts of the whole size; not where a cost is given, nor where nothing is measured."""
+    cls = drafter("dspark")
+    models = load_models(family(), cls.needs, "float32", "cpu")
+    knowing(monkeypatch, gains_of(0.7, 1, 2), "dflash")
+    monkeypatch.setattr(draft_size, "COSTED", (1, 3))
+    assert with_step_costs(cls, declared("dspark", row_cost=0.1), models) is models
+    assert not memory.exists()
+    told = with_step_costs(cls, declared("dspark"), models)
+    assert set(told.step_costs) == {1, 3} and all(cost > 0 for cost in told.step_costs.values())
+    monkeypatch.setattr(draft_size, "measure", None)
+    assert with_step_costs(cls, declared("dspark"), models) == told
+    monkeypatch.setenv("DRAFTSCOPE_MEASURE", "0")
+    assert with_step_costs(cls, declared("dspark"), models) is models
 
 
 # ---- A pair that nobody has measured, and measurements that were wrong --------------------------

@@ -151,7 +151,7 @@ class Dictation(Constraint):
 
 
 AFTER = ["specdec_pp", "smartspec", "vocabtrim", "online", "kangaroo", "del", "ppd", "lud"]
-AFTER += ["omnidraft", "s2d", "easyspec"]
+AFTER += ["omnidraft", "s2d", "easyspec", "dspark"]
 
 
 @pytest.mark.parametrize("key", AFTER)

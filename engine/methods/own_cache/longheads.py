@@ -38,7 +38,7 @@ class LongHeads(ColumnSelector):
         return True
 
     def columns(self, layer, keys):
-        heads, length, width = keys.shape
+        heads, length, _ = keys.shape
         size = max(1, self.budget // CHUNKS)
         first, last = size, self.budget - (CHUNKS - LAST) * size
         if first + last >= self.budget:  # too few columns for chunks between

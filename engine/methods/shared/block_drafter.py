@@ -1,7 +1,7 @@
 """The common base of drafters that work on the marginals of a block (``engine.methods.shared.marginals``)."""
 
 from engine.core.drafter import Drafter
-from engine.methods.shared.marginals import BlockReader, feature_layers, usable_length
+from engine.methods.shared.marginals import BlockReader, feature_layers
 
 
 class DiffusionDrafter(Drafter):
@@ -29,8 +29,7 @@ class DiffusionDrafter(Drafter):
         return self._reader.marginals(context[-1], self._length(max_depth), self.sampling)
 
     def _length(self, max_depth):
-        block = self.diffusion.config.block_size
-        return usable_length(self.settings["length"], block, max_depth)
+        return min(self.settings["length"], self.diffusion.config.drafts, max_depth)
 
     def observe(self, kept):
         self._reader.read(kept.features)

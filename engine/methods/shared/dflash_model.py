@@ -15,8 +15,8 @@ Letters in shapes: H hidden size, n feature layers, T context rows, B block rows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -26,7 +26,8 @@ from torch import Tensor, nn
 
 from engine.errors import UserError
 from engine.methods.shared.attention_layer import Attention, GatedMLP, KeyValue, rotary
-from engine.methods.shared.trimmed_head import trimmed_head
+from engine.methods.shared.dflash_layout import DFlashConfig, backbone
+from engine.methods.shared.trimmed_head import TrimmedHead, trimmed_head
 from engine.parts.module_part import ModulePart
 
 if TYPE_CHECKING:
@@ -34,41 +35,6 @@ if TYPE_CHECKING:
 
 Head = Callable[[Tensor], Tensor]
 MOST_LAYERS = 64
-
-
-@dataclass
-class DFlashConfig:
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    block_size: int
-    target_layer_ids: tuple[
-        int, ...
-    ]  # features are hidden_states[i + 1]: the outputs of these target layers
-    mask_token_id: int
-    num_target_layers: int = 0
-    max_position_embeddings: int = 1024
-    rms_norm_eps: float = 1e-6
-    rope_theta: float = 10000.0
-    draft_vocab_size: int = 0  # tokens of a head that is cut; 0: the whole head of the target
-
-    @classmethod
-    def of(cls, raw: Mapping) -> DFlashConfig:
-        """From a config.json. Raises ValueError, KeyError, TypeError or AttributeError for one of another kind."""
-        special = raw.get("dflash_config") or {}
-        rope = raw.get("rope_parameters") or {}
-        entries = {
-            **raw,
-            **special,
-            "rope_theta": raw.get("rope_theta") or rope.get("rope_theta", 10000.0),
-        }
-        entries.setdefault("head_dim", raw["hidden_size"] // raw["num_attention_heads"])
-        entries["target_layer_ids"] = tuple(entries["target_layer_ids"])
-        return cls(**{name: entries[name] for name in cls.__dataclass_fields__ if name in entries})
 
 
 class DFlashAttention(Attention):
@@ -120,7 +86,8 @@ class DFlashModel(ModulePart):
     make_head = None
     """Makes a faster function of a head that is cut; set when it is opened."""
 
-    def __init__(self, config: DFlashConfig):
+    def __init__(self, config: DFlashConfig, own_head: bool = False):
+        """own_head: whether a head that is cut has rows of its own."""
         super().__init__()
         self.config = config
         self.fc = nn.Linear(
@@ -131,6 +98,9 @@ class DFlashModel(ModulePart):
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         if config.draft_vocab_size:
             self.register_buffer("t2d", torch.zeros(config.vocab_size, dtype=torch.bool))
+        if own_head:
+            self.lm_head = nn.Linear(config.hidden_size, config.draft_vocab_size, bias=False)
+        self.own_head = own_head
         self._heads: WeakKeyDictionary[LanguageModel, Head] = WeakKeyDictionary()
 
     @classmethod
@@ -138,7 +108,12 @@ class DFlashModel(ModulePart):
         sizes = DFlashConfig.of(config)
         if sizes.num_hidden_layers > MOST_LAYERS:
             raise ValueError(f"{sizes.num_hidden_layers} layers are too many")
-        return cls(sizes)
+        return cls(sizes, "lm_head.weight" in tensors)
+
+    @classmethod
+    def tensors_of(cls, config, tensors):
+        sizes = DFlashConfig.of(config)
+        return backbone(tensors, sizes.vocab_size, bool(sizes.draft_vocab_size))
 
     def settle(self, config, target, folder):
         own = self.config
@@ -156,7 +131,7 @@ class DFlashModel(ModulePart):
         if own.hidden_size != target.hidden_size or max(own.target_layer_ids) >= target.layers:
             raise UserError(
                 f"This diffusion drafter was trained on another target than {target.name}: "
-                "its hidden size or layers do not fit."
+                "its aux layer ids or hidden size do not fit."
             )
         if not 0 <= own.mask_token_id < target.embeddings:
             raise UserError(
@@ -205,6 +180,8 @@ class DFlashModel(ModulePart):
             return target.head
         if target not in self._heads:
             cut = trimmed_head(target.model, self.tokens)
+            if self.own_head:
+                cut = TrimmedHead(self.lm_head.weight, self.tokens, self.config.vocab_size)
             self._heads[target] = cut if self.make_head is None else self.make_head(cut)
         return self._heads[target]
 

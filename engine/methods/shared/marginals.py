@@ -9,6 +9,7 @@ from torch import Tensor
 from engine.core.finite import refuse_nan
 from engine.core.sampling import Sampling, display_distribution
 from engine.core.transfer import to_device
+from engine.errors import UserError
 from engine.methods.shared.block_context import context_of
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.model.language_model import LanguageModel
@@ -42,12 +43,24 @@ class BlockReader:
         """q [length, V], on the target's device, for the tokens after the root, predicted all at
         once and independently. filled: the tokens that are already known, by place; place 0 is
         right behind the root."""
-        logits = self._head(self.denoise(root, filled)[1 : length + 1])
-        return display_distribution(logits, sampling)
+        return display_distribution(self.guesses(root, length, filled)[1], sampling)
+
+    @torch.no_grad()
+    def guesses(
+        self, root: int, length: int, filled: Mapping[int, int] = EMPTY
+    ) -> tuple[Tensor, Tensor]:
+        """The same before temperature and truncation: hidden states [length, H], logits [length, V]."""
+        first = self._config.first_row
+        hidden = self.denoise(root, filled)[first : first + length]
+        return hidden, self._head(hidden)
 
     def denoise(self, root: int, filled: Mapping[int, int] = EMPTY) -> Tensor:
         """Hidden states [B, H] of the block behind the committed tokens."""
         block = self.block(root)
+        if filled and not self._config.first_row:
+            raise UserError(
+                "This diffusion drafter guesses a block in one pass and fills no masks."
+            )
         for place, token in filled.items():
             block[place + 1] = token
         tokens = to_device(torch.tensor(self.target.readable(block)), self.target.device)
@@ -61,11 +74,6 @@ class BlockReader:
         """The root, and a mask for each token to be filled in."""
         masks = [self._config.mask_token_id] * (self._config.block_size - 1)
         return [*self.target.readable([root]), *masks]
-
-
-def usable_length(wanted: int, block_size: int, max_depth: int) -> int:
-    """How many positions of the block are drafted; the root takes one of the block's rows."""
-    return min(wanted, block_size - 1, max_depth)
 
 
 def feature_layers(config) -> Sequence[int]:

@@ -150,7 +150,8 @@ def draft(
 ) -> tuple[Tensor | None, ...]:
     """From the tokens of a block, root first, to the choice for the rows after the root."""
     hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
-    return choice(drafter.head_beside(target)(hidden[1 : choice.length + 1]), drawn)
+    first = drafter.config.first_row
+    return choice(drafter.head_beside(target)(hidden[first : first + choice.length]), drawn)
 
 
 def _attend(attention: DFlashAttention, rows: Tensor, turn, mask: StaticMask, own) -> Tensor:
@@ -208,4 +209,5 @@ def choose(
     if drawn is not None:
         held[: len(drawn)] = drawn
     hidden, head = reader.denoise(root), reader.drafter.head_beside(target)
-    return choice(head(hidden[1 : choice.length + 1]), to_device(held, target.device))
+    first = reader.drafter.config.first_row
+    return choice(head(hidden[first : first + choice.length]), to_device(held, target.device))

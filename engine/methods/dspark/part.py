@@ -1,0 +1,117 @@
+"""DSpark's heads on a block drafter's last states: the Markov head and the confidence head.
+
+DSpark (DeepSeek, 2026). The Markov head adds W2 W1[token before] to the logits of a place, a matrix of low rank over pairs of
+tokens. The confidence head reads the state of a place and W1[token before] and tells how likely the token drawn there is to be
+kept. Published layout: ``markov_head.markov_w1.weight`` [V, R], ``markov_head.markov_w2.weight`` [K, R],
+``confidence_head.proj.{weight,bias}`` [1, H + R], [1], beside the tensors of the block drafter. Here a folder may hold the heads
+alone, and its config the temperature of each place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.errors import UserError
+from engine.methods.shared.block_heads import DENOISER, BlockHeads, normal, shape_of
+
+W1, W2 = "markov_head.markov_w1.weight", "markov_head.markov_w2.weight"
+WEIGHT, BIAS = "confidence_head.proj.weight", "confidence_head.proj.bias"
+TEMPERATURES = "confidence_temperatures"
+
+
+class SparkHeads(BlockHeads):
+    """temperatures: of the confidence at each place of a block, the last one for all places beyond."""
+
+    key, noun = "spark_heads", "set of DSpark heads"
+    prefixes = ("markov_head.", "confidence_head.")
+    published = {
+        W1: "embed_before.weight",
+        W2: "embed_after.weight",
+        WEIGHT: "confidence.weight",
+        BIAS: "confidence.bias",
+    }
+
+    def __init__(self, hidden: int, tokens: int, drafted: int, rank: int, reads: int) -> None:
+        """hidden: numbers of a state. tokens, drafted: of the target, and how many of them are drafted. reads: numbers that
+        the confidence head reads, 0 without one."""
+        super().__init__()
+        self.hidden = hidden
+        self.embed_before = nn.Embedding(tokens, rank)
+        self.embed_after = nn.Linear(rank, drafted, bias=False)
+        self.confidence = nn.Linear(reads, 1) if reads else None
+        self.temperatures: Sequence[float] = (1.0,)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        if config.get("markov_head_type", "vanilla") != "vanilla":
+            raise ValueError("markov_head_type: only vanilla Markov heads are read here")
+        (tokens, rank), (drafted, _) = shape_of(tensors, W1), shape_of(tensors, W2)
+        reads = shape_of(tensors, WEIGHT)[1] if WEIGHT in tensors else 0
+        inner = config.get("transformer_layer_config") or config
+        hidden = inner["hidden_size"]
+        if reads not in (0, hidden, hidden + rank):
+            raise ValueError(f"confidence_head: it reads {reads} numbers, and a state has {hidden}")
+        return cls(hidden, tokens, drafted, rank, reads)
+
+    def settle(self, config, target, folder):
+        super().settle(config, target, folder)
+        given = config.get(TEMPERATURES, [1.0])
+        if not isinstance(given, list) or not given or not all(1e-3 < one < 1e3 for one in given):
+            raise ValueError(f"its {TEMPERATURES} are not positive numbers")
+        self.temperatures = [float(one) for one in given]
+
+    def fields(self):
+        return {
+            "hidden_size": self.hidden,
+            "markov_rank": self.rank,
+            "markov_head_type": "vanilla",
+            "enable_confidence_head": self.confidence is not None,
+            "confidence_head_with_markov": self.with_markov,
+            TEMPERATURES: [round(one, 4) for one in self.temperatures],
+            DENOISER: self.denoiser_digest,
+        }
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        """Heads for the tiny denoiser that move its laws, and whose confidence varies with the text."""
+        hidden, tokens = target.hidden_size, target.vocab_size
+        made = normal(cls(hidden, tokens, tokens, 3, hidden + 3), 0.7)
+        made.confidence.weight.mul_(5)
+        return made
+
+    @property
+    def rank(self) -> int:
+        return self.embed_before.embedding_dim
+
+    @property
+    def with_markov(self) -> bool:
+        return self.confidence is not None and self.confidence.in_features > self.hidden
+
+    def sizes(self):
+        return self.hidden, self.embed_before.num_embeddings, self.embed_after.out_features
+
+    def bias(self, before: Tensor) -> Tensor:
+        """What is added to the logits after these tokens: int [...] -> [..., K]"""
+        return self.embed_after(self.embed_before(before))
+
+    def odds(self, hidden: Tensor, before: Tensor) -> Tensor:
+        """Log-odds [...] that the token of a place is kept, before temperatures: of its state [..., H] and the token before it,
+        int [...]. Known before the token is drawn. Raises UserError without a confidence head."""
+        if self.confidence is None:
+            raise UserError(
+                "These DSpark heads have no confidence head; turn the option adaptive off."
+            )
+        read = torch.cat([hidden, self.embed_before(before)], -1) if self.with_markov else hidden
+        return F.linear(read, self.confidence.weight, self.confidence.bias)[..., 0]
+
+    def chance(self, odds: float, place: int) -> float:
+        """The calibrated chance of a place (0 is right behind the root), from its log-odds."""
+        temperature = self.temperatures[min(place, len(self.temperatures) - 1)]
+        return float(torch.sigmoid(torch.tensor(odds / temperature)))
+
+
+KIND = SparkHeads.kind()

@@ -1,0 +1,34 @@
+"""DFlash2's candidate selector for any block drafter, which stays as it is: at the places of random blocks it learns the
+target's laws over the candidates, after the text's own tokens."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from engine.core.options import whole
+from engine.methods.lattice.drafter import LatticeDrafter
+from engine.methods.lattice.part import CandidateSelector
+from engine.training.students.block_students import Blocks, BlockStudent, principal
+
+CANDIDATES = next(one.default for one in LatticeDrafter.options if one.name == "candidates")
+
+
+class SelectorStudent(BlockStudent):
+    key = "lattice"
+    summary = "the candidate selector of `lattice`, on the diffusion drafter"
+    options = (whole("rank", 16, 1, 4096).meaning("Rank of the selector."),)
+
+    def start(self) -> CandidateSelector:
+        sizes, rank = self.denoiser.config, self.settings["rank"]
+        made = CandidateSelector(sizes.hidden_size, sizes.vocab_size, rank)
+        made.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
+        nn.init.normal_(made.embed_after.weight, std=0.02)  # nearly the backbone alone, at first
+        made.denoiser_digest = self.digest
+        return made
+
+    def scores(self, part: CandidateSelector, blocks: Blocks) -> tuple[Tensor, Tensor]:
+        alone, candidates = blocks.logits.topk(CANDIDATES, dim=-1)
+        return alone + part.transitions(blocks.hidden, blocks.befores, candidates), candidates
+
+
+STUDENT = SelectorStudent
