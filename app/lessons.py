@@ -8,7 +8,7 @@ from app.controls import request
 from app.menu import preset_menu
 from app.seats import Job
 from engine.errors import UserError
-from presets import race_files, races, trace_file, trace_files
+from presets import race_traces, races, trace_file, trace_files
 from presets.lessons import lesson, shelf
 from presets.lessons.field import timeline
 from presets.lessons.quiz import quiz, told
@@ -43,7 +43,7 @@ def learn_trace(name: str) -> str:
 
 def race_text(name: str) -> str:
     """A finished race as one string of tagged lines."""
-    return joined({lane: path.read_text("utf-8") for lane, path in race_files(name).items()})
+    return joined(race_traces(name))
 
 
 def learn_page(name: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
 from engine.parts.loading import half_precision
 from engine.rules import Verifier, verifiers
-from presets import examples, families, opening_trace, presets, race_files, races, trace_files
+from presets import examples, families, opening_trace, presets, race_traces, races, trace_files
 from presets.conditions import figure
 from presets.families import converses, title
 from presets.machines import machines
@@ -262,7 +262,7 @@ def race_made_earlier(name: str) -> str:
     """The finished race of this example; "" where there is none."""
     if all(race.name != name for race in races()):
         return ""
-    return joined({lane: path.read_text("utf-8") for lane, path in race_files(name).items()})
+    return joined(race_traces(name))
 
 
 def opening_race() -> str:

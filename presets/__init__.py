@@ -1,5 +1,6 @@
 """What the page offers: the embedded models, prompts, presets, method cards and finished traces."""
 
+import gzip
 from functools import cache
 from pathlib import Path
 
@@ -72,11 +73,13 @@ def opening_trace() -> Path:
 
 def race_file(race: str, lane: str) -> Path:
     """Where the finished trace of a lane of this race lies, or would lie."""
-    return HERE / "traces" / "race" / race / f"{lane}.ndjson"
+    return HERE / "traces" / "race" / race / f"{lane}.ndjson.gz"
 
 
-def race_files(race: str) -> dict[str, Path]:
-    """Finished traces of a race by lane, in the order of its lanes; {} unless all are there."""
+def race_traces(race: str) -> dict[str, str]:
+    """The texts of a race's finished traces by lane, in the order of its lanes; {} unless all are there."""
     lanes = next(one.lanes for one in races() if one.name == race)
     files = {lane.name: race_file(race, lane.name) for lane in lanes}
-    return files if all(path.exists() for path in files.values()) else {}
+    if not all(path.exists() for path in files.values()):
+        return {}
+    return {lane: gzip.decompress(path.read_bytes()).decode() for lane, path in files.items()}

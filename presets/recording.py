@@ -1,8 +1,10 @@
 """Makes finished traces: runs an example once, and keeps its trace for the page."""
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine.cache_folder import write_whole
 from engine.parts.drafts import with_named_draft
 from engine.run import RunRequest, open_run
 from engine.trace import write_lines
@@ -49,5 +51,9 @@ def record(request: RunRequest, path: Path) -> None:
     for _ in open_run(request).steps():
         pass  # models and passes for every number of rows are made now, outside every timing
     run = open_run(request)
-    write_lines(path, [run.header(), *run.steps(), run.summary()])
+    lines = [run.header(), *run.steps(), run.summary()]
+    if path.suffix == ".gz":
+        write_whole(path, gzip.compress("".join(lines).encode(), mtime=0))
+    else:
+        write_lines(path, lines)
     print(f"{path.relative_to(HERE)}: {run.milliseconds:.0f} ms")

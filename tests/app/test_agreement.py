@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from presets import opening_trace, presets, race_files, races, trace_files
+from presets import opening_trace, presets, race_traces, races, trace_files
 from tests.app.test_address import wait_address
 from tests.app.visitor import PROMPT
 from viz.race import joined
@@ -299,7 +299,7 @@ def test_a_races_file_brings_its_settings_and_a_refused_one_changes_nothing(visi
     race, alarm = races()[1], "#compare-status [role=alert]:not(:empty)"
     names = [lane.name for lane in race.lanes][1:3]
     good, bad = tmp_path / "race.ndjson", tmp_path / "bad.ndjson"
-    texts = {lane: race_files(race.name)[lane].read_text("utf-8") for lane in names}
+    texts = {lane: race_traces(race.name)[lane] for lane in names}
     good.write_text(joined(texts), "utf-8")
     page.set_input_files("#open-race", good)
     page.wait_for_function("document.querySelectorAll('[data-lane]').length === 2")

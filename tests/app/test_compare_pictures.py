@@ -10,7 +10,7 @@ from app.live import compare_job
 from app.menu import drafter_menu, offer, plain_pair, race_menu
 from engine.errors import UserError
 from engine.trace import read_trace
-from presets import race_files, races
+from presets import race_traces, races
 
 STILL = {"reduced_motion": "reduce"}
 PICTURE = next(race for race in races() if race.models)
@@ -36,7 +36,7 @@ def test_the_example_is_a_finished_race_of_pictures(visit):
     shown(page)
     assert page.locator("#race-models input:checked").get_attribute("value") == PICTURE.models
     for lane in PICTURE.lanes:
-        trace = read_trace(race_files(PICTURE.name)[lane.name].read_text("utf-8"))
+        trace = read_trace(race_traces(PICTURE.name)[lane.name])
         written = page.locator(f"[data-lane='{lane.name}'] .text [data-index]")
         assert written.count() == trace.summary["new_tokens"]
         assert page.locator(f"[data-lane='{lane.name}'] .ds-picture [data-index]").count() > 50
@@ -108,8 +108,8 @@ def test_an_address_names_what_is_written_if_it_is_known(models):
 
 
 def test_a_race_of_pictures_says_how_to_make_it_again():
-    files = race_files(PICTURE.name).values()
-    wish = wish_of_race([read_trace(file.read_text("utf-8")) for file in files], offer())
+    texts = race_traces(PICTURE.name).values()
+    wish = wish_of_race([read_trace(text) for text in texts], offer())
     values = read_race(wish, race_menu(), offer())
     assert values["models"] == "image" and values["temperature"] == PICTURE.temperature
     assert [lane["verifier"] for lane in json.loads(values["lanes"])] == ["", "", "gsd"]
