@@ -3,15 +3,12 @@
 import pytest
 import torch
 
-from engine.core.chance import DraftChance
-from engine.core.drafter import Start
 from engine.core.sampling import Sampling
 from engine.errors import UserError
-from engine.methods.chimera.drafter import ChimeraDrafter
 from engine.methods.medusa.part import MedusaHeads
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
-from tests.drafters.writing import built, steps_of
+from tests.drafters.writing import built, steps_of, with_heads
 from tests.verifiers.tiny import tiny_models
 
 VOCABULARY = 16
@@ -72,16 +69,13 @@ def test_trees_hold_what_the_readouts_say_behind_each_branch(models, sampling):
 def test_rows_that_are_forgotten_are_made_again(models, monkeypatch):
     whole = [step.tree.tokens for step in steps_of(models, "chimera", [3, 5], 20, budget=9)]
     monkeypatch.setattr("engine.methods.chimera.drafter.MOST_TRIGRAMS", 2)
-    drafter = built(ChimeraDrafter, models, budget=9)
+    drafter = built("chimera", models, budget=9)
     assert [step.tree.tokens for step in steps_of(models, drafter, [3, 5], 20)] == whole
     assert len(drafter._rows) == 2
 
 
 def test_behind_forced_tokens_it_goes_on_from_their_trigrams(models):
-    drafter = built(ChimeraDrafter, models, budget=3)
-    features = models.target.session(32, drafter.feature_layers).prefill([3, 5])
-    drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), features))
-    tree = drafter.propose([3, 5, 7, 9], 8)
+    tree = with_heads("chimera", models, budget=3).propose([3, 5, 7, 9], 8)
     assert set(tree.sources) == {"head 2"}
     best = said(models, [3, 5, 7], [9])[0].argsort(descending=True).tolist()
     assert tree.tokens == best[: len(tree)]

@@ -3,17 +3,14 @@
 import pytest
 import torch
 
-from engine.core.chance import DraftChance
-from engine.core.drafter import Start
 from engine.core.sampling import Sampling
 from engine.errors import UserError
-from engine.methods.clover.drafter import CloverDrafter
 from engine.methods.clover.part import USUAL_HEADS, AttentionDecoder
 from engine.methods.medusa.part import MedusaHeads
 from engine.methods.shared.head_ranks import FIELD
 from engine.parts.files import write_part
 from engine.parts.kinds import kind_of
-from tests.drafters.writing import built, parameters_made, steps_of
+from tests.drafters.writing import parameters_made, steps_of, with_heads
 from tests.engine.tiny import tiny_hf_model
 from tests.training.lessons import student_of
 from tests.verifiers.tiny import tiny_models
@@ -67,10 +64,7 @@ def test_trees_hold_what_the_cell_says_behind_each_branch(models, sampling):
 
 
 def test_behind_forced_tokens_it_goes_on_from_their_states(models):
-    drafter = built(CloverDrafter, models, budget=3)
-    features = models.target.session(32, drafter.feature_layers).prefill([3, 5])
-    drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), features))
-    tree = drafter.propose([3, 5, 7, 9], 8)
+    tree = with_heads("clover", models, budget=3).propose([3, 5, 7, 9], 8)
     assert set(tree.sources) == {"head 2"}
     best = said(models, [3, 5, 7], [9]).argsort(descending=True).tolist()
     assert tree.tokens == best[: len(tree)]

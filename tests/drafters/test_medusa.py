@@ -8,12 +8,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from engine.core.chance import DraftChance
-from engine.core.drafter import Start
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
 from engine.errors import UserError
-from engine.methods.medusa.drafter import MedusaDrafter
 from engine.methods.shared.fixed_shape import cheapest_shape
 from engine.methods.shared.head_ranks import FIELD, usual
 from engine.methods.shared.heads import by_level
@@ -22,7 +19,7 @@ from engine.parts.digest import check_belongs
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
 from presets import family
-from tests.drafters.writing import built, steps_of, text_of
+from tests.drafters.writing import steps_of, text_of, with_heads
 from tests.verifiers.tiny import tiny_models
 
 VOCABULARY, WIDTH = 16, 16
@@ -207,9 +204,7 @@ def test_the_shape_is_that_of_the_accuracies(models):
 
 
 def test_after_forced_tokens_the_later_heads_speak(models):
-    drafter = built(MedusaDrafter, models, budget=5)
-    features = models.target.session(32, drafter.feature_layers).prefill([3, 5])
-    drafter.begin(Start([3, 5, 7], Sampling(), DraftChance(0), features))
+    drafter = with_heads("medusa", models, budget=5)
     tree = drafter.propose([3, 5, 7, 9], 8)
     assert set(tree.sources) == {"head 2", "head 3"} and tree.deepest == 2
     assert len(drafter.propose([3, 5, 7, 9, 9, 9], 8)) == 0, "no head looks that far"

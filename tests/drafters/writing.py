@@ -2,7 +2,8 @@
 
 from transformers import AutoModel
 
-from engine.core.drafter import Drafter
+from engine.core.chance import DraftChance
+from engine.core.drafter import Drafter, Start
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
@@ -21,6 +22,14 @@ def usual(cls, models, **options):
     """The same with the usual options."""
     cls = drafter(cls) if isinstance(cls, str) else cls
     return cls.build(resolve(cls.key, cls.options, options), models)
+
+
+def with_heads(cls, models, **options):
+    """As ``built``, begun where the target has read [3, 5] and written 7."""
+    made = built(cls, models, **options)
+    features = models.target.session(32, made.feature_layers).prefill([3, 5])
+    made.begin(Start([3, 5, 7], Sampling(), DraftChance(0), features))
+    return made
 
 
 def steps_of(*arguments, **named):

@@ -15,7 +15,6 @@ from engine.errors import UserError
 from engine.fast.gpu.capture import Recorder
 
 FLUSH_BYTES = 512 * 2**20  # several times any L2 cache
-CPU_REPEATS = 1  # on a CPU the figures mean nothing
 
 
 def require_gpu() -> None:
@@ -66,7 +65,9 @@ def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = Tr
     leave the cache while the call runs. The read also keeps the GPU busy until the call is enqueued.
     """
     if here().type != "cuda":
-        return _on_cpu(call)
+        began = time.perf_counter()
+        call()
+        return 1000 * (time.perf_counter() - began)  # on a CPU the figures mean nothing
     for _ in range(3):
         call()
     waste = torch.zeros(FLUSH_BYTES // 4 if flush else 1, device="cuda")
@@ -80,15 +81,6 @@ def milliseconds(call: Callable[[], object], repeats: int = 40, flush: bool = Tr
         pairs.append((begin, end))
     torch.cuda.synchronize()
     return statistics.median(begin.elapsed_time(end) for begin, end in pairs)
-
-
-def _on_cpu(call: Callable[[], object]) -> float:
-    taken = []
-    for _ in range(CPU_REPEATS):
-        began = time.perf_counter()
-        call()
-        taken.append(1000 * (time.perf_counter() - began))
-    return statistics.median(taken)
 
 
 @contextlib.contextmanager

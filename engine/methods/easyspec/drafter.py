@@ -59,6 +59,7 @@ class EasySpecDrafter(DraftModelDrafter):
     key = "easyspec"
     title = "EasySpec"
     family, shape = "chain", "chain"
+    reader_class = FuzzyReader
     summary = "A draft model runs groups of its layers on the same input; its memory is set right once a step."
     options = (
         whole("length", 4, 1, 32).meaning("Most tokens drafted in a step."),
@@ -76,13 +77,7 @@ class EasySpecDrafter(DraftModelDrafter):
         self._drafted: list[int] = []  # kept tokens of the last step
 
     def _reading(self, model):
-        reader = FuzzyReader(
-            self._fuzzy.model,
-            self.vocabulary,
-            self.sampling,
-            constraint=self.start.constraint,
-            prompt_length=len(self.start.prompt),
-        )
+        reader = super()._reading(self._fuzzy.model)
         reader.begin(self._fuzzy)
         return reader
 

@@ -96,6 +96,7 @@ class SortedDrafter(DraftModelDrafter):
     key = "s2d"
     title = "Sorted speculative decoding"
     family, shape = "chain", "chain"
+    reader_class = NestedReader
     summary = (
         "A nested draft model; each token comes from the first of its exits that is sure enough."
     )
@@ -125,13 +126,7 @@ class SortedDrafter(DraftModelDrafter):
         self._seen: list[list[float | None]] = []
 
     def _reading(self, model):
-        reader = NestedReader(
-            model,
-            self.vocabulary,
-            self.sampling,
-            constraint=self.start.constraint,
-            prompt_length=len(self.start.prompt),
-        )
+        reader = super()._reading(model)
         reader.begin(self.exits)
         return reader
 

@@ -186,6 +186,7 @@ class DraftModelDrafter(Drafter):
 
     needs = {"draft": "draft"}
     draw_kinds = ("iid",)
+    reader_class: ClassVar[type[DraftReader]] = DraftReader
     q_stays: ClassVar[bool] = False  # whether q stays on the draft model's device
 
     head_tokens: Tensor | None = None
@@ -208,7 +209,7 @@ class DraftModelDrafter(Drafter):
 
     def _reading(self, model: LanguageModel) -> DraftReader:
         """A reader that has read nothing of this text yet."""
-        return DraftReader(
+        return self.reader_class(
             model,
             self.vocabulary,
             self.sampling,
