@@ -15,9 +15,10 @@ const clock = (began) => {
 /** @type {(c: Component) => void} */
 export function recorded(c) {
   const body = el("tbody", {}), count = el("span", { class: "pg-help" });
-  const table = el("table", {}, el("thead", {}, el("tr", {}, ...COLUMNS.map((text) => el("th", { scope: "col", text })))),
-    body);
-  const none = el("p", { class: "pg-help", text: "No request has been recorded yet; this list looks every two seconds." });
+  const heads = COLUMNS.map((text) => el("th", { scope: "col", text }));
+  const table = el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body);
+  const none = el("p", { class: "pg-help",
+    text: "No request has been recorded yet; this list looks every two seconds." });
   c.element.append(el("details", { class: "pg-recorded", open: true },
     el("summary", {}, el("strong", { text: "Recorded requests" }), count),
     none, el("div", { class: "pg-recorded-rows", tabindex: "0", role: "region", "aria-label": "Recorded requests" },

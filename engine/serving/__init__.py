@@ -1,2 +1,2 @@
 """A target behind a serving engine: the draft is made here, and the engine, somewhere else, tells what the target thinks of
-it."""
+it. ``vllm`` is the other way: a recorder that vLLM loads."""

@@ -1,6 +1,7 @@
 """What recording costs vLLM: rounds of requests with the recorder and without, in turn, in one process of vLLM's environment.
 
-Prints a line of JSON: the milliseconds of each round, both medians, and how much longer the one with the recorder is.
+Prints a line of JSON: the milliseconds of each round, both medians, how much longer the one with the recorder is, and which share of
+its time vLLM itself spends on recording.
 Arguments: target, speculative setting (JSON), requests a round, tokens a request, pairs of rounds.
 """
 
@@ -35,7 +36,16 @@ def main() -> None:
     runner = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
     settings = RecordSettings(tempfile.mkdtemp(), 1_000_000_000, 1.0)
     plain = {name: getattr(rejection_sampler, name) for name in TAPPED}
-    StepTaps(runner, RecordPipe(settings, about(runner)), 1.0).install()
+    taps = StepTaps(runner, RecordPipe(settings, about(runner)), 1.0)
+    look, looked = taps._look, [0.0]
+
+    def timed(*given, **named) -> None:
+        began = time.perf_counter()
+        look(*given, **named)
+        looked[0] += 1000 * (time.perf_counter() - began)
+
+    taps._look = timed
+    taps.install()
     tapped = {name: getattr(rejection_sampler, name) for name in TAPPED}
     watched = {name: vars(runner).pop(name) for name in NAMES}
     prompts = [
@@ -55,14 +65,16 @@ def main() -> None:
 
     for recording in (True, False):
         round_of(recording)
-    times = {True: [], False: []}
+    times, looked[0] = {True: [], False: []}, 0.0
     for pair in range(pairs):
         for recording in ((True, False), (False, True))[pair % 2]:
             times[recording].append(round_of(recording))
+        print(pair, *(round(times[way][-1]) for way in times), file=sys.stderr, flush=True)
     on, off = statistics.median(times[True]), statistics.median(times[False])
     ratios = [one / other for one, other in zip(times[True], times[False], strict=True)]
     told = {"on": times[True], "off": times[False], "median_on": on, "median_off": off,
-            "longer": on / off - 1, "longer_by_pair": statistics.median(ratios) - 1}  # fmt: skip
+            "longer": on / off - 1, "longer_by_pair": statistics.median(ratios) - 1,
+            "taps": looked[0] / sum(times[True])}  # fmt: skip
     print(json.dumps(told), flush=True)
     os._exit(0)
 

@@ -65,7 +65,7 @@ class RequestRecord:
         begun, about = self._begun, self._about
         judged = "greedy" if begun["temperature"] == 0 else "rejection"
         exact = about["rule"] != "synthetic"
-        method = about["method"]
+        method, draft = about["method"], _last(about["draft"])
         when = datetime.fromtimestamp(begun["when"], UTC)
         return _line(
             {
@@ -77,7 +77,7 @@ class RequestRecord:
                     "began": when.isoformat(timespec="milliseconds"),
                 },
                 "target": {
-                    "name": about["target"].rstrip("/").rpartition("/")[2],
+                    "name": _last(about["target"]),
                     "parameters": 0,
                     "vocab_size": about["vocab_size"],
                     "dtype": about["dtype"],
@@ -88,6 +88,7 @@ class RequestRecord:
                     "title": f"{method} in vLLM",
                     "family": FAMILIES.get(method, "heads"),
                     "options": {"num_speculative_tokens": about["tokens"]},
+                    **({"parts": {"draft": draft[-200:]}} if draft not in ("", method) else {}),
                 },
                 "verifier": {
                     "key": judged if exact else "synthetic",
@@ -235,6 +236,11 @@ class RequestRecord:
         """Where vLLM has ended the request for another reason than its tokens, it counts as cancelled."""
         summary = self._totals.summary(self._stop or "cancelled")
         return _line(summary | {"beyond_end": self._beyond})
+
+
+def _last(name: str) -> str:
+    """The last part of a path or of a name with an owner."""
+    return name.rstrip("/").rpartition("/")[2]
 
 
 def _judgement(node: int, rule: str, p, q, accept, coin) -> dict:
