@@ -314,12 +314,27 @@ def test_sampled_texts(engine, kind, drafter):
     assert tokens_of(served(engine, seed=3, **fields)) == tokens_of(trace)
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("drafter", able())
+def test_every_drafter_can_be_sampled(engine, drafter):
+    fields = {"drafter": drafter, "verifier": "rejection", "temperature": 1.0, "max_new_tokens": 6}
+    if drafter == "sjd":  # it draws from the whole of what the target told before
+        assert "tokens in one place" in refused(engine, **fields)
+        return
+    trace = served(engine, **fields)
+    assert trace.summary["stop"] in ("length", "eos")
+
+
 def test_a_draft_of_many_tokens_takes_several_questions(engine, monkeypatch):
     monkeypatch.setattr(vllm_questions, "MOST_NAMED", 12)
     engine.asked.clear()
     trace = served(engine, drafter="chain", temperature=1.0, max_new_tokens=8)
     assert trace.summary["target_calls"] == len(engine.asked) > len(trace.steps)
     assert max(len(asked.get("logprob_token_ids", ())) for asked in engine.asked) <= 12
+    monkeypatch.setattr(vllm_questions, "MOST_NAMED", 4)
+    assert "in one place; vLLM is asked about 4" in refused(
+        engine, drafter="chain", temperature=1.0
+    )
 
 
 def test_an_engine_that_draws_what_it_must_not_is_refused(engine):
