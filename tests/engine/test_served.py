@@ -290,6 +290,18 @@ def test_sglang_is_asked_in_its_own_way(engine, drafter):
         assert one["nodes"]["p"] == pytest.approx(other["nodes"]["p"], abs=1e-4)
 
 
+def test_sglang_that_answers_otherwise(engine):
+    models = ModelPaths(engine.sglang_target, {"draft": HERE})
+    for answer in (
+        {},
+        [],
+        [{"meta_info": {}}],
+        [{"meta_info": {"output_token_logprobs": [[0, 1]]}}],
+    ):
+        engine.wrong["/generate"] = lambda handler, body, answer=answer: give(handler, 200, answer)
+        assert "otherwise than SGLang does" in refused(engine, models=models, drafter="none")
+
+
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 @pytest.mark.parametrize("drafter", ["none", "chain", "dyspec"])
 def test_sampled_texts(engine, kind, drafter):
