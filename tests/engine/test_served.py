@@ -360,6 +360,21 @@ def test_an_engine_that_draws_what_it_must_not_is_refused(engine):
     assert "told not to draw" in refused(engine, drafter="chain", temperature=1.0)
 
 
+def test_an_engine_that_tells_p_after_the_ban_is_refused(engine):
+    """vLLM with --logprobs-mode processed_logprobs; every text would lack what was drafted."""
+
+    def processed(handler, body):
+        status, answer = engine.answer("/v1/completions", body)
+        for choice in answer["choices"]:
+            (law,) = choice["logprobs"]["top_logprobs"]
+            for token in body.get("logit_bias", ()):
+                law[f"token_id:{token}"] -= 100
+        give(handler, status, answer)
+
+    engine.wrong["/v1/completions"] = processed
+    assert "--logprobs-mode raw_logprobs" in refused(engine, drafter="chain", temperature=1.0)
+
+
 def test_too_much_is_not_sent(engine, monkeypatch):
     monkeypatch.setattr(served_target, "MOST_TOKENS", 8)
     assert "tokens at once; at most 8 are sent" in refused(engine, drafter="none")
