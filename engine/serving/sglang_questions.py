@@ -57,7 +57,8 @@ def questions(name: str, reading: Reading) -> Iterator[Question]:
             if place in possible:
                 continue
             path = reading.path(place)
-            for above, law in zip([ROOT, *path], _laws(meta, bool(named)), strict=True):
+            tokens = [reading.tree.tokens[node] for node in path]
+            for above, law in zip([ROOT, *path], _laws(meta, tokens, bool(named)), strict=True):
                 told[above] = law | told.get(above, {})
         if seed is None:
             return {place: Row(law) for place, law in told.items()}
@@ -69,13 +70,16 @@ def questions(name: str, reading: Reading) -> Iterator[Question]:
     yield Question(PATH, body, prompts, rows)
 
 
-def _laws(meta: dict, named: bool) -> list[dict[int, float]]:
-    """Log-probabilities after the text and after each node of a path. named: whether p of named tokens was asked for."""
+def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, float]]:
+    """Log-probabilities after the text and after each node of a path. tokens: of the path. named: whether p of named tokens
+    was asked for."""
     kinds = ["top_logprobs", *(["token_ids_logprobs"] if named else [])]
-    # the first token has none before it
-    read = [meta[f"input_{kind}"][1:] for kind in kinds] + [
-        [[each] for each in meta["input_token_logprobs"][1:]]
+    # the first token has none before it; SGLang calls a token of the path by another id if it is the last one it knows
+    own = [
+        [(p, token)]
+        for (p, *_), token in zip(meta["input_token_logprobs"][1:], tokens, strict=True)
     ]
+    read = [meta[f"input_{kind}"][1:] for kind in kinds] + [own]
     laws = [_law(entries) for entries in zip(*read, strict=True)]
     last = [meta[f"output_{kind}"][0] for kind in kinds]
     return [*laws, _law((*last, meta["output_token_logprobs"]))]

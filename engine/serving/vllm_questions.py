@@ -17,7 +17,8 @@ from engine.serving.served_rows import KNOWN, Question, Reading, Row
 PATH = "/v1/completions"
 MOST_NAMED = 128
 """Tokens of which vLLM tells p by their names, in one question."""
-BAN = -100.0
+BAN, BANNED = -100.0, -80.0
+"""What is added to the logit of a token that must not be drawn; log-probabilities below this are those after it."""
 PLAIN = {
     "max_tokens": 1,
     "ignore_eos": True,
@@ -79,6 +80,10 @@ def _drawn(name: str, reading: Reading, places: Sequence[int], named: frozenset[
             if not named <= row.told.keys():
                 raise ValueError
             told[places[choice["index"]]] = row
+        if named and all(row.told[token] < BANNED for row in told.values() for token in named):
+            raise UserError(
+                "This vLLM tells p after the ban on tokens; start it with --logprobs-mode raw_logprobs."
+            )
         return told
 
     return Question(PATH, body, prompts, rows)

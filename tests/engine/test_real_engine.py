@@ -48,7 +48,12 @@ def target(tmp_path_factory):
         "--api-key",
         SECRET,
     ]
-    settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
+    # one thread: the model is small, and several would wait for each other where other tests run
+    settings = {
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "OMP_NUM_THREADS": "1",
+    }
     log = tmp_path_factory.mktemp("vllm") / "log"
     with log.open("w") as told:
         process = subprocess.Popen(
@@ -115,7 +120,7 @@ def test_sixty_texts_are_those_of_the_engine_and_of_the_model_here(target):
             assert tokens_of(there) == tokens, (drafter, text)
 
 
-COUNT, FALSE_ALARM = 300, 1e-3
+COUNT, FALSE_ALARM = 240, 1e-3
 
 
 def sampled(models, drafter: str, prompt: list[int], length: int) -> list[list[int]]:

@@ -288,6 +288,18 @@ def test_sglang_is_asked_in_its_own_way(engine, drafter):
         assert one["nodes"]["p"] == pytest.approx(other["nodes"]["p"], abs=1e-4)
 
 
+def test_sglang_that_answers_otherwise(engine):
+    models = ModelPaths(engine.sglang_target, {"draft": HERE})
+    for answer in (
+        {},
+        [],
+        [{"meta_info": {}}],
+        [{"meta_info": {"output_token_logprobs": [[0, 1]]}}],
+    ):
+        engine.wrong["/generate"] = lambda handler, body, answer=answer: give(handler, 200, answer)
+        assert "otherwise than SGLang does" in refused(engine, models=models, drafter="none")
+
+
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 @pytest.mark.parametrize("drafter", ["none", "chain", "dyspec"])
 def test_sampled_texts(engine, kind, drafter):
@@ -312,12 +324,27 @@ def test_sampled_texts(engine, kind, drafter):
     assert tokens_of(served(engine, seed=3, **fields)) == tokens_of(trace)
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("drafter", able())
+def test_every_drafter_can_be_sampled(engine, drafter):
+    fields = {"drafter": drafter, "verifier": "rejection", "temperature": 1.0, "max_new_tokens": 6}
+    if drafter == "sjd":  # it draws from the whole of what the target told before
+        assert "tokens in one place" in refused(engine, **fields)
+        return
+    trace = served(engine, **fields)
+    assert trace.summary["stop"] in ("length", "eos")
+
+
 def test_a_draft_of_many_tokens_takes_several_questions(engine, monkeypatch):
     monkeypatch.setattr(vllm_questions, "MOST_NAMED", 12)
     engine.asked.clear()
     trace = served(engine, drafter="chain", temperature=1.0, max_new_tokens=8)
     assert trace.summary["target_calls"] == len(engine.asked) > len(trace.steps)
     assert max(len(asked.get("logprob_token_ids", ())) for asked in engine.asked) <= 12
+    monkeypatch.setattr(vllm_questions, "MOST_NAMED", 4)
+    assert "in one place; vLLM is asked about 4" in refused(
+        engine, drafter="chain", temperature=1.0
+    )
 
 
 def test_an_engine_that_draws_what_it_must_not_is_refused(engine):
@@ -329,6 +356,21 @@ def test_an_engine_that_draws_what_it_must_not_is_refused(engine):
 
     engine.wrong["/v1/completions"] = first
     assert "told not to draw" in refused(engine, drafter="chain", temperature=1.0)
+
+
+def test_an_engine_that_tells_p_after_the_ban_is_refused(engine):
+    """vLLM with --logprobs-mode processed_logprobs; every text would lack what was drafted."""
+
+    def processed(handler, body):
+        status, answer = engine.answer("/v1/completions", body)
+        for choice in answer["choices"]:
+            (law,) = choice["logprobs"]["top_logprobs"]
+            for token in body.get("logit_bias", ()):
+                law[f"token_id:{token}"] -= 100
+        give(handler, status, answer)
+
+    engine.wrong["/v1/completions"] = processed
+    assert "--logprobs-mode raw_logprobs" in refused(engine, drafter="chain", temperature=1.0)
 
 
 def test_too_much_is_not_sent(engine, monkeypatch):

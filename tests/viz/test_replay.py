@@ -362,3 +362,15 @@ def test_hostile_strings_stay_text(replay):
     assert page.locator("iframe, img, b, i, a, [onerror], [onload], [onmouseover]").count() == 0
     assert page.locator(".ds-prompt").inner_text().startswith("<img src=x onerror=alert(1)>")
     assert page.title() == "</title><script>alert(1)</script>"
+
+
+def test_a_target_behind_an_engine_tells_few_numbers(replay):
+    run, steps, summary = lines(Toy(steps=2))
+    few = "tells p of a few tokens only"
+    assert few not in replay(text_of(run, steps, summary)).inner_text("#inspector")
+    run["target"] |= {"known": 8, "clock": "remote"}
+    assert few in replay(text_of(run, steps, summary)).inner_text("#inspector")
+
+
+def text_of(run: dict, steps: list[dict], summary: dict) -> str:
+    return "".join(json.dumps(line) + "\n" for line in (run, *steps, summary))
