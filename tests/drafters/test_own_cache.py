@@ -43,12 +43,12 @@ def prompts(embedded):
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_the_greedy_text_of_the_embedded_target(embedded, prompts, selector):
     """With an eighth of the columns, which is not enough to keep everything."""
-    plain = text_of(steps_of(embedded, "none", prompts["summary"], 32))
+    plain = text_of(steps_of(embedded, "none", prompts["question"], 32))
     steps = steps_of(
-        embedded, KEY, prompts["summary"], 32, selector=selector, length=4, budget=0, sinks=4
+        embedded, KEY, prompts["question"], 32, selector=selector, length=4, budget=0, sinks=4
     )
     assert text_of(steps) == plain
-    assert sum(len(step.verdict.accepted) for step in steps) > 8
+    assert sum(len(step.verdict.accepted) for step in steps) > len(plain) // 3
     gauge = steps[-1].tree.exhibits[0]
     assert isinstance(gauge, Gauge) and gauge.value < 0.5
 
@@ -138,7 +138,9 @@ def test_no_column_is_read_twice_and_the_budget_is_kept(embedded, prompts, selec
     monkeypatch.setattr(CacheView, "take", watched)
     made = []
     monkeypatch.setitem(SELECTORS, selector, remembered(SELECTORS[selector], made))
-    steps_of(embedded, KEY, prompts["summary"], 16, selector=selector, length=4, budget=48, sinks=4)
+    steps_of(
+        embedded, KEY, prompts["question"], 16, selector=selector, length=4, budget=48, sinks=4
+    )
     assert len(seen) > 2 and made[0].places
     for places in made[0].places.values():
         assert places.shape[1] == 48
@@ -168,7 +170,7 @@ def test_what_matters_is_read(embedded, prompts):
         shares[selector] = sum(row[at] for row in strip.values) / len(strip.values)
         assert isinstance(strip.columns[0], Token)
     assert shares["streaming"] == 0
-    assert min(shares["snapkv"], shares["sentencekv"]) > 2 * 64 / len(prompt)
+    assert min(shares["snapkv"], shares["sentencekv"]) > 64 / len(prompt), "more than by chance"
 
 
 def test_rounding_to_four_bits_and_to_two_with_what_mends_it():
