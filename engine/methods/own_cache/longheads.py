@@ -39,11 +39,9 @@ class LongHeads(ColumnSelector):
 
     def columns(self, layer, keys):
         heads, length, _ = keys.shape
-        size = max(1, self.budget // CHUNKS)
-        first, last = size, self.budget - (CHUNKS - LAST) * size
-        if first + last >= self.budget:  # too few columns for chunks between
-            return recent(length, self.budget, keys.device)
-        between = (self.budget - first - last) // size
+        first = size = max(1, self.budget // CHUNKS)
+        between = CHUNKS - 1 - LAST if self.budget >= CHUNKS else 0
+        last = self.budget - first - between * size
         count = (length - first - last) // size
         start = length - last - count * size
         chunks = keys[:, start : length - last].unflatten(1, (count, size))
@@ -52,7 +50,7 @@ class LongHeads(ColumnSelector):
         best = scores.topk(between).indices.sort().values[:, :, None]
         chosen = (start + best * size + torch.arange(size, device=keys.device)).flatten(1)
         begins = torch.arange(first, device=keys.device).expand(heads, -1)
-        ends = recent(length, self.budget - first - between * size, keys.device).expand(heads, -1)
+        ends = recent(length, last, keys.device).expand(heads, -1)
         return torch.cat([begins, chosen, ends], 1)
 
     def chosen(self, layer, keys, values):
