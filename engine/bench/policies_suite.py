@@ -13,7 +13,7 @@ from engine.methods.shared.block_drafter import DiffusionDrafter
 from engine.parts.loading import ModelPaths, load_models
 
 FULL, QUICK = Plan(prompts=12, rounds=1, tokens=64), Plan(prompts=1, rounds=1, tokens=64)
-OPTIONS = {"length": 7, "shortest": 7, "block": 7, "passes": 7}
+OPTIONS = {"length": 7, "shortest": 7, "block": 7, "passes": 7, "adaptive": False}
 """No policy is cut short: seven passes fill seven places one by one."""
 
 
