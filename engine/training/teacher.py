@@ -18,6 +18,7 @@ from transformers import AutoTokenizer, PreTrainedModel
 
 from engine.methods.shared.denoiser_part import open_denoiser
 from engine.methods.shared.dflash_model import DFlashModel
+from engine.methods.shared.draft_part import TOKENIZERS
 from engine.model.generation import ends_of
 from engine.model.language_model import refuse_unreadable
 from engine.parts.digest import check_belongs, digest_of
@@ -120,7 +121,11 @@ class Teacher:
         if self.draft_folder is None:
             raise UserError("This part reads the states of a draft; name its folder (--draft).")
         folder = inspect(self.draft_folder).folder
-        if AutoTokenizer.from_pretrained(folder).get_vocab() != self.tokenizer.get_vocab():
+        bare = not any((folder / name).is_file() for name in TOKENIZERS)
+        if (
+            not bare
+            and AutoTokenizer.from_pretrained(folder).get_vocab() != self.tokenizer.get_vocab()
+        ):
             raise UserError(
                 f"The draft {folder.name} has another vocabulary than {self.folder.name}."
             )
