@@ -16,7 +16,7 @@ import torch
 
 from engine.core.options import whole
 from engine.errors import UserError
-from engine.methods.shared.several_texts import MOST_ROWS, Candidate, Path, SeveralTexts
+from engine.methods.shared.text_search import MOST_ROWS, Candidate, Path, SeveralTexts
 
 AT_ONCE = 64  # spans of a pass
 NO_SPAN = (
