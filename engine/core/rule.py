@@ -108,27 +108,22 @@ class Verifier(ABC):
     """The shapes of drafts (``engine.core.drafter.Shape``) that the rule can judge; None: every tree."""
 
     only_greedy: ClassVar[bool] = False  # whether the rule is meaningful at temperature 0 only
-    reads_p: ClassVar[bool] = (
-        True  # if not, ``Case.p`` is computed only where the steps are recorded
-    )
-
-    same_text: ClassVar[bool] = False
-    """Whether, under this rule, every drafter writes the text of plain decoding with the same seed."""
+    reads_p: ClassVar[bool] = True  # if not, p is computed only where the steps are recorded
+    same_text: ClassVar[bool] = False  # whether a seed means one text, whatever is drafted
 
     law: ClassVar[str] = ""
     """Which law its texts follow, in words, where they are meant to follow another than the target's: no rule is exact then."""
 
     constrained_law: ClassVar[str] = MASKED  # which the rule, if exact, keeps under a constraint
     learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
-    tests_tokens: ClassVar[bool] = (
-        False  # whether it asks about single tokens; p and q are not masked then
-    )
+    tests_tokens: ClassVar[bool] = False
+    """Whether the rule asks the constraint about single tokens; neither p nor q is masked then."""
 
     sentences: ClassVar[Mapping[str, str]] = {}
     """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept", "iid.refused"), and
     where the final token came from ("recovered", "bonus"). Placeholders: {token} {p} {q} {accept} {coin} {final}."""
 
-    trial: ClassVar[dict[str, Value]] = {}  # options with which a tiny model shows the rule at work
+    trial: ClassVar[dict[str, Value]] = {}  # options that show the rule at work on tiny models
 
     def __init__(self, settings: Mapping[str, Value] | None = None) -> None:
         defaults = {option.name: option.default for option in self.options}
