@@ -51,7 +51,9 @@ METHODS_LEAD = [
     ["lossless", "The target's text, or its distribution above temperature 0, stays as it was."],
     " method leaves the target's text as it would have been; a ",
     ["lossy", "May change what is written, usually for more speed."],
-    " one may change it. The papers measured other models on other machines, so their figures cannot be compared with ours.",
+    " one may change it, and one of ",
+    ["another law", "Means to write other texts than the target's own, by a law that it names."],
+    " means to. The papers measured other models on other machines, so their figures cannot be compared with ours.",
 ]
 
 ABOUT_MODELS = {

@@ -1,26 +1,22 @@
 """The input, the output and the base class of every acceptance rule."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from torch import Tensor
 
 from engine.core.bound import MASKED, Bound
 from engine.core.chance import JudgeChance
+from engine.core.constraint import Constraint
 from engine.core.exhibits import Exhibit, Later
 from engine.core.options import Option, Value
 from engine.core.sampling import Sampling
 from engine.core.schemes import Scheme
 from engine.core.seen import Probes
+from engine.core.target import Target
 from engine.core.tree import DraftTree, Kind
-
-if TYPE_CHECKING:
-    from engine.core.constraint import Constraint
-    from engine.core.target import Target
 
 EVERY_KIND: frozenset[str] = frozenset(get_args(Kind))
 
@@ -101,10 +97,9 @@ class Verifier(ABC):
     """An acceptance rule with resolved options, or with all defaults; one instance serves one run."""
 
     key: ClassVar[str]
+    title: ClassVar[str] = ""  # the name shown to people
     summary: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = ()
-    title: ClassVar[str] = ""
-    """The name shown to people."""
 
     exact_kinds: ClassVar[frozenset[str]] = frozenset()
     """Kinds of proposal with which the output keeps the target's distribution; none for a lossy rule."""
@@ -112,22 +107,15 @@ class Verifier(ABC):
     shapes: ClassVar[frozenset[str] | None] = None
     """The shapes of drafts (``engine.core.drafter.Shape``) that the rule can judge; None: every tree."""
 
-    only_greedy: ClassVar[bool] = False
-    """Whether the rule is meaningful at temperature 0 only."""
-
-    reads_p: ClassVar[bool] = True
-    """Whether the rule needs ``Case.p``. If not, p is computed only where the steps are recorded."""
-
-    same_text: ClassVar[bool] = False
-    """Whether, under this rule, every drafter writes the text of plain decoding with the same seed."""
+    only_greedy: ClassVar[bool] = False  # whether the rule is meaningful at temperature 0 only
+    reads_p: ClassVar[bool] = True  # if not, p is computed only where the steps are recorded
+    same_text: ClassVar[bool] = False  # whether a seed means one text, whatever is drafted
 
     law: ClassVar[str] = ""
-    """The law of its texts, in words, where that is meant to be another than the target's own: of momentum decoding, for
-    instance. Such a rule is no more lossless than a lossy one, and says which law it keeps instead."""
+    """Which law its texts follow, in words, where they are meant to follow another than the target's: no rule is exact then."""
 
     constrained_law: ClassVar[str] = MASKED  # which the rule, if exact, keeps under a constraint
     learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
-
     tests_tokens: ClassVar[bool] = False
     """Whether the rule asks the constraint about single tokens; neither p nor q is masked then."""
 
@@ -135,8 +123,7 @@ class Verifier(ABC):
     """Sentences that say why a token was kept or refused, by judgement rule and outcome ("iid.kept", "iid.refused"), and
     where the final token came from ("recovered", "bonus"). Placeholders: {token} {p} {q} {accept} {coin} {final}."""
 
-    trial: ClassVar[dict[str, Value]] = {}
-    """Options for tests: a setting in which a tiny model shows the rule at work."""
+    trial: ClassVar[dict[str, Value]] = {}  # options that show the rule at work on tiny models
 
     def __init__(self, settings: Mapping[str, Value] | None = None) -> None:
         defaults = {option.name: option.default for option in self.options}
@@ -152,7 +139,7 @@ class Verifier(ABC):
         return cls.shapes is None or shape in cls.shapes
 
     def weighing(self, target: Target, prompt: Sequence[int]) -> Constraint | None:
-        """What weighs the logits of target and draft for one text, along each path of a tree; None for most rules."""
+        """What weighs the logits of target and draft, along each path of a tree, for one text; None for most rules."""
 
     @abstractmethod
     def judge(self, case: Case) -> Verdict:

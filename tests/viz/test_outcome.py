@@ -65,9 +65,21 @@ def test_in_half_precision_lanes_are_compared_and_nothing_is_called_lossless(scr
     assert drawn["alike"] is None and "up to rounding" in drawn["text"]
 
 
+def test_lanes_of_another_law_are_left_out_and_named_apart_from_lossy_ones(script):
+    other = saying(greedy(1), lossless=False, law="momentum decoding")
+    told = script.evaluate(COMPARE, [greedy(), greedy(), lossy(greedy(1)), other])
+    assert told["alike"] is True
+    assert told["text"].endswith("Lossy, so left out: lane2. Of another law, so left out: lane3.")
+
+
 @pytest.mark.parametrize(
     ("said", "word"),
-    [({}, "lossless"), (ROUNDED, "equal up to rounding"), ({"lossless": False}, "lossy")],
+    [
+        ({}, "lossless"),
+        (ROUNDED, "equal up to rounding"),
+        ({"lossless": False}, "lossy"),
+        ({"lossless": False, "law": "momentum decoding"}, "another law"),
+    ],
 )
 def test_the_word_for_a_pair(script, said, word):
     rule = {"lossless": True, **said}

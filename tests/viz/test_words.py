@@ -100,6 +100,20 @@ SENTENCES = {
     ),
 }
 
+DECODER = (
+    "Draftscope.stepSentence(Draftscope.enrich({{...toy.step({nodes}, []), judgements: [], distributions: []}}, 0, "
+    "{{drafter: {{family: 'decoder', key: 'beams'}}, verifier: {{}}, sampling: {{}}}}))"
+)
+SENTENCES |= {
+    "a pass over several texts may decide nothing": (
+        DECODER.format(nodes="[]"),
+        "One more pass over all texts; nothing is decided yet.",
+    ),
+    "a pass over several texts that decides": (
+        DECODER.format(nodes="[[-1, 'accepted'], [0, 'accepted'], [-1, 'ignored']]"),
+        "2 tokens decided in one pass over all texts.",
+    ),
+}
 CASES = cases(words=WORDS, sentences=SENTENCES)
 
 

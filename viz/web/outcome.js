@@ -81,8 +81,8 @@ export function compareTexts(lanes) {
   const exact = ran.filter(([, model]) => isExact(model.run.verifier));
   const verdict = exact.length < 2 ? { text: "", index: null, alike: null } : compareExact(exact);
   const left = [["Lossy", "lossy"], ["Of another law", "another law"]].map(([said, word]) => {
-    const lanes = ran.filter(([, model]) => exactnessOf(model.run.verifier) === word);
-    return lanes.length ? `${said}, so left out: ${lanes.map(([name]) => oneLine(name)).join(", ")}.` : "";
+    const others = ran.filter(([, model]) => exactnessOf(model.run.verifier) === word);
+    return others.length ? `${said}, so left out: ${others.map(([name]) => oneLine(name)).join(", ")}.` : "";
   });
   return { ...verdict, text: [verdict.text, ...left].filter(Boolean).join(" ") };
 }

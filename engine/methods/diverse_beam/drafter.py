@@ -19,7 +19,7 @@ from torch import Tensor
 
 from engine.core.options import number, whole
 from engine.errors import UserError
-from engine.methods.shared.several_texts import Candidate, Path, SeveralTexts
+from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
 
 @dataclass

@@ -16,7 +16,7 @@ import torch
 
 from engine.core.options import whole
 from engine.errors import UserError
-from engine.methods.shared.several_texts import MOST_ROWS, Candidate, Path, SeveralTexts
+from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
 AT_ONCE = 64  # spans of a pass
 NO_SPAN = (
@@ -46,11 +46,6 @@ class ExtractiveDrafter(SeveralTexts):
 
     def advance(self):
         chosen, rest = self._open[:AT_ONCE], self._open[AT_ONCE:]
-        if len(self._row) + len(chosen) > MOST_ROWS:
-            raise UserError(
-                f"{self.title} has read {len(self._row):,} rows and not found its answer; at most {MOST_ROWS:,} are possible. "
-                "Ask for a shorter span."
-            )
         for one, p in zip(chosen, self.laws([one.path for one in chosen]).values(), strict=True):
             logs = p.log()
             if one.path:

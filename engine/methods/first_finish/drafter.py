@@ -18,7 +18,7 @@ from engine.core.chance import JudgeChance
 from engine.core.options import choice, whole
 from engine.core.sampling import distribution
 from engine.methods.shared.ngram_index import NgramIndex
-from engine.methods.shared.several_texts import Candidate, Path, SeveralTexts
+from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
 APART = 1_000_003  # between the seeds of the texts
 

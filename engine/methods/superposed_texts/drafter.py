@@ -8,8 +8,8 @@ with the best score a token is written.
 import torch
 
 from engine.core.sampling import display_distribution
-from engine.methods.shared.several_texts import Candidate, Path, SeveralTexts
 from engine.methods.shared.superposition import OPTIONS, Superposition
+from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 from engine.model.layers import EVERY
 
 

@@ -21,7 +21,7 @@ Path = tuple[int, ...]
 """The tokens of a text behind the prompt."""
 
 MOST_ROWS = 2048  # that the target reads for all texts of a run
-SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 64, 24, 6, 5
+SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 64, 16, 6, 5
 """Nodes of a step that decides tokens, and of one that does not; texts in words, and tokens of each."""
 
 
@@ -94,6 +94,11 @@ class SeveralTexts(Drafter):
         """Logits [P, V] after these texts, under the constraint, if there is one; in one pass. None of them was read before;
         what each continues was, or stands before it here."""
         first, prompt = self.start.target.rows, self.start.prompt
+        if first + len(paths) > MOST_ROWS:
+            raise UserError(
+                f"{self.title} has read {first:,} rows for its texts and not come to an end; at most {MOST_ROWS:,} are possible. "
+                "Ask for fewer texts or fewer tokens."
+            )
         self._row |= {path: row for row, path in enumerate(paths, start=first)}
         tokens = [path[-1] if path else prompt[-1] for path in paths]
         parents = [self._row[path[:-1]] if path else -1 for path in paths]

@@ -1,0 +1,104 @@
+"""Search among partial solutions, the most promising first.
+
+Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025). A state is the prompt and some whole steps of a solution. Expanding it
+draws several next steps. r(s) in [0, 1] says how good a state is, h(s) = 1 - r(s), f = g + h; the state with the least f is expanded
+next, and the first whole solution that comes up so is the answer.
+
+The paper's cost g could not be established: only a review of it was at hand. As that review says, g adds up the increases of h along
+the way here, max(0, h(s') - h(s)). The paper's r is a trained process reward model; here it is an arithmetic check of the sum so far
+(``engine.methods.a_star.sums``), which says nothing about other texts. Steps end with a line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.core.chance import JudgeChance
+from engine.core.options import whole
+from engine.methods.a_star.sums import share_right
+from engine.methods.shared.reasoning import Steps
+from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
+
+APART = 1_000_003  # between the seeds of the steps that are drawn
+
+
+@dataclass(frozen=True)
+class State:
+    """h: 1 less the share of right statements. g: its increases on the way here."""
+
+    path: Path = ()
+    g: float = 0.0
+    h: float = 0.0
+
+    @property
+    def f(self) -> float:
+        return self.g + self.h
+
+
+@dataclass
+class Branch:
+    """A step that is being drawn below a state."""
+
+    above: State
+    path: Path
+    chance: JudgeChance
+
+
+class AStarDrafter(SeveralTexts):
+    key = "a_star"
+    title = "A*-Decoding"
+    summary = "Draws several next steps of a worked sum, checks them, and goes on from the best: another law."
+    law = "A*-decoding"
+    options = (
+        whole("branches", 3, 1, 8, "Steps drawn").meaning("Next steps that are drawn from a state, at temperature 1 where it is 0."),
+        whole("expansions", 16, 1, 64, advanced=True).meaning("States that are expanded so; later ones get a single next step."),
+    )  # fmt: skip
+    trial = {"branches": 2, "expansions": 2}
+    texts = 1
+    score_name = "minus f"
+
+    def begin(self, start):
+        super().begin(start)
+        self._steps = Steps(self.target.tokenizer, "line", self.ends)
+        self._states = [State()]
+        self._branches: list[Branch] = []
+        self._expanded = self._drawn = 0
+
+    def advance(self):
+        if not self._branches:
+            self._expand(self._states.pop(0))
+        paths = list(dict.fromkeys(branch.path for branch in self._branches))
+        laws, going = self.laws(paths), []
+        for branch in self._branches:
+            law = laws[branch.path]
+            token = branch.chance.draw(law, len(self.start.prompt) + len(branch.path))
+            branch.path += (token,)
+            self.chances[branch.path] = float(law[token])
+            if self.over(branch.path) or self._steps.ended(branch.path[len(branch.above.path) :]):
+                self._reach(branch)
+            else:
+                going.append(branch)
+        self._branches = going
+        self._states.sort(key=lambda state: (state.f, -len(state.path)))
+        self.candidates = [
+            *(Candidate(one.path, -one.f, self.over(one.path)) for one in self._states),
+            *(Candidate(branch.path, -branch.above.f) for branch in going),
+        ]
+        if not going and self.over(self._states[0].path):
+            self.winner = self._states[0].path
+
+    def _expand(self, state: State) -> None:
+        count = self.settings["branches"] if self._expanded < self.settings["expansions"] else 1
+        self._expanded += 1
+        for _ in range(count):
+            seed = (self.sampling.seed + APART * self._drawn) % 2**63
+            self._branches.append(Branch(state, state.path, JudgeChance(seed)))
+            self._drawn += 1
+
+    def _reach(self, branch: Branch) -> None:
+        """The state to which a whole step leads, if it is a new one."""
+        if all(state.path != branch.path for state in self._states):
+            said = self._steps.text([token for token in branch.path if token not in self.ends])
+            h = 1 - share_right(said)
+            g = branch.above.g + max(0.0, h - branch.above.h)
+            self._states.append(State(branch.path, g, h))

@@ -1,0 +1,64 @@
+"""A penalty on the token that would begin a structure once more."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from engine.core.constraint import Constraint
+from engine.core.detokenizer import detokenizer
+from engine.methods.rpg.structure import SEEN, kinds, repeated
+
+
+class StructurePenalty(Constraint):
+    """At the beginning of a line: where the lines before are a block of one structure, repeated n times, the token with which the last
+    block began has its logit taken towards 0, by decay to the power of n (a negative one away from it). Other tokens and other places
+    stay as they are.
+    """
+
+    def __init__(self, tokenizer, prompt: Sequence[int], decay: float) -> None:
+        self._place = detokenizer(tokenizer).start
+        self._decay = decay
+        self._lines: list[str] = []
+        self._firsts: list[int] = []  # the token with which each line begins behind its blanks
+        self._open: tuple[str, int | None] = ("", None)  # the line under way, and that token of it
+        self.commit(prompt)
+        self.committed = 0
+        self.key = ("rpg", decay)
+
+    def allowed(self, continuation: Sequence[int]) -> None:
+        return None
+
+    def weighed(self, logits: Tensor, continuation: Sequence[int]) -> Tensor:
+        lines, firsts, (begun, _), _ = self._after(continuation)
+        if begun.strip() or len(lines) < 2:
+            return logits
+        size, times = repeated([kinds(line) for line in lines[-SEEN:]])
+        if not size:
+            return logits
+        weighed, token = logits.clone(), firsts[-size]
+        share = self._decay**times
+        weighed[token] *= share if weighed[token] > 0 else 1 / share
+        return weighed
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        self._lines, self._firsts, self._open, self._place = self._after(tokens)
+        self.committed += len(tokens)
+
+    def _after(self, tokens: Sequence[int]):
+        """The same state behind these tokens."""
+        lines, firsts, (begun, first), place = (
+            [*self._lines],
+            [*self._firsts],
+            self._open,
+            self._place,
+        )
+        for token in tokens:
+            piece, _, place = place.add(token)
+            *ended, begun = (begun + piece).split("\n")
+            for line in ended:
+                lines.append(line)
+                firsts.append(token if first is None else first)
+                first = None
+            if first is None and begun.strip():
+                first = token
+        return lines, firsts, (begun, first), place
