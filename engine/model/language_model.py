@@ -40,6 +40,9 @@ class LanguageModel:
     known: int | None = None
     """How many log-probabilities of a row are known; None: all of them."""
 
+    reads_stored = False
+    """Whether passes read weights of 4 bits as they are stored, not as numbers of the dtype."""
+
     torch_threads: int | None = None
     """Threads of torch while steps are taken; None: as many as torch has."""
 

@@ -90,6 +90,8 @@ class Recorder:
         }
         if self._setting.family:
             line["family"] = self._setting.family
+        if target.reads_stored:
+            line["target"]["weights"] = "stored"
         if target.known is not None:
             line["target"] |= {"known": target.known, "clock": "remote"}
         if target.picture is not None:

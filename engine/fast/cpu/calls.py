@@ -49,6 +49,11 @@ class Calls:
         """Bytes of memory, without those of the graph on half of the threads."""
         return self._graph.nbytes
 
+    @property
+    def stored(self) -> bool:
+        """Whether it reads matrices of 4 bits as they are stored."""
+        return self._graph.stored
+
     def __call__(
         self,
         given: Sequence[np.ndarray],

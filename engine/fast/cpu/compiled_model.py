@@ -45,6 +45,7 @@ class CompiledModel(LanguageModel):
     def __init__(self, model, tokenizer, name: str) -> None:
         super().__init__(model, tokenizer, name)
         self.passes = CompiledPasses(model)
+        self.reads_stored = self.passes.general.stored
         self.stretches = CompiledStretches(model, self.passes)
         self.ahead = ModelAhead(model, self.passes)
         self._heads: Family[Calls] = Family()

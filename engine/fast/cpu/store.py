@@ -25,7 +25,7 @@ from engine.fast.cpu.core_count import settings, threads
 from engine.fast.cpu.joining import join_products
 from engine.fast.cpu.runtime import core
 from engine.fast.cpu.sharing import share_matrices
-from engine.fast.cpu.stored_products import reads_stored, store_products
+from engine.fast.cpu.stored_products import has_stored, reads_stored, store_products
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -42,11 +42,14 @@ EXTRA = 16_000
 class Compiled:
     """A graph as OpenVINO runs it.
 
-    model: on the threads of this process. again(count): the same on another number of threads. nbytes: of memory.
+    model: on the threads of this process. again(count): the same on another number of threads. nbytes: of memory. stored:
+    whether it reads matrices of 4 bits as they are stored.
     """
 
-    def __init__(self, model, again: Callable[[int], object], nbytes: int = 0) -> None:
-        self.model, self.nbytes = model, nbytes
+    def __init__(
+        self, model, again: Callable[[int], object], nbytes: int = 0, stored: bool = False
+    ) -> None:
+        self.model, self.nbytes, self.stored = model, nbytes, stored
         self._again = again
 
     def on_threads(self, count: int):
@@ -92,6 +95,7 @@ def compiled(
         made,
         lambda count: runtime.compile_model(model, "CPU", settings(count)),
         _needed(model),
+        has_stored(model),
     )
 
 

@@ -160,6 +160,14 @@ def store_products(model) -> int:
     return count
 
 
+def has_stored(model) -> bool:
+    """Whether an OpenVINO model holds numbers of 4 bits."""
+    from openvino import Type
+
+    kinds = {node.get_output_element_type(0) for node in model.get_ops() if node.outputs()}
+    return Type.u4 in kinds
+
+
 def _grid_of_product(node) -> Grid | None:
     matrix = large_matrix(node, LEAST)
     return None if matrix is None else grid_of(matrix)
