@@ -38,7 +38,7 @@ class RecordPipe:
             [sys.executable, "-m", "engine.serving.vllm.record_process"],
             stdin=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": _path(), "TOKENIZERS_PARALLELISM": "false"},
-            start_new_session=True,  # Ctrl-C is for the server
+            process_group=0,  # Ctrl-C is for the server; in a session of its own, its priority would not count beside vLLM's
         )
         self._pipe = self._process.stdin.fileno()
         os.set_blocking(self._pipe, False)
