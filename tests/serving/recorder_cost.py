@@ -69,7 +69,13 @@ def main() -> None:
     for pair in range(pairs):
         for recording in ((True, False), (False, True))[pair % 2]:
             times[recording].append(round_of(recording))
-        print(pair, *(round(times[way][-1]) for way in times), file=sys.stderr, flush=True)
+        print(
+            pair,
+            *(round(times[way][-1]) for way in times),
+            round(looked[0]),
+            file=sys.stderr,
+            flush=True,
+        )
     on, off = statistics.median(times[True]), statistics.median(times[False])
     ratios = [one / other for one, other in zip(times[True], times[False], strict=True)]
     told = {"on": times[True], "off": times[False], "median_on": on, "median_off": off,

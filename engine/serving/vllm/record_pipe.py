@@ -1,17 +1,20 @@
-"""Hands steps to the process that writes the records. Posting never waits: a thread sends what lies in a bounded line.
+"""Hands steps to the process that writes the records. Posting never waits: what the pipe does not take at once goes with a later step.
 
-The process has the lowest priority, so that it takes what time the engine leaves, and outlives a worker that is killed: it writes what
-it has read to the end.
+No thread works beside the engine's, which would wait for it again and again where processors are few. The process has the lowest priority,
+so that it takes what time the engine leaves, and outlives a worker that is killed: it writes what it has read to the end.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
-import queue
 import subprocess
 import sys
 import threading
+import time
+from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 512
 """Steps of a batch that may wait to be sent."""
+PIPE_BYTES = 1 << 20
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -34,31 +38,62 @@ class RecordPipe:
             [sys.executable, "-m", "engine.serving.vllm.record_process"],
             stdin=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": _path(), "TOKENIZERS_PARALLELISM": "false"},
-            start_new_session=True,  # Ctrl-C is for the server
+            process_group=0,  # Ctrl-C is for the server; in a session of its own, its priority would not count beside vLLM's
         )
-        self._line: queue.Queue = queue.Queue(MOST_WAITING)
-        self._line.put((None, (settings.folder, settings.most_bytes, about)))
-        threading.Thread(target=self._send, name="draftscope-record", daemon=True).start()
+        self._pipe = self._process.stdin.fileno()
+        os.set_blocking(self._pipe, False)
+        with suppress(OSError):  # the system's own size does, too
+            fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._waiting: deque = deque([(None, (settings.folder, settings.most_bytes, about))])
+        self._unsent = memoryview(b"")
+        self._lock = threading.Lock()
+        self._left: threading.Thread | None = None
+        self._flush()
 
     def post(self, copied, parcel: dict) -> bool:
         """Send this soon. copied: an event after which the tensors in the parcel are on the CPU; None where they are. False where too much waits
-        already; then it is not sent."""
-        try:
-            self._line.put_nowait((copied, parcel))
-        except queue.Full:
+        already; then it is not sent. Raises OSError where the process has ended."""
+        if len(self._waiting) >= MOST_WAITING:
             return False
+        self._waiting.append((copied, parcel))
+        if self._lock.acquire(blocking=False):
+            try:
+                self._flush()
+            finally:
+                self._lock.release()
+        left = self._waiting or self._unsent
+        if left and (self._left is None or not self._left.is_alive()):
+            self._left = threading.Thread(target=self._send_left, daemon=True)
+            self._left.start()
         return True
 
-    def _send(self) -> None:
+    def _flush(self) -> None:
+        """Send what the pipe takes and the device has finished."""
+        while True:
+            if not self._unsent:
+                if not self._waiting or not _there(self._waiting[0][0]):
+                    return
+                parcel = _plain(self._waiting.popleft()[1])
+                self._unsent = memoryview(pickle.dumps(parcel, protocol=5))
+            try:
+                sent = os.write(self._pipe, self._unsent)
+            except BlockingIOError:
+                return
+            self._unsent = self._unsent[sent:]
+
+    def _send_left(self) -> None:
+        """What was left, though no further step may come."""
         try:
-            while True:
-                copied, parcel = self._line.get()
-                if copied is not None:
-                    copied.synchronize()
-                pickle.dump(_plain(parcel), self._process.stdin, protocol=5)
-                self._process.stdin.flush()
-        except (OSError, ValueError) as error:
+            while self._waiting or self._unsent:
+                time.sleep(0.1)
+                with self._lock:
+                    self._flush()
+        except OSError as error:
             self.broken = f"its writer has ended ({error})"
+
+
+def _there(copied) -> bool:
+    return copied is None or copied.query()
 
 
 def _plain(parcel: dict | tuple) -> dict | tuple:

@@ -12,6 +12,7 @@ import re
 import sys
 import time
 import zlib
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 
@@ -142,6 +143,8 @@ COLUMNS = (*FLAT, *SHOWN)
 
 def main() -> None:
     os.nice(19)
+    with suppress(AttributeError, OSError):  # Linux has a class below all priorities
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     source = sys.stdin.buffer
     folder, most, about = pickle.load(source)
     records = RecordFolder(folder, most, about, Words(*about["tokenizer"]))
