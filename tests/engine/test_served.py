@@ -399,7 +399,11 @@ def test_an_interrupted_run_lets_the_engine_stop(engine):
         asked.wait(20)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        served(engine, drafter="none")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            served(engine, drafter="none")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert closed.wait(20)
