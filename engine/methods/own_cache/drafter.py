@@ -97,7 +97,7 @@ class OwnCacheDrafter(Drafter):
         self._past = Past(start.target, start.prompt, piece, self._continuation)
         self._selector = SELECTORS[self.settings["selector"]](budget, sinks)
         self._queries, self._passes, self._shown = Queries(), 0, []
-        self._view = None
+        self._view, self._rows, self._forced = None, [], 0
         if start.target.length:
             self._selector.begin(self._past)
             self._view = CacheView(start.target, self._queries)
@@ -147,7 +147,7 @@ class OwnCacheDrafter(Drafter):
 
     def learn(self, count: int) -> None:
         """Of the rows read since ``turn_to``, so many stayed in the text."""
-        queries, tokens = self._queries.taken(), self._rows[:count]
+        queries, tokens, self._rows = self._queries.taken(), self._rows[:count], []
         if self._selector.follows and tokens:
             kept = {layer: rows[:, : len(tokens)] for layer, rows in queries.items()}
             self._selector.learn(kept, tokens)

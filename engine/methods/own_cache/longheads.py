@@ -17,8 +17,7 @@ CHUNKS, LAST = 16, 4  # that are read; of them the last ones of the text
 
 class LongHeads(ColumnSelector):
     key = "longheads"
-    paper = "LongHeads"
-    claim = "Llama-2-7B finds a passkey among 128k tokens, beyond its window (not the model's law there)"
+    claim = "LongHeads: Llama-2-7B finds a passkey among 128k tokens, beyond its window (not the model's law there)"
     follows = True
 
     def begin(self, past):

@@ -16,8 +16,7 @@ PARTS, LONGEST = 4, 16  # parts of a page; tokens of a part
 
 class LServe(ColumnSelector):
     key = "lserve"
-    paper = "LServe; Quest"
-    claim = "decoding 1.3 to 2.1 times as fast as vLLM at the same accuracy (lossy there)"
+    claim = "LServe: decoding 1.3 to 2.1 times as fast as vLLM at the same accuracy (lossy there)"
     follows = True
 
     def begin(self, past):

@@ -16,14 +16,14 @@ UPPER = 4  # bits
 
 class QuantSpec(Selector):
     key = "quantspec"
-    paper = "QuantSpec"
     bits: float = UPPER  # of a rounded number
-    claim = "more than 0.90 of the drafts kept, up to 2.5 times as fast, 1.3 times less memory"
+    claim = "QuantSpec: more than 0.90 of the drafts kept, up to 2.5 times as fast, 1.3 times less memory"
 
     def __init__(self, budget, sinks):
         super().__init__(budget, sinks)
         self._group = max(2, min(GROUP, budget // 2))
         self._rounded = -1  # columns that are rounded
+        self._bits = 32  # of the target's own numbers
 
     def _whole_from(self, length: int) -> int:
         """From one to two groups stay whole."""
@@ -34,6 +34,7 @@ class QuantSpec(Selector):
 
     def chosen(self, layer, keys, values):
         self._rounded = count = self._whole_from(keys.shape[2])
+        self._bits = 8 * keys.element_size()
         coarse = self.coarse(keys[:, :, :count], True), self.coarse(values[:, :, :count], False)
         whole = keys[:, :, count:], values[:, :, count:]
         return tuple(torch.cat(parts, 2) for parts in zip(coarse, whole, strict=True))
@@ -46,12 +47,12 @@ class QuantSpec(Selector):
         """Keys along each channel in groups of tokens, values along each token, in 2^bits steps from lowest to highest."""
         if not are_keys:
             return rounded(numbers, 3, bits)
-        grouped = numbers.unflatten(2, (-1, self._group))
+        grouped = numbers.unflatten(2, (numbers.shape[2] // self._group, self._group))
         return rounded(grouped, 3, bits).flatten(2, 3)
 
     def share(self, length):
         whole = length - self._rounded
-        return (whole + self._rounded * self.bits / 32) / length
+        return (whole + self._rounded * self.bits / self._bits) / length
 
 
 def rounded(numbers: Tensor, along: int, bits: int) -> Tensor:

@@ -64,7 +64,6 @@ class Selector(ABC):
     """One text's choice. What is read changes at most once a step."""
 
     key: ClassVar[str]
-    paper: ClassVar[str]
     claim: ClassVar[str]
     """What the paper says about it, in a few words."""
 

@@ -25,10 +25,7 @@ STOPS = tuple(".!?…。！？\n")
 
 class SentenceKV(ColumnSelector):
     key = "sentencekv"
-    paper = "SentenceKV"
-    claim = (
-        "better than SnapKV and Quest at equal budgets on PG-19, LongBench and RULER (lossy there)"
-    )
+    claim = "SentenceKV: better than SnapKV and Quest at equal budgets on PG-19, LongBench and RULER (lossy there)"
     follows = True
 
     def begin(self, past):

@@ -15,7 +15,6 @@ from engine.methods.own_cache.selector import (
 
 class SnapKV(ColumnSelector):
     key = "snapkv"
-    paper = "SnapKV; MagicDec"
     claim = "MagicDec: up to 2.51 times as fast, Llama-3.1-8B, 32 to 256 texts at once"
 
     def begin(self, past):

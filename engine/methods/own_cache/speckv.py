@@ -17,8 +17,7 @@ AHEAD = 32  # tokens of the continuation
 
 class SpecKV(ColumnSelector):
     key = "speckv"
-    paper = "SpecKV"
-    claim = "more accurate than SnapKV at equal memory on RULER and LongBench (lossy there)"
+    claim = "SpecKV: more accurate than SnapKV at equal memory on RULER and LongBench (lossy there)"
 
     def begin(self, past):
         self._queries, self._first = past.queries(OBSERVERS, past.continuation(AHEAD))

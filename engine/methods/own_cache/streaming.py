@@ -11,7 +11,6 @@ from engine.methods.own_cache.selector import ColumnSelector, recent
 
 class Streaming(ColumnSelector):
     key = "streaming"
-    paper = "StreamingLLM; MagicDec"
     claim = "MagicDec, first version: up to 1.84 times as fast, Llama-3.1-8B, many texts on 8 A100"
 
     def changes(self, past):
