@@ -9,7 +9,7 @@ const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${
   ? `${Math.round(n / 1e3)} k` : String(n));
 
 /**
- * Whether the run is exact, in a badge that says which law is kept where a constraint holds, and which other law is meant.
+ * Whether the run is exact, in a badge that says which law is kept where a constraint holds, and which other is meant.
  * @type {(glossary: Glossary, run: Run) => HTMLElement}
  */
 export function exactnessBadge(glossary, run) {
