@@ -113,6 +113,8 @@ def test_temperatures_make_the_products_come_true():
 def test_what_is_shown_is_what_decided(models, sampling):
     lengths, fates = set(), set()
     for step in steps_of(models, "dspark", PROMPT, 24, sampling, row_cost=0.3):
+        if not step.tree.exhibits:
+            continue  # the last token of the text leaves no room for a draft
         lengths.add(len(step.tree))
         *moved, confidences, costs = (one.to_dict(str) for one in step.tree.exhibits)
         assert len(moved) == bool(step.tree.tokens)
