@@ -21,7 +21,7 @@ Path = tuple[int, ...]
 """The tokens of a text behind the prompt."""
 
 MOST_ROWS = 2048  # that the target reads for all texts of a run
-SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 64, 16, 6, 5
+SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 32, 16, 6, 4
 """Nodes of a step that decides tokens, and of one that does not; texts in words, and tokens of each."""
 
 
