@@ -164,11 +164,10 @@ class SeveralTexts(Drafter):
         return nodes
 
     def _words(self) -> Words:
-        best = self.winner
-        lines = []
-        for one in self.candidates[:SHOWN_TEXTS]:
-            state = "chosen" if one.path == best else "ended" if one.ended else "open"
-            told = f"{self.score_name} {one.score:.2f}, {len(one.path)} tokens, {state}: "
+        """The last tokens of each text."""
+        lines, known = [], dict.fromkeys(self.candidates)
+        for one in list(known)[:SHOWN_TEXTS]:
+            state = "chosen" if one.path == self.winner else "ended" if one.ended else "open"
+            told = f"{one.score:.2f}, {len(one.path)} tokens, {state}: "
             lines.append([told, *map(Token, one.path[-SHOWN_END:])])
-        note = "The last tokens of each text; what all of them have in common is decided."
-        return Words("Texts under way", lines, note=note)
+        return Words(f"Texts under way, with their {self.score_name}", lines)
