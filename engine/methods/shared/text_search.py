@@ -41,6 +41,7 @@ class SeveralTexts(Drafter):
     loop = "searching"
     draw_kinds = ("unseen",)
     uses_target = True
+    rows_kept = MOST_ROWS
 
     score_name = "log p"
 
