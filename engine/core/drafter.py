@@ -130,6 +130,9 @@ class Drafter(ABC):
     uses_target: ClassVar[bool] = False
     """Whether the drafter feeds rows to the target's own session, or adds probe rows to the target's passes."""
 
+    rows_kept: ClassVar[int] = 0
+    """Most rows of the target's session that it keeps beside those of the text."""
+
     learns: ClassVar[bool] = False
     """Whether the drafter keeps anything in the visitor's memory."""
 

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from engine.core.seen import Draft, Seen
 from engine.model.language_model import LanguageModel
+from engine.model.layers import Layers
+from engine.model.session import Session
 from engine.parts.loading import Models
 
 
@@ -57,6 +59,7 @@ class MemoSession:
         self.model, self.features = model, features
         self._text: tuple[int, ...] = ()
         self._scratch: list[tuple[int, ...]] = []
+        self._real: Session | None = None  # reads vectors, of which nothing is remembered
 
     @property
     def length(self) -> int:
@@ -64,7 +67,7 @@ class MemoSession:
 
     @property
     def rows(self) -> int:
-        return len(self._scratch)
+        return len(self._scratch) if self._real is None else self._real.rows
 
     def prefill(
         self,
@@ -91,6 +94,13 @@ class MemoSession:
         features = torch.cat([row[1] for row in rows]) if self.features else None
         return torch.stack([row[0] for row in rows]), features
 
+    def through(self, inputs: Tensor, layers: Layers, parents: Sequence[int], head: bool) -> Tensor:
+        """Vectors in place of tokens, directly behind the text."""
+        if self._real is None:
+            self._real = self.model._model.session(len(self._text))
+            self._real.prefill(self._text)
+        return self._real.through(inputs, layers, parents, head)
+
     def extend(self, tokens: Sequence[int]) -> Tensor:
         logits, _ = self.feed(tokens, range(-1, len(tokens) - 1))
         self.commit(range(len(tokens)))
@@ -99,7 +109,7 @@ class MemoSession:
     def commit(self, rows: Sequence[int]) -> None:
         for row in rows:
             self._text += self._scratch[row][-1:]
-        self._scratch = []
+        self._scratch, self._real = [], None
 
     def drop(self) -> None:
         self.commit(())

@@ -63,7 +63,8 @@ class Opened:
         """The most bytes of keys and values that the language models need for the text."""
         models = [self.models.target, *self.models.parts.values()]
         readers = [model for model in models if isinstance(model, LanguageModel)]
-        return sum(reader.kv_bytes(self.length + 1) for reader in readers)
+        more = {id(self.models.target): self.plan.drafter.rows_kept}
+        return sum(reader.kv_bytes(self.length + 1 + more.get(id(reader), 0)) for reader in readers)
 
     def setting(self, rule: Verifier) -> Setting:
         """The content of the trace's run line. rule: that will judge the run."""

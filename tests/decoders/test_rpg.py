@@ -9,7 +9,7 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafters
-from engine.methods.rpg.structure import kinds, repeated
+from engine.methods.rpg.line_structure import kinds, repeated
 from engine.parts.loading import load_models
 from engine.rules import verifier
 from presets import family

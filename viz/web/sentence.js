@@ -177,7 +177,8 @@ export function sentenceOf(step, node) {
   if (node === "final") return step.view.final ? finalSentence(step) : "";
   const judged = step.view.judged.get(node);
   if (!judged && isKept(step, node)) return `It went into the text ` +
-    `${step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own"}.`;
+    `${step.view.run && step.view.run.drafter.family === "decoder" ? "because the decoder chose it"
+      : step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own"}.`;
   if (!judged) return ignored(step, node);
   const cut = step.nodes.status[node] === "ignored"
     ? " But the text had come to its end by then, so it is not part of it." : "";

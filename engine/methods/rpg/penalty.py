@@ -6,7 +6,7 @@ from torch import Tensor
 
 from engine.core.constraint import Constraint
 from engine.core.detokenizer import detokenizer
-from engine.methods.rpg.structure import SEEN, kinds, repeated
+from engine.methods.rpg.line_structure import SEEN, kinds, repeated
 
 
 class StructurePenalty(Constraint):

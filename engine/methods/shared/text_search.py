@@ -21,7 +21,7 @@ Path = tuple[int, ...]
 """The tokens of a text behind the prompt."""
 
 MOST_ROWS = 2048  # that the target reads for all texts of a run
-SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 64, 16, 6, 5
+SHOWN_NODES, SHOWN_OPEN, SHOWN_TEXTS, SHOWN_END = 32, 16, 6, 4
 """Nodes of a step that decides tokens, and of one that does not; texts in words, and tokens of each."""
 
 
@@ -41,6 +41,7 @@ class SeveralTexts(Drafter):
     loop = "searching"
     draw_kinds = ("unseen",)
     uses_target = True
+    rows_kept = MOST_ROWS
 
     score_name = "log p"
 
@@ -164,11 +165,10 @@ class SeveralTexts(Drafter):
         return nodes
 
     def _words(self) -> Words:
-        best = self.winner
-        lines = []
-        for one in self.candidates[:SHOWN_TEXTS]:
-            state = "chosen" if one.path == best else "ended" if one.ended else "open"
-            told = f"{self.score_name} {one.score:.2f}, {len(one.path)} tokens, {state}: "
+        """The last tokens of each text."""
+        lines, known = [], dict.fromkeys(self.candidates)
+        for one in list(known)[:SHOWN_TEXTS]:
+            state = "chosen" if one.path == self.winner else "ended" if one.ended else "open"
+            told = f"{one.score:.2f}, {len(one.path)} tokens, {state}: "
             lines.append([told, *map(Token, one.path[-SHOWN_END:])])
-        note = "The last tokens of each text; what all of them have in common is decided."
-        return Words("Texts under way", lines, note=note)
+        return Words(f"Texts under way, with their {self.score_name}", lines)
