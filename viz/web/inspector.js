@@ -10,8 +10,8 @@ import { mendTree } from "./tree-places.js";
 import { prob, shorten, visible } from "./words.js";
 
 const TOP = 7;
-const UNKNOWN = "The target is behind a serving engine, which tells p of a few tokens only: of those that were drafted or "
-  + "could have been, or of the likeliest. What is left of p is spread evenly over all others.";
+const UNKNOWN = "The target is behind a serving engine, which tells p of a few tokens only: of those that were "
+  + "drafted or could have been, or of the likeliest. What is left of p is spread evenly over all others.";
 
 /**
  * Rows for the bars, sorted by p: the chosen token, the top tokens of p, q and the residual together, and a few

@@ -37,7 +37,8 @@ function compared(run, whole, { alike, tokens, index, comparable }) {
     `decoding${run.constraint ? ", masked as well" : ""}${run.sampling.temperature ? ", same seed" : ""}.`;
   return `Plain decoding wrote another text from token ${index + 1} on.` +
     (isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide."
-      : exactnessOf(run.verifier) === "another law" ? ` This is ${oneLine(run.verifier.law)}.` : " This rule is lossy.");
+      : exactnessOf(run.verifier) === "another law" ? ` This is ${oneLine(run.verifier.law)}.`
+      : " This rule is lossy.");
 }
 
 /**
