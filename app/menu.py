@@ -128,8 +128,8 @@ def rule_menu() -> dict[str, dict]:
 
 def _word(cls) -> str:
     """For the drafter under the rules that judge it unless another is chosen."""
-    if cls.law:
-        return f"another law: {cls.law}"
+    if cls.text_law:
+        return f"another law: {cls.text_law}"
     return _in_words("lossless" if lossless(cls) else "lossy")
 
 
@@ -142,7 +142,7 @@ def _in_words(exactness: str) -> str:
 def _exactness(rule: type[Verifier], cls) -> str:
     """Whether this rule, with this drafter's proposals, leaves the target's text unchanged; in words."""
     cold = rule.lossless_with(cls.kinds(COLD))
-    if law := cls.law or rule.law:
+    if law := cls.text_law or rule.law:
         return f"another law: {law}" + (", at temperature 0 only" if rule.only_greedy else "")
     if rule.only_greedy:
         return f"{'lossless' if cold else 'lossy'}, at temperature 0 only"

@@ -48,7 +48,7 @@ def _list(given: argparse.Namespace) -> int:
         return 0
     rows = []
     for drafter in found["drafters"]:
-        exact = "exact" if drafter["lossless"] else "lossy"
+        exact = "exact" if drafter["lossless"] else "other" if drafter["law"] else "lossy"
         rows.append(f"{drafter['key']:14} {drafter['family']:10} {exact:6} {drafter['summary']}")
     for rule in found["verifiers"]:
         rows.append(f"{rule['key']:14} {'verifier':10} {rule['kind']:6} {rule['summary']}")

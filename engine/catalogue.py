@@ -48,6 +48,7 @@ def _drafter(cls: type[Drafter]) -> dict:
         "family": cls.family,
         "default_verifier": cls.default_verifier,
         "lossless": lossless(cls),
+        "law": cls.text_law,
         "options": [option.to_dict() for option in cls.options],
         "summary": cls.summary,
         "needs": sorted(cls.needs),

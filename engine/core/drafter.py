@@ -121,7 +121,7 @@ class Drafter(ABC):
     loop: ClassVar[Loop] = "speculative"
     """The loop in which the drafter runs (``engine.loops``)."""
 
-    law: ClassVar[str] = ""
+    text_law: ClassVar[str] = ""
     """The law of its texts, in words, where it decides which text is written (as ``engine.core.rule.Verifier.law``)."""
 
     mixed_siblings: ClassVar[bool] = False

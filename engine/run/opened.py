@@ -95,7 +95,7 @@ class Opened:
     def _rule_shown(self) -> dict:
         plan, rule = self.plan, self.plan.rule
         exact = rule.lossless_with(plan.drafter.kinds(plan.sampling))
-        target, law = self.models.target, plan.drafter.law or rule.law
+        target, law = self.models.target, plan.drafter.text_law or rule.law
         # an engine elsewhere rounds as it likes
         rounds = target.known is not None or target.dtype.itemsize < torch.float32.itemsize
         return {

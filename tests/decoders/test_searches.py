@@ -200,7 +200,7 @@ SEARCHES = [cls for cls in drafters().values() if cls.loop == "searching"]
 @pytest.mark.parametrize("cls", SEARCHES, ids=lambda cls: cls.key)
 def test_every_pass_is_a_step_and_says_which_other_law_it_follows(cls):
     steps, made = steps_of(cls.key, Sampling(0.8, seed=3), **cls.trial)
-    assert cls.law and steps[-1].stop
+    assert cls.text_law and steps[-1].stop
     assert sum(step.passes.get("target", 0) for step in steps) == made.passes()["target"]
     assert all(step.p is None and step.final is None for step in steps)
 

@@ -48,7 +48,7 @@ class AStarDrafter(SeveralTexts):
     key = "a_star"
     title = "A*-Decoding"
     summary = "Draws several next steps of a worked sum, checks them, and goes on from the best: another law."
-    law = "A*-decoding"
+    text_law = "A*-decoding"
     options = (
         whole("branches", 3, 1, 8, "Steps drawn").meaning("Next steps that are drawn from a state, at temperature 1 where it is 0."),
         whole("expansions", 16, 1, 64, advanced=True).meaning("States that are expanded so; later ones get a single next step."),

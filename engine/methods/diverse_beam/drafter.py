@@ -36,7 +36,7 @@ class DiverseBeamDrafter(SeveralTexts):
     summary = (
         "Keeps the likeliest beginnings, in groups that avoid each other's words: another law."
     )
-    law = "diverse beam search"
+    text_law = "diverse beam search"
     options = (
         whole("width", 2, 1, 16, "Beams of a group").meaning("Texts that each group keeps."),
         whole("groups", 2, 1, 8, "Groups").meaning("Groups of beams; with one it is plain beam search."),

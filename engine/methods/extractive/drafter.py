@@ -29,7 +29,7 @@ class ExtractiveDrafter(SeveralTexts):
     key = "extractive"
     title = "Best span"
     summary = "Writes the likeliest run of tokens of the prompt, and ends: another law."
-    law = "the likeliest span of the prompt"
+    text_law = "the likeliest span of the prompt"
     options = (whole("longest", 24, 1, 64, "Longest span").meaning("Most tokens of an answer."),)
     trial = {"longest": 3}
     texts = 1

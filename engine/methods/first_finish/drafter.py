@@ -53,7 +53,7 @@ class FirstFinishDrafter(SeveralTexts):
     key = "first_finish"
     title = "First Finish Search"
     summary = "Draws several texts at once, and the first that ends is the answer: another law."
-    law = "first finish search"
+    text_law = "first finish search"
     options = (
         whole("lanes", 4, 1, 16, "Texts").meaning("Texts that are drawn side by side; they differ above temperature 0."),
         choice("pace", "lockstep", ("lockstep", "drafted"), "Pace").meaning("One token a pass for each text, or as many as its guesses were right."),

@@ -17,7 +17,7 @@ class SuperposedTextsDrafter(SeveralTexts):
     key = "superposed_texts"
     title = "Superposed Decoding"
     summary = "The target writes several texts with one row a token, from mixtures of their words: another law."
-    law = "superposed decoding"
+    text_law = "superposed decoding"
     options = OPTIONS
     needs = {"datastore": "datastore"}
     trial = {"texts": 2, "candidates": 4}
