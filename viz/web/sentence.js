@@ -176,9 +176,11 @@ export function sentenceOf(step, node) {
   if (node === -1) return "The last token of the text so far. This step’s draft grows from it.";
   if (node === "final") return step.view.final ? finalSentence(step) : "";
   const judged = step.view.judged.get(node);
-  if (!judged && isKept(step, node)) return `It went into the text ` +
-    `${step.view.run && step.view.run.drafter.family === "decoder" ? "because the decoder chose it"
-      : step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own"}.`;
+  if (!judged && isKept(step, node)) {
+    if (step.view.run && step.view.run.drafter.family === "decoder") return "It went into the text because the decoder chose it.";
+    const why = step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own";
+    return `It went into the text ${why}.`;
+  }
   if (!judged) return ignored(step, node);
   const cut = step.nodes.status[node] === "ignored"
     ? " But the text had come to its end by then, so it is not part of it." : "";
