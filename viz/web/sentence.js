@@ -177,8 +177,9 @@ export function sentenceOf(step, node) {
   if (node === "final") return step.view.final ? finalSentence(step) : "";
   const judged = step.view.judged.get(node);
   if (!judged && isKept(step, node)) {
-    if (step.view.run && step.view.run.drafter.family === "decoder") return "It went into the text because the decoder chose it.";
-    const why = step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own";
+    const decoded = step.view.run && step.view.run.drafter.family === "decoder";
+    const why = decoded ? "because the decoder chose it"
+      : step.nodes.p[node] === null ? "without the target having looked at it" : "without a judgement of its own";
     return `It went into the text ${why}.`;
   }
   if (!judged) return ignored(step, node);
