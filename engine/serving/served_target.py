@@ -56,6 +56,7 @@ class ServedTarget:
     dtype = "as served"
     device = torch.device("cpu")
     known = KNOWN
+    reads_stored = False
 
     def __init__(self, address: str, tokenizer_folder: str) -> None:
         """tokenizer_folder: holds the target's own tokenizer. Raises UserError where no engine serves such a model."""
