@@ -121,5 +121,6 @@ def test_no_visitor_can_name_a_directory():
 def test_pairs_say_what_they_are():
     for about in drafter_menu().values():
         assert about["rules"]
-        assert all("lossless" in words or "lossy" in words for words in about["rules"].values())
+        for words in about["rules"].values():
+            assert any(told in words for told in ("lossless", "lossy", "another law"))
         assert set(about["automatic"].values()) <= set(about["rules"])

@@ -7,6 +7,7 @@ import weakref
 import pytest
 import torch
 
+from engine.core.constraint import Constraint
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
 from engine.errors import UserError
@@ -163,8 +164,9 @@ def test_a_bad_part_is_told_in_one_sentence(tmp_path, models, content, told):
 def test_a_constraint_that_allows_only_what_is_cut_leaves_a_law(models):
     """Every allowed token is then drafted with the same probability."""
 
-    class Only:
-        committed = 0
+    class Only(Constraint):
+        def commit(self, tokens):
+            pass
 
         def allowed(self, path):
             return torch.arange(VOCABULARY) >= 50

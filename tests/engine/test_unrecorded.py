@@ -26,9 +26,11 @@ def with_rules(keys: list[str]) -> list:
     return some(cases, few.__contains__)
 
 
-@pytest.mark.parametrize(
-    ("key", "rule", "sampling"), with_rules([key for key in drafters() if key not in JUDGED])
-)
+UNJUDGED = [key for key, cls in drafters().items() if key not in JUDGED and cls.loop != "searching"]
+"""Drafters whose drafts are not judged within a pass. A decoder's texts are judged by nobody."""
+
+
+@pytest.mark.parametrize(("key", "rule", "sampling"), with_rules(UNJUDGED))
 def test_what_the_device_cannot_judge_is_judged_as_ever(
     key, rule, sampling, static_models, static_blocks, judged
 ):

@@ -33,10 +33,10 @@ def test_it_learns_and_drafts_are_counted_as_runs_make_them(key, tmp_path):
     made = student(key)
     part, fresh = made.start(), made.start()
     learn_own_text(made, part, 60)
-    held_out = lesson(made.target, made, own_text()[40:], 99)
+    held_out = lesson(made, own_text()[40:], 99)
     with torch.no_grad():
         assert made.loss(part, held_out) < 0.9 * made.loss(fresh, held_out)
-    given = lesson(made.target, made, greedy_text()[:4])
+    given = lesson(made, greedy_text()[:4])
     found = made.accepted(part, given)
     embedding, head = made.target.get_input_embeddings(), made.target.get_output_embeddings()
     for row in range(2):
@@ -58,7 +58,7 @@ def test_it_learns_and_drafts_are_counted_as_runs_make_them(key, tmp_path):
                     break
                 kept += 1
             assert found[row, root] == kept
-    told = made.measured(part, [lesson(made.target, made, greedy_text()[:1])])
+    told = made.measured(part, [lesson(made, greedy_text()[:1])])
     made.save(part, tmp_path / key, told)
     opened = type(part).read(tmp_path / key)
     assert opened.denoiser_digest == "0123"

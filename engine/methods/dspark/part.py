@@ -27,7 +27,6 @@ class SparkHeads(BlockHeads):
     """temperatures: of the confidence at each place of a block, the last one for all places beyond."""
 
     key, noun = "spark_heads", "set of DSpark heads"
-    prefixes = ("markov_head.", "confidence_head.")
     published = {
         W1: "embed_before.weight",
         W2: "embed_after.weight",

@@ -18,7 +18,6 @@ PROJECTION = "candidate_selector.hidden_projection.weight"
 
 class CandidateSelector(BlockHeads):
     key, noun = "candidate_selector", "candidate selector"
-    prefixes = ("candidate_selector.",)
     published = {
         BEFORE: "embed_before.weight",
         AFTER: "embed_after.weight",

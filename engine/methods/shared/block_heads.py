@@ -18,11 +18,13 @@ DENOISER = "draftscope_denoiser"
 """The entry of a config that holds the digest of the block drafter whose states the heads read."""
 
 
+BESIDE = ("layers.", "fc.", "hidden_norm.", "norm.", "embed_tokens.", "lm_head.")
+BESIDE += ("mask_embedding", "d2t", "t2d")
+"""How the names of a block drafter's tensors begin, which a folder may hold beside the heads."""
+
+
 class BlockHeads(ModulePart):
     """denoiser_digest: None if the config names none."""
-
-    prefixes: ClassVar[tuple[str, ...]]
-    """How the names of the heads' tensors begin; a folder may hold the block drafter's beside them."""
 
     published: ClassVar[Mapping[str, str]]
     """Published name of each tensor -> its name here; those of optional heads may be missing."""
@@ -31,7 +33,7 @@ class BlockHeads(ModulePart):
 
     @classmethod
     def tensors_of(cls, config, tensors):
-        return {name: each for name, each in tensors.items() if name.startswith(cls.prefixes)}
+        return {name: each for name, each in tensors.items() if not name.startswith(BESIDE)}
 
     def names(self):
         own = self.state_dict()
@@ -40,6 +42,9 @@ class BlockHeads(ModulePart):
     def settle(self, config, target, folder):
         named = config.get(DENOISER)
         self.denoiser_digest = named if isinstance(named, str) else None
+        hidden, tokens, _ = self.sizes()
+        if target is not None and (hidden, tokens) != (target.hidden_size, target.vocab_size):
+            raise ValueError(f"it reads states of {hidden:,} numbers and knows {tokens:,} tokens")
 
     def check(self, denoiser: DFlashModel, folder: str | None) -> None:
         """Raises UserError, one sentence, if the heads do not fit this block drafter, or were trained for another one.

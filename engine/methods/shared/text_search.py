@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Token, Words
+from engine.core.finite import refuse_nan
 from engine.core.sampling import display_distribution
 from engine.core.searching import Decided
 from engine.core.tree import ROOT, DraftTree
@@ -105,6 +106,7 @@ class SeveralTexts(Drafter):
         parents = [self._row[path[:-1]] if path else -1 for path in paths]
         self._passes += 1
         logits, _ = self.start.target.feed(tokens, parents)
+        refuse_nan(logits, self.target.name)
         constraint = self.start.constraint
         if constraint is None:
             return logits.float().cpu()

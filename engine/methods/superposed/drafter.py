@@ -7,6 +7,7 @@ from torch import Tensor
 
 from engine.core.drafter import Drafter
 from engine.core.exhibits import Table, Token
+from engine.core.finite import refuse_nan
 from engine.core.options import whole
 from engine.core.sampling import display_distribution
 from engine.core.tree import DraftTree
@@ -59,6 +60,7 @@ class SuperposedDrafter(Drafter):
         self._passes += 1
         length = min(self.settings["length"], max_depth)
         for level in range(length):
+            refuse_nan(logits[None], self._model.name)
             p = display_distribution(logits, self.sampling).cpu()
             for path, _ in chains.grow(p):
                 tree.chain(path, "draft model", q=[None] * level + [float(p[path[-1]])])

@@ -7,6 +7,7 @@ with the best score a token is written.
 
 import torch
 
+from engine.core.finite import refuse_nan
 from engine.core.sampling import display_distribution
 from engine.methods.shared.superposition import OPTIONS, Superposition
 from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
@@ -65,4 +66,5 @@ class SuperposedTextsDrafter(SeveralTexts):
         mixed = self._texts.mixed(embeddings)
         row = session.through(mixed, EVERY, [session.rows - 1], head=True)[0]
         self._passes += 1
+        refuse_nan(row, self.target.name)
         return display_distribution(row.float().cpu(), self.sampling)
