@@ -55,6 +55,8 @@ def test_the_pages_target_answers_turn_by_turn(visit):
     assert visitor.run("Tell me about a dog.") == "done", visitor.alarm
     asked = read_trace(visitor.trace()).run["prompt"]["messages"]
     assert [turn["role"] for turn in asked] == ["system", "user"], "a new conversation"
+    # the section is written anew when the answer has come
+    page.wait_for_function("document.querySelectorAll('.pg-own-turn').length === 2")
     converse(page, on=False)
     assert visitor.run("The dog ran") == "done", visitor.alarm
     assert "messages" not in read_trace(visitor.trace()).run["prompt"]
