@@ -86,6 +86,7 @@ def tensors(kind: str) -> dict[str, torch.Tensor]:
             "candidate_selector.successor_codebook": (V, RANK),
             "candidate_selector.hidden_projection.weight": (RANK, H),
         }
+    shapes["verifier_norm.weight"] = (H,)  # a copy of the target's
     torch.manual_seed(7)
     heads = ("markov_head", "confidence_head", "candidate_selector")
     return {

@@ -8,7 +8,6 @@ import openvino
 import pytest
 import torch
 from openvino import opset13 as ops
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.errors import UserError
 from engine.fast.cpu import stored_products
@@ -16,6 +15,7 @@ from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.core_count import settings
 from engine.fast.cpu.runtime import core
 from engine.fast.cpu.stored_products import as_exact, grid_of, multiply_stored, store_products
+from tests.engine.tiny import tiny_hf_model
 
 FORMATS = {4: gguf.GGMLQuantizationType.Q4_1, 8: gguf.GGMLQuantizationType.Q8_0}
 
@@ -117,18 +117,15 @@ def written(module, prompt, count) -> tuple[list[int], bool]:
 
 def test_a_model_of_four_bits_writes_the_same_text_from_them(setting):
     """Its matrices are those of a GGUF file; the texts of both ways are those of transformers' generate."""
-    torch.manual_seed(0)
-    config = LlamaConfig(
+    module = tiny_hf_model(
+        "llama",
         vocab_size=512,
         hidden_size=320,
         intermediate_size=640,
-        num_hidden_layers=2,
         num_attention_heads=5,
         num_key_value_heads=5,
-        bos_token_id=None,
-        eos_token_id=None,
+        head_dim=64,
     )
-    module = LlamaForCausalLM(config).eval()
     with torch.no_grad():
         for name, weight in module.named_parameters():
             if weight.ndim == 2:

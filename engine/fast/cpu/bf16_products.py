@@ -56,10 +56,15 @@ def bf16_pays() -> bool:
 
 def _proven() -> bool:
     """Whether products with any of COUNTS rows lose no bit; tried once per machine."""
-    known, here = PROVEN.read(), machine()
+    return once_per_machine(PROVEN, lambda: lossless(multiply_in_thirds, COUNTS))
+
+
+def once_per_machine(memory: Remembered, holds: Callable[[], bool]) -> bool:
+    """What was found out about the kernels of this machine, or is found out now."""
+    known, here = memory.read(), machine()
     if not isinstance(known.get(here), bool):
-        known[here] = lossless(multiply_in_thirds, COUNTS)
-        PROVEN.write(known)
+        known[here] = holds()
+        memory.write(known)
     return known[here]
 
 
@@ -110,12 +115,18 @@ def _telling_matrix() -> np.ndarray:
 
 def multiply_in_thirds(matrix: np.ndarray) -> Multiply:
     """Products as ``split_products`` makes them, on the threads of this process."""
+    return multiplied(matrix, split_products)
+
+
+def multiplied(matrix: np.ndarray, change: Callable[[object], int]) -> Multiply:
+    """Products with this matrix [N, K] after a change of the OpenVINO model, on the threads of this process. Raises ValueError
+    unless the change is of this one product."""
     import openvino
     from openvino import opset13 as ops
 
     given = ops.parameter([-1, matrix.shape[1]], np.float32)
     model = openvino.Model([ops.matmul(given, matrix, False, True)], [given])
-    if split_products(model) != 1:
+    if change(model) != 1:
         raise ValueError("the matrix is too small, or holds other numbers")
     request = core().compile_model(model, "CPU", settings(threads())).create_infer_request()
     return lambda rows: next(iter(request.infer([rows]).values()))

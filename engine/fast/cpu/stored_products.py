@@ -18,7 +18,15 @@ from functools import cache
 import numpy as np
 
 from engine.errors import UserError
-from engine.fast.cpu.bf16_products import COUNTS, LEAST, SAMPLE, Multiply, large_matrix, machine
+from engine.fast.cpu.bf16_products import (
+    COUNTS,
+    LEAST,
+    SAMPLE,
+    Multiply,
+    large_matrix,
+    multiplied,
+    once_per_machine,
+)
 from engine.fast.cpu.core_count import settings, threads, timed
 from engine.fast.cpu.joining import join, products_by_rows
 from engine.fast.cpu.runtime import core
@@ -58,11 +66,9 @@ def _pays() -> bool:
 
 def _proven() -> bool:
     """Whether products with any of COUNTS rows are as exact as sums in fp32; tried once per machine."""
-    known, here = PROVEN.read(), machine()
-    if not isinstance(known.get(here), bool):
-        known[here] = all(as_exact(multiply_stored, matrix) for matrix in _matrices())
-        PROVEN.write(known)
-    return known[here]
+    return once_per_machine(
+        PROVEN, lambda: all(as_exact(multiply_stored, matrix) for matrix in _matrices())
+    )
 
 
 def _matrices() -> list[np.ndarray]:
@@ -92,15 +98,7 @@ def as_exact(making: Callable[[np.ndarray], Multiply], matrix: np.ndarray) -> bo
 def multiply_stored(matrix: np.ndarray) -> Multiply:
     """Products as ``store_products`` makes them, on the threads of this process. Raises ValueError for a matrix of other
     numbers."""
-    import openvino
-    from openvino import opset13 as ops
-
-    given = ops.parameter([-1, matrix.shape[1]], np.float32)
-    model = openvino.Model([ops.matmul(given, matrix, False, True)], [given])
-    if store_products(model) != 1:
-        raise ValueError("the matrix is too small, or holds other numbers")
-    request = core().compile_model(model, "CPU", settings(threads())).create_infer_request()
-    return lambda rows: next(iter(request.infer([rows]).values()))
+    return multiplied(matrix, store_products)
 
 
 @dataclass(frozen=True)

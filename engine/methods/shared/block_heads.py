@@ -10,17 +10,13 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from engine.errors import UserError
+from engine.methods.shared.dflash_layout import BACKBONE, BORROWED
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.parts.digest import digest_of
 from engine.parts.module_part import ModulePart
 
 DENOISER = "draftscope_denoiser"
 """The entry of a config that holds the digest of the block drafter whose states the heads read."""
-
-
-BESIDE = ("layers.", "fc.", "hidden_norm.", "norm.", "embed_tokens.", "lm_head.")
-BESIDE += ("mask_embedding", "d2t", "t2d")
-"""How the names of a block drafter's tensors begin, which a folder may hold beside the heads."""
 
 
 class BlockHeads(ModulePart):
@@ -33,7 +29,8 @@ class BlockHeads(ModulePart):
 
     @classmethod
     def tensors_of(cls, config, tensors):
-        return {name: each for name, each in tensors.items() if not name.startswith(BESIDE)}
+        beside = (*BACKBONE, *BORROWED)  # of the block drafter, which a folder may hold as well
+        return {name: each for name, each in tensors.items() if not name.startswith(beside)}
 
     def names(self):
         own = self.state_dict()

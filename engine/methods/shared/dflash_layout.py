@@ -17,6 +17,8 @@ SPECULATORS = "speculators_model_type"
 ANCHORED = "sample_from_anchor"
 KNOWN = ("dflash", "dspark", "dflash2")
 HEADS = ("markov_head.", "confidence_head.", "candidate_selector.")
+BACKBONE = ("layers.", "fc.", "hidden_norm.", "norm.", "lm_head.", "mask_embedding", "d2t", "t2d")
+"""How the names of the heads' tensors begin, and those of the backbone's."""
 BORROWED = ("embed_tokens.weight", "verifier_lm_head.weight", "verifier_norm.weight")
 """Copies of the target's tensors."""
 
