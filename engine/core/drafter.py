@@ -192,6 +192,11 @@ class Drafter(ABC):
         return None
 
     @classmethod
+    def asks_for_costs(cls, settings: Mapping[str, Value]) -> bool:
+        """Whether it is built with what a pass of the target costs on this machine (``Models.costs``)."""
+        return bool(settings.get("cost_aware"))
+
+    @classmethod
     def may_use(cls) -> Mapping[str, str]:
         """The parts that the drafter takes where they are at hand: role -> kind."""
         return {}

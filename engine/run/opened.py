@@ -47,7 +47,7 @@ class Opened:
             models.target.check(plan.drafter, plan.sampling, plan.rule, masked)
         prompt = read_prompt(models.target, request.prompt, request.messages)
         options = settle_size(plan.drafter, plan.options, models, plan.sampling, tell)
-        models = with_costs(options, models, tell)
+        models = with_costs(plan.drafter, options, models, tell)
         models = with_step_costs(plan.drafter, options, models, tell)
         own = own_stop_strings(models.target.model.generation_config)
         return cls(plan, models, prompt, options, (*request.stop, *own))

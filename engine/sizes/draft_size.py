@@ -15,7 +15,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import geometric_mean, median
-from weakref import WeakKeyDictionary
 
 import torch
 
@@ -27,7 +26,6 @@ from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
 from engine.core.threads import ENGINE_LOCK, torch_threads
 from engine.loops import run_loop
-from engine.model.language_model import LanguageModel
 from engine.parts.gain_table import GainTable, gain_table
 from engine.parts.loading import Models
 from engine.progress import Tell, silent
@@ -41,7 +39,7 @@ SIZES = (1, 2, 4, 7, 11, 16)
 COSTED = (1, 2, 3, 4, 5, 6, 7)
 """Sizes whose costs a drafter is told that chooses one at every step."""
 
-METHOD = 10  # version of the measurement; results of other versions are not used
+METHOD = 11  # version of the measurement; results of other versions are not used
 PROMPTS = (
     "Once upon a time, there was a little",
     "def area(width, height):\n    return",
@@ -56,7 +54,6 @@ FIRST = 2  # steps of a text that are not counted: a compiled pass costs more un
 
 COST_AWARE = "cost_aware"
 """The option of a drafter that wants to know what a pass of the target costs."""
-_COSTS: WeakKeyDictionary[LanguageModel, dict[int, float]] = WeakKeyDictionary()
 _too_busy: set[str] = set()
 """Keys whose measurement was given up. The process keeps the usual size for them, as it would keep a cost."""
 
@@ -82,14 +79,21 @@ def settle_size(
     return options | {name: _best_size(cls, options, models, tell) if pays else cls.usual_size}
 
 
-def with_costs(options: Mapping[str, Value], models: Models, tell: Tell = silent) -> Models:
-    """The models with the costs of the target's passes, for a drafter whose options ask for them."""
-    if not options.get(COST_AWARE) or not _measures(models):
+def with_costs(
+    cls: type[Drafter], options: Mapping[str, Value], models: Models, tell: Tell = silent
+) -> Models:
+    """The models with the costs of the target's passes by nodes, for a drafter whose options ask for them; measured once
+    for all drafters."""
+    if not cls.asks_for_costs(options) or not _measures(models):
         return models
-    if models.target not in _COSTS:
+    key = json.dumps([METHOD, "passes", *_place(models, ["target"])])
+    known = recall(key)
+    if known is None:
         tell("Measuring what a pass costs on this machine, once", 0.0)
-        _COSTS[models.target] = verify_costs(models.target)
-    return replace(models, costs=_COSTS[models.target])
+        costs = verify_costs(models.target)
+        known = Measurement({1 + nodes: milliseconds for nodes, milliseconds in costs.items()})
+        remember(key, known)
+    return replace(models, costs={rows - 1: cost for rows, cost in sorted(known.costs.items())})
 
 
 def _measures(models: Models) -> bool:
@@ -255,11 +259,13 @@ def watched(
 def key_of(cls, options: Mapping[str, Value], models: Models) -> str:
     """Everything that costs depend on: drafter, models, and how this process computes."""
     others = {name: value for name, value in options.items() if name != cls.size_option}
+    return json.dumps([METHOD, cls.key, others, *_place(models, ["target", *sorted(cls.needs)])])
+
+
+def _place(models: Models, roles: Sequence[str]) -> list:
+    """The models of these roles, and how this process computes."""
     target = models.target
+    folders = [models.folders[role] for role in roles if role in models.folders]
     made = [type(target).__name__, torch.get_num_threads(), target.torch_threads]
-    shape = [str(target.device), str(target.dtype), *made, torch.__version__]
-    folders = [
-        models.folders[name] for name in ("target", *sorted(cls.needs)) if name in models.folders
-    ]
-    measured = [METHOD, cls.key, others, [target.name, target.parameters], *folders]
-    return json.dumps([*measured, *shape])
+    ways = [str(target.device), str(target.dtype), target.reads_stored, *made, torch.__version__]
+    return [[target.name, target.parameters], *folders, *ways]

@@ -12,7 +12,7 @@ from engine.core.tree import DraftTree
 from engine.model.language_model import LanguageModel
 
 PREFIX = 256
-ROUNDS, IN_A_ROW, SETTLED = 8, 8, 3
+ROUNDS, IN_A_ROW, SETTLED = 4, 8, 3
 FEWEST, MOST, ENOUGH = 3, 32, 120.0
 """Passes that are timed: so many at least and at most, until they have taken ENOUGH milliseconds."""
 
@@ -76,7 +76,9 @@ def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]
     return Passes(model, texts, context, max(rows))
 
 
-def verify_costs(target: LanguageModel, nodes: tuple[int, ...] = (0, 4, 8, 16)) -> dict[int, float]:
+def verify_costs(
+    target: LanguageModel, nodes: tuple[int, ...] = (0, 3, 4, 8, 16)
+) -> dict[int, float]:
     """Median milliseconds of a pass over the root and each number of nodes of a chain, measured in
     turns."""
     passes = Passes(target, 1, PREFIX, max(nodes) + 1)

@@ -10,7 +10,7 @@ import torch
 from openvino import opset13 as ops
 
 from engine.errors import UserError
-from engine.fast.cpu import stored_products
+from engine.fast.cpu import fixed, stored_products
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.core_count import settings
 from engine.fast.cpu.runtime import core
@@ -40,6 +40,25 @@ def test_the_numbers_of_a_file_are_found_again(bits):
     assert grid.levels[0, 0].tolist() == levels.tolist()
 
 
+def eight_a_row(outputs: int, inputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whole numbers of 8 bits, up to 127 in each row, and their products with a factor of each row, in fp32."""
+    numbers = np.random.default_rng(2)
+    levels = numbers.integers(-127, 128, (outputs, inputs))
+    levels[:, 5] = 127
+    factor = numbers.uniform(1e-4, 1e-1, (outputs, 1)).astype(np.float32)
+    return levels, levels.astype(np.float32) * factor
+
+
+def test_a_factor_of_a_whole_row_is_found_again():
+    levels, matrix = eight_a_row(300, 96)
+    grid = grid_of(matrix)
+    assert grid.bits == 8
+    assert (grid.levels.reshape(levels.shape) - 128.0 == levels).all()
+    assert np.array_equal(grid.factor * (grid.levels - grid.zero), matrix.reshape(300, 3, 32))
+    matrix[7, 9] = np.nextafter(matrix[7, 9], np.float32(9))
+    assert grid_of(matrix) is None
+
+
 def test_other_numbers_stay():
     plain = np.random.default_rng(0).standard_normal((64, 96)).astype(np.float32)
     assert grid_of(plain) is None and grid_of(unpacked(4, 64, 96)[:, :90]) is None
@@ -52,6 +71,7 @@ def test_other_numbers_stay():
 @pytest.mark.parametrize("bits", FORMATS)
 def test_products_are_as_exact_as_sums_in_fp32(bits):
     assert as_exact(multiply_stored, unpacked(bits, 256, 512))
+    assert as_exact(multiply_stored, eight_a_row(256, 512)[1])
 
 
 def test_a_kernel_that_rounds_rows_to_bf16_is_found():
@@ -102,9 +122,11 @@ def test_the_setting_decides_unless_a_kernel_rounds(setting, monkeypatch):
         stored_products.reads_stored()
 
 
-def written(module, prompt, count) -> tuple[list[int], bool]:
-    """The likeliest tokens after a prompt by compiled passes, and whether these read weights as they are stored."""
+def written(module, prompt, count) -> tuple[list[int], bool, list[int]]:
+    """The likeliest tokens after a prompt by compiled passes, whether these read weights as they are stored, and for which
+    numbers of rows there are graphs."""
     model = CompiledModel(copy.deepcopy(module), None, "tiny")
+    model.expect((), 3)
     session = model.session(len(prompt) + count)
     session.prefill(prompt[:-1])
     text = prompt[-1:]
@@ -112,11 +134,17 @@ def written(module, prompt, count) -> tuple[list[int], bool]:
         logits, _ = session.feed(text[-1:], [-1])
         session.commit([0])
         text.append(int(logits[-1].argmax()))
-    return text[1:], model.reads_stored
+    graphs = model.passes.graphs_with(()).graphs
+    sizes = [rows for rows in range(1, 6) if graphs.of(rows) is not graphs.general]
+    return text[1:], model.reads_stored, sizes
 
 
-def test_a_model_of_four_bits_writes_the_same_text_from_them(setting):
-    """Its matrices are those of a GGUF file; the texts of both ways are those of transformers' generate."""
+@pytest.mark.parametrize("large", [False, True])
+def test_a_model_of_four_bits_writes_the_same_text_from_them(setting, monkeypatch, large):
+    """Its matrices are those of a GGUF file; the texts of both ways are those of transformers' generate. A large model has
+    graphs for a few numbers of rows, too, if its weights are read as they are stored."""
+    if large:
+        monkeypatch.setattr(fixed, "MOST_PARAMETERS", 1000)
     module = tiny_hf_model(
         "llama",
         vocab_size=512,
@@ -137,6 +165,7 @@ def test_a_model_of_four_bits_writes_the_same_text_from_them(setting):
     expected = module.generate(ids, max_new_tokens=24, do_sample=False)[0, len(prompt) :].tolist()
     for way in ("stored", "unpacked"):
         setting(way)
-        text, stored = written(module, prompt, 24)
+        text, stored, sizes = written(module, prompt, 24)
         assert text == expected, way
         assert stored is (way == "stored")
+        assert sizes == ([1, 5] if not large else [1, 4] if stored else [])

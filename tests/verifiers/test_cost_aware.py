@@ -141,8 +141,9 @@ def test_costs_are_measured_where_they_are_asked_for(monkeypatch):
     options = resolve("dyspec", cls.options, {"cost_aware": True})
     assert settle_size(cls, options, models, Sampling(1.0))["budget"] == 16
     monkeypatch.setenv("DRAFTSCOPE_MEASURE", "0")
-    assert with_costs(options, models).costs == {}
+    assert with_costs(cls, options, models).costs == {}
     monkeypatch.setenv("DRAFTSCOPE_MEASURE", "1")
-    costs = with_costs(options, models).costs
-    assert sorted(costs) == [0, 4, 8, 16] and min(costs.values()) > 0
-    assert with_costs(options | {"cost_aware": False}, models).costs == {}
+    costs = with_costs(cls, options, models).costs
+    assert with_costs(cls, options, models).costs == costs, "measured once"
+    assert sorted(costs) == [0, 3, 4, 8, 16] and min(costs.values()) > 0
+    assert with_costs(cls, options | {"cost_aware": False}, models).costs == {}

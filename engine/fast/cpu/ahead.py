@@ -167,7 +167,7 @@ class ModelAhead(AheadPasses):
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         super().__init__()
         self._module, self._passes = module, passes
-        self.blocks = BLOCKS if passes.sizes and passes.windows == [None] else ()
+        self.blocks = () if passes.large or passes.windows != [None] else BLOCKS
 
     def prepare(self, features: tuple[int, ...], coming: Expected) -> None:
         """Make the graphs that return these features, for this text."""

@@ -158,6 +158,10 @@ class Family(Generic[T]):
         self._refused: set[Hashable] = set()
         weakref.finalize(self, self._budget.drop, self._number).atexit = False
 
+    def held(self, key: Hashable) -> T | None:
+        """The graph, if it was made."""
+        return self._budget.held((self._number, key))
+
     def of(self, key: Hashable, make: Callable[[], T | None], ahead: bool = False) -> T | None:
         """The graph, made if there is room for it; None while passes must do without.
 

@@ -51,7 +51,7 @@ class Calls:
 
     @property
     def stored(self) -> bool:
-        """Whether it reads matrices of 4 bits as they are stored."""
+        """Whether it reads matrices of 4 or 8 bits as they are stored."""
         return self._graph.stored
 
     def __call__(

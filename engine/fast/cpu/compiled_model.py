@@ -117,7 +117,7 @@ class CompiledSession(Session):
         return torch.from_numpy(np.array(rows.tokens, np.int64))
 
     def rows_at_once(self, remaining: int) -> int:
-        usual = self.model.passes.sizes
+        usual = () if self.model.passes.large else self.model.passes.sizes
         if self.length and usual and remaining <= PARTS * usual[-1]:
             return usual[-1]
         return super().rows_at_once(remaining)

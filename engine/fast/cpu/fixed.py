@@ -21,7 +21,10 @@ from engine.fast.cpu.store import tried
 SIZES = (1, 5, 9, 13, 17)
 """Rows of the usual passes: the root, alone or with 4 to 16 nodes."""
 MOST_PARAMETERS = 20_000_000
-"""Beyond this size, the copies of the weights would take more memory than they are worth."""
+"""Beyond this size, copies of the weights in fp32 would take more memory than they are worth."""
+STORED_SIZES = (1, 4)
+"""Of a larger model whose weights are read as they are stored, in a fifth of the memory. Up to four rows cost about the
+same; making such a graph takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +35,25 @@ class Size:
     columns: int
 
 
-def fixed_sizes(parameters: int, sizes: Sequence[int] = SIZES) -> Sequence[int]:
-    """The numbers of rows for which a model with this many parameters has graphs of their own. sizes: if it is small."""
-    return () if is_large(parameters) else sizes
+def fixed_sizes(
+    parameters: int, sizes: Sequence[int] = SIZES, stored: bool = False
+) -> Sequence[int]:
+    """The numbers of rows for which a model with this many parameters has graphs of their own. sizes: if it is small.
+    stored: whether its weights are read as they are stored."""
+    if is_large(parameters):
+        return STORED_SIZES if stored else ()
+    return sizes
 
 
 def is_large(parameters: int) -> bool:
-    """Whether a model with this many parameters has one graph only."""
+    """Whether a model with this many parameters has few graphs, which no pass waits for."""
     return parameters > MOST_PARAMETERS
 
 
 class Graphs:
     """general: the graph for all sizes. make(rows): compiles a graph for this number of rows. rows: the numbers for which
     there may be graphs of their own, made on first use. example(rows): arguments on which such a graph must agree
-    with the graph for all sizes."""
+    with the graph for all sizes. awaited: whether a pass waits while its graph is made; else graphs are made ahead only."""
 
     def __init__(
         self,
@@ -53,8 +61,9 @@ class Graphs:
         make: Callable[[int], Calls],
         rows: Sequence[int],
         example: Callable[[int], list[np.ndarray]],
+        awaited: bool = True,
     ) -> None:
-        self.general = general
+        self.general, self._awaited = general, awaited
         self._make, self._rows, self._example = make, rows, example
         self.fixed: Family[Calls] = Family()
 
@@ -67,7 +76,10 @@ class Graphs:
         """The graph for a pass of this many rows. ahead: no pass wants it yet."""
         if rows not in self._rows:
             return self.general
-        found = self.fixed.of(rows, lambda: self._made(rows), ahead)
+        if ahead or self._awaited:
+            found = self.fixed.of(rows, lambda: self._made(rows), ahead)
+        else:
+            found = self.fixed.held(rows)
         return self.general if found is None else found
 
     def _made(self, rows: int) -> Calls | None:

@@ -21,7 +21,7 @@ from engine.fast.cpu.convertible import NotConvertible, check, seen, windows_of
 from engine.fast.cpu.fixed import Graphs, any_columns, fixed_sizes, is_large
 from engine.fast.cpu.freed_memory import give_back, not_wanted
 from engine.fast.cpu.graph import NAME, PassGraph
-from engine.fast.cpu.row_shape import FEW, RowShape, change_in_rows, rounded
+from engine.fast.cpu.row_shape import FEW, SWITCH, RowShape, change_in_rows, rounded
 from engine.fast.cpu.store import Compiled, compiled, last_of
 from engine.model.attention import NAME as PLAIN
 from engine.model.cache import KVCache
@@ -79,23 +79,24 @@ class CompiledPasses:
         self.example, self.windows = seen(module)
         self.layers = len(self.example) // 2
         numbers = _numbers(module)
-        self._change = change_in_rows(self.layers, numbers)
-        self.sizes, self.large = fixed_sizes(numbers), is_large(numbers)
+        self._change, self.large = change_in_rows(self.layers, numbers), is_large(numbers)
+        self.sizes: Sequence[int] = ()
         self._buffers = Buffers()
         self._made: list[FeatureGraphs] = []  # most recently used last
         self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
         self._lock = RLock()
         self.general = self._compared(())
+        self.sizes = fixed_sizes(numbers, stored=self.general.stored)
         self.graphs_with(())
         self.tidy()
 
     def columns(self, capacity: int) -> Columns:
         """Columns of a new text. capacity: how many it will need; those of a small model begin with FIRST."""
-        return self._columns(FIRST if self.sizes else capacity, self.row_shape())
+        return self._columns(capacity if self.large else FIRST, self.row_shape())
 
     def capacities(self, coming: Expected, rows: int) -> list[int]:
         """Of a small model: the capacities that passes of so many rows need."""
-        return capacities(coming, rows) if self.sizes else []
+        return [] if self.large else capacities(coming, rows)
 
     def _columns(self, capacity: int, shape: RowShape) -> Columns:
         heads, size = self.example[0].shape[1], self.example[0].shape[3]
@@ -112,7 +113,7 @@ class CompiledPasses:
 
     def row_shape(self) -> RowShape:
         """A new row shape for one session's passes through a stretch of layers."""
-        return RowShape(self._change, self.sizes)
+        return RowShape(self._change, self.sizes, 0 if self.large else SWITCH)
 
     def shared_row_shape(self) -> RowShape:
         """A new row shape for one session's passes through a graph that serves every number of rows."""
@@ -207,13 +208,16 @@ class CompiledPasses:
         made when first requested. Raises as the constructor does."""
         with self._lock:
             for made in self._made:
-                if bool(made.features) == bool(features) and set(made.features) >= set(features):
+                alike = self.large or bool(made.features) == bool(features)
+                if alike and set(made.features) >= set(features):
                     self._made.remove(made)
                     self._made.append(made)
                     return made
             if features in self._refused:
                 raise NotConvertible(self._refused[features])
             self._return(features)
+            if self.large:
+                self._made, features = [], self.general.features
             made = FeatureGraphs(features, self._graphs(features))
             self._keep(made)
             return made
@@ -254,7 +258,8 @@ class CompiledPasses:
             sizes = any_columns(lambda size: self._arguments(size.rows, size.columns), rows)
         with self.tracing():
             made = compiled(graph, given, self.described(features), sizes)
-        return Pass(last_of(graph, made) if self.large else made, graph, features)
+        last = self.large and not made.stored
+        return Pass(last_of(graph, made) if last else made, graph, features)
 
     def _graphs(self, features: tuple[int, ...]) -> Graphs:
         graph = self.general.traced
@@ -267,7 +272,7 @@ class CompiledPasses:
         def make(rows: int) -> Pass:
             return self._pass(graph, features, rows)
 
-        return Graphs(self.general, make, self.sizes, example)
+        return Graphs(self.general, make, self.sizes, example, awaited=not self.large)
 
     @torch.no_grad()
     def _arguments(self, rows: int, capacity: int = 0) -> list[Tensor]:

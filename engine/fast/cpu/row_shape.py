@@ -39,11 +39,11 @@ class RowShape:
     rows than the last one keep its graph until their spare rows have cost as much as going on with another. All passes
     beyond the last size share one graph: those with fewer rows are filled up until their spare rows have cost as much
     as a change. Then the number becomes the largest that a pass has wanted in the meantime. change: the cost of a
-    change, in rows. sizes: ascending.
+    change, in rows. sizes: ascending. switch: of a model whose weights no cache holds, 0.
     """
 
-    def __init__(self, change: float, sizes: Sequence[int] = ()) -> None:
-        self._change, self._sizes = change, sizes
+    def __init__(self, change: float, sizes: Sequence[int] = (), switch: int = SWITCH) -> None:
+        self._change, self._sizes, self._switch = change, sizes, switch
         self._rows = self._wanted = self._spared = 0
         self._size = self._unused = 0
 
@@ -61,6 +61,6 @@ class RowShape:
     def _usual(self, rows: int) -> int:
         """The same for a usual number."""
         self._unused = self._unused + self._size - rows if rows < self._size else 0
-        if rows > self._size or self._unused > SWITCH:
+        if rows > self._size or self._unused > self._switch:
             self._size, self._unused = rows, 0
         return self._size

@@ -30,7 +30,7 @@ from engine.fast.cpu.stored_products import has_stored, reads_stored, store_prod
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-METHOD = 5  # version of the compilation; graphs of other versions are not used
+METHOD = 6  # version of the compilation; graphs of other versions are not used
 MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
 MOST_KEPT = 2**24
 """Bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's numbers
@@ -43,7 +43,7 @@ class Compiled:
     """A graph as OpenVINO runs it.
 
     model: on the threads of this process. again(count): the same on another number of threads. nbytes: of memory. stored:
-    whether it reads matrices of 4 bits as they are stored.
+    whether it reads matrices of 4 or 8 bits as they are stored.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 A model of 4 bits a weight that was unpacked to fp32 takes eight times the memory, and a pass over one row takes as long as
 memory takes to deliver its weights. So the bits are found again in the unpacked numbers: of each group of 32 in a row, a
-factor, a smallest number, and whole numbers of 4 bits (GGUF's Q4_1); or a factor and whole numbers of 8 bits (Q8_0). Where
-all numbers of a matrix are such, to the last bit, OpenVINO gets the whole numbers and multiplies rows, in fp32, by what it
+factor, a smallest number, and whole numbers of 4 bits (GGUF's Q4_1); or a factor and whole numbers of 8 bits (Q8_0); or of a
+whole row a factor and whole numbers of 8 bits, as the drafts of this project are stored. Where all numbers of a matrix are such, to the last bit, OpenVINO gets the whole numbers and multiplies rows, in fp32, by what it
 unpacks on the way. A sum is rounded in another order than without this, and nothing else differs.
 """
 
@@ -117,7 +117,8 @@ def grid_of(matrix: np.ndarray) -> Grid | None:
     if matrix.shape[1] % GROUP:
         return None
     groups = matrix.reshape(len(matrix), -1, GROUP)
-    found = (way(groups) for way in (_of_four, _of_eight) if way(groups[:SAMPLE]))
+    ways = (_of_four, _of_eight, _of_eight_a_row)
+    found = (way(groups) for way in ways if way(groups[:SAMPLE]))
     return next(found, None)
 
 
@@ -135,6 +136,19 @@ def _of_eight(groups: np.ndarray) -> Grid | None:
     levels = np.rint(groups / factor)
     if np.abs(levels).max() > 127 or not np.array_equal(levels * factor, groups):
         return None
+    return Grid(8, (levels + 128).astype(np.uint8), factor, np.full_like(factor, 128))
+
+
+def _of_eight_a_row(groups: np.ndarray) -> Grid | None:
+    most = np.abs(groups).max((1, 2), keepdims=True)
+    factor = np.where(most == 0, np.float32(1), most / np.float32(127))
+    for near in (np.nextafter(factor, np.float32(0)), np.nextafter(factor, np.float32(1))):
+        holds = (np.rint(groups / near) * near == groups).all((1, 2), keepdims=True)
+        factor = np.where(holds, near, factor)  # the greatest number, 127 factors, was rounded
+    levels = np.rint(groups / factor)
+    if not np.array_equal(levels * factor, groups):
+        return None
+    factor = np.repeat(factor, groups.shape[1], 1)
     return Grid(8, (levels + 128).astype(np.uint8), factor, np.full_like(factor, 128))
 
 
@@ -159,11 +173,11 @@ def store_products(model) -> int:
 
 
 def has_stored(model) -> bool:
-    """Whether an OpenVINO model holds numbers of 4 bits."""
+    """Whether an OpenVINO model holds numbers of 4 or 8 bits."""
     from openvino import Type
 
     kinds = {node.get_output_element_type(0) for node in model.get_ops() if node.outputs()}
-    return Type.u4 in kinds
+    return bool(kinds & {Type.u4, Type.u8})
 
 
 def _grid_of_product(node) -> Grid | None:

@@ -8,14 +8,15 @@ are no models and no clocks here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 
 from engine.core.arm import Arm
 from engine.core.load import Acceptance
 
-ROW = 0.04  # guessed cost of a row of a pass beyond the first, in passes over one row
+ROW = 0.04
+"""Cost of a row of a pass beyond the first, in passes over one row, where it was not measured: of a prompt's rows too."""
 REGRET = 0.018
 """The time that drafts may have lost, as a share of the time of plain decoding."""
 AHEAD, CREDIT = 0.4, 200
@@ -74,14 +75,24 @@ class Offer:
         return self.tokens / (self.cost + self.catch_up / HORIZON)
 
 
+def guessed_pass(size: int) -> float:
+    """The cost of a pass over a draft of this size and its root, in passes over one row."""
+    return 1 + ROW * size
+
+
 class Source:
     """A drafter as the bandit sees it. behind: tokens of the text that it has not read."""
 
     def __init__(
-        self, name: str, arm: Arm, costs: dict[int, Cost] | None = None, foresees: bool = False
+        self,
+        name: str,
+        arm: Arm,
+        costs: dict[int, Cost] | None = None,
+        foresees: bool = False,
+        a_pass: Callable[[int], float] = guessed_pass,
     ) -> None:
-        """foresees: whether it is told at each step what its tokens' chances are."""
-        self.foresees = foresees
+        """foresees: whether it is told at each step what its tokens' chances are. a_pass: see ``guessed_pass``."""
+        self.foresees, self._a_pass = foresees, a_pass
         self.name, self.arm = name, arm
         self.costs = {} if costs is None else costs
         self._seen: tuple[int, float] | None = None  # the last size with a cost, and the cost
@@ -139,7 +150,7 @@ class Source:
 
     def _guess(self, size: int, plain: float) -> float:
         arm = self.arm
-        return plain * (1 + ROW * size + arm.start + arm.token * size)
+        return plain * (self._a_pass(size) + arm.start + arm.token * size)
 
     def see(self, offer: Offer, kept: int, judged: int, tokens: int) -> None:
         """Take note of what a step with this offer wrote."""

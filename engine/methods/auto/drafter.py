@@ -8,10 +8,12 @@ What copies are expected to keep is known from the text before anything is draft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from engine.core.drafter import Drafter, Kept
 from engine.core.exhibits import Exhibit, Gauge, Later, Matrix
@@ -19,7 +21,7 @@ from engine.core.load import UNKNOWN
 from engine.core.options import switch, whole
 from engine.core.tree import DraftTree
 from engine.methods import own_drafters
-from engine.methods.auto.bandit import CREDIT, Bandit, Cost, Offer, Source
+from engine.methods.auto.bandit import CREDIT, Bandit, Cost, Offer, Source, guessed_pass
 from engine.methods.auto.player import Player
 from engine.parts.gain_table import gain_table
 
@@ -58,6 +60,10 @@ class AutoDrafter(Drafter):
         self.feature_layers = tuple(sorted(layers))
 
     @classmethod
+    def asks_for_costs(cls, settings):
+        return bool(settings["measured"])
+
+    @classmethod
     def may_use(cls):
         return {role: kind for arm in armed().values() for role, kind in arm.needs.items()}
 
@@ -65,11 +71,13 @@ class AutoDrafter(Drafter):
     def build(cls, settings, models):
         gains, players = gain_table(models).gains, []
         costs = _COSTS.setdefault(models.target, {}) if settings["measured"] else {}
+        a_pass = _pass_by(models.costs) if models.costs else guessed_pass
         for key, arm in armed().items():
             if arm.needs.keys() <= models.parts.keys():
                 folders = (models.folders.get(role) for role in sorted(arm.needs))
                 known = costs.setdefault((key, *folders), {})
-                players.append(Player(arm, models, settings["length"], gains.get(key, {}), known))
+                gained = gains.get(key, {})
+                players.append(Player(arm, models, settings["length"], gained, known, a_pass))
         return cls(settings, players, costs)
 
     def expect(self, coming):
@@ -149,6 +157,13 @@ class AutoDrafter(Drafter):
             bandit.sources, offers, chosen, bandit.pass_time, bandit.lost, bandit.allowed
         )
         return [Later(moment.speeds), Later(moment.budget)]
+
+
+def _pass_by(costs: Mapping[int, float]) -> Callable[[int], float]:
+    """costs: milliseconds of a pass by nodes."""
+    nodes = sorted(costs)
+    passes = [costs[count] / costs[nodes[0]] for count in nodes]
+    return lambda size: float(np.interp(size, nodes, passes))
 
 
 @dataclass(slots=True)

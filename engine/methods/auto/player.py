@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -32,13 +32,15 @@ class Player:
         most: int,
         gains: Mapping[int, float],
         costs: dict[int, Cost],
+        a_pass: Callable[[int], float],
     ) -> None:
         """most: tokens to draft. gains: measured tokens of a step by size, on texts of many kinds. costs: of earlier texts,
-        which this one adds to."""
+        which this one adds to. a_pass: cost of a pass over so many tokens and their root, in passes over one row."""
         arm = cls.arm
         sizes = tuple(size for size in arm.sizes if size <= most) or (most,)
         chance = CAUTION * chance_of(gains) if gains else arm.chance
         self._arm, self._costs = replace(arm, sizes=sizes, chance=chance), costs
+        self._a_pass = a_pass
         self._size_option = cls.size_option
         options = {self._size_option: sizes[-1]}
         self.drafter = cls.build(resolve(cls.key, cls.options, options), models)
@@ -48,13 +50,13 @@ class Player:
 
     def wait(self, start: Start, read: Sequence[int]) -> None:
         """A text begins. read: the layers whose features come, for all drafters."""
-        self.source = Source(self.drafter.title, self._arm, self._costs, self.copies)
+        self.source = Source(self.drafter.title, self._arm, self._costs, self.copies, self._a_pass)
         self._start, self._read = replace(start, sampling=Sampling(), features=None), read
         self._waiting = [start.features] if self.layers and start.features is not None else []
         self._idle, self.begun = 0, False
         self._branches: Branches | None = None
         self._blind, self._rest = 0, 0
-        self.source.behind = len(start.prompt)
+        self.source.behind = 0 if self.copies else len(start.prompt)
         if self.copies:
             self._begin()
 

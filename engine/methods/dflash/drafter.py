@@ -16,7 +16,7 @@ class DFlashDrafter(DiffusionDrafter):
     shape = "chain"
     title = "Block diffusion, DFlash"
     summary = "A diffusion drafter fills a whole block in one step, as one chain."
-    arm = Arm((2, 4, 7), 0.55, start=0.2, catch_up=0.003)
+    arm = Arm((3, 4, 7), 0.55, start=0.2, catch_up=0.003)
     draw_kinds = ("iid",)
     options = (
         whole("length", 0, 0, 31).meaning(

@@ -10,4 +10,4 @@ class EagleDrafter(CellTree):
     summary = (
         "A small cell predicts the target's next features; its most confident paths form a tree."
     )
-    arm = Arm((2, 4, 8), 0.6, start=0.05, token=0.06, catch_up=0.003)
+    arm = Arm((2, 3, 4, 8), 0.6, start=0.05, token=0.06, catch_up=0.003)

@@ -10,4 +10,4 @@ class SuffixDrafter(SuffixCopies):
     summary = (
         "Copies the most frequent continuations of the text's end, from this and earlier texts."
     )
-    arm = Arm((1, 2, 4, 8, 16), 0.6)
+    arm = Arm((1, 2, 3, 4, 8, 16), 0.6)
