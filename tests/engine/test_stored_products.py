@@ -16,6 +16,7 @@ from engine.fast.cpu.core_count import settings
 from engine.fast.cpu.runtime import core
 from engine.fast.cpu.stored_products import as_exact, grid_of, multiply_stored, store_products
 from tests.engine.tiny import tiny_hf_model
+from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 FORMATS = {4: gguf.GGMLQuantizationType.Q4_1, 8: gguf.GGMLQuantizationType.Q8_0}
 
@@ -163,7 +164,7 @@ def test_a_model_of_four_bits_writes_the_same_text_from_them(setting, monkeypatc
     prompt = list(range(7, 19))
     ids = torch.tensor([prompt])
     expected = module.generate(ids, max_new_tokens=24, do_sample=False)[0, len(prompt) :].tolist()
-    for way in ("stored", "unpacked"):
+    for way in ("stored", "unpacked", "stored"):  # at last from the file of a kept graph
         setting(way)
         text, stored, sizes = written(module, prompt, 24)
         assert text == expected, way

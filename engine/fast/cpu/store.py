@@ -10,6 +10,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from weakref import WeakKeyDictionary
@@ -31,6 +32,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 METHOD = 6  # version of the compilation; graphs of other versions are not used
+STORED = ".stored"  # suffix of the files of graphs that read matrices as they are stored
 MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
 MOST_KEPT = 2**24
 """Bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's numbers
@@ -81,21 +83,24 @@ def compiled(
     path = None
     if kept and sum(weight.nbytes for weight in graph.parameters()) <= MOST_KEPT:
         path = _path(graph, example, f"{described} {sizes}" if sizes else described)
-    found = None if path is None else _kept(runtime, path)
-    if found is not None:
-        return Compiled(found, lambda count: _read(path, count), 2 * path.stat().st_size)
+    for file in () if path is None else (path, path.with_suffix(STORED)):
+        found = _kept(runtime, file)
+        if found is not None:
+            again = partial(_read, file)
+            return Compiled(found, again, 2 * file.stat().st_size, file.suffix == STORED)
     model = _model_of(graph, example)
+    stored = has_stored(model)
     if sizes:
         model = model.clone()
         model.reshape({number: list(size) for number, size in sizes.items()})
     made = runtime.compile_model(model, "CPU", settings(threads()))
     if path is not None:
-        _keep(made, path)
+        _keep(made, path.with_suffix(STORED) if stored else path)
     return Compiled(
         made,
         lambda count: runtime.compile_model(model, "CPU", settings(count)),
         _needed(model),
-        has_stored(model),
+        stored,
     )
 
 
