@@ -13,6 +13,7 @@ import torch
 
 from engine.core.constraint import Constraint
 from engine.core.drafter import Drafter
+from engine.core.load import Expected
 from engine.core.memory import Memory
 from engine.core.options import Value, resolve
 from engine.core.rule import Verifier
@@ -26,7 +27,8 @@ from engine.methods.shared.draft_chain import DraftChain
 from engine.parts.loading import ModelPaths, Models
 from engine.rules import verifier
 from engine.rules.greedy import Greedy
-from engine.sizes.draft_size import settle_size, with_step_costs
+from engine.sizes.draft_size import settle_size, with_costs, with_step_costs
+from engine.sizes.preparing import prepare
 
 Counters = Mapping[str, Callable[[Step], float]]
 """Name -> what a step adds to the count."""
@@ -97,6 +99,7 @@ class Ours(Contestant):
         if options is None:
             self.options = settle_size(cls, self.options, models, Sampling())
             self.models = with_step_costs(cls, self.options, models)
+        self.models = with_costs(cls, self.options, self.models)
         self._rule = rule or verifier("greedy" if self._sampling.greedy else cls.default_verifier)
         kept = Memory()
         self.memory = memory or (lambda: kept if cls.keeps_settings_only else Memory())
@@ -106,11 +109,14 @@ class Ours(Contestant):
         tokens, times = [], []
         passes, stages, counts = Counter(), Counter(), Counter()
         counted = [*USUAL.items(), *(counters or {}).items()]
-        memory, target = self.memory(), self.models.target
+        target, request = self.models.target, self.request(prompt, count)
+        coming = Expected(len(prompt), len(prompt) + count)
+        nodes = request.drafter.most_nodes
+        prepare(self.models, request.drafter, nodes, coming, self._sampling.greedy)
         wait(target.device)
         began = time.perf_counter()
         with torch_threads(target.torch_threads):
-            for step in self.steps(prompt, count, memory):
+            for step in run_loop(target, request, self._recorded):
                 times.append(time.perf_counter())
                 tokens += step.output
                 passes.update(step.passes)
