@@ -81,7 +81,7 @@ def verify_costs(
 ) -> dict[int, float]:
     """Median milliseconds of a pass over the root and each number of nodes of a chain, measured in
     turns."""
-    passes = Passes(target, 1, PREFIX, max(nodes) + 1)
+    passes = prepared(target, 1, PREFIX, [count + 1 for count in nodes])
     taken: dict[int, list[float]] = {count: [] for count in nodes}
     for _ in range(ROUNDS + 1):
         for count in nodes:

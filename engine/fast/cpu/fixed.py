@@ -76,10 +76,10 @@ class Graphs:
         """The graph for a pass of this many rows. ahead: no pass wants it yet."""
         if rows not in self._rows:
             return self.general
-        if ahead or self._awaited:
-            found = self.fixed.of(rows, lambda: self._made(rows), ahead)
-        else:
+        if not ahead and not self._awaited:
             found = self.fixed.held(rows)
+        else:  # what no pass can have made later may fill the budget
+            found = self.fixed.of(rows, lambda: self._made(rows), ahead and self._awaited)
         return self.general if found is None else found
 
     def _made(self, rows: int) -> Calls | None:
