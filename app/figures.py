@@ -10,7 +10,7 @@ from app.parts import QUICK, SLOW, html, lead
 from app.speed import SPEEDS
 from app.traces import export_graphml
 from engine.trace import read_trace
-from presets import presets, trace_files
+from presets import presets, trace_names, trace_text
 from presets.checked import checked
 from viz.race import split
 
@@ -137,8 +137,6 @@ def _told(text: str, checked: dict | None, measuring: bool = False) -> str:
 
 
 def _told_of_example(name: str) -> str:
-    if name not in trace_files():
+    if name not in trace_names():
         return _told("", None)
-    return _told(
-        read_trace(trace_files()[name].read_text("utf-8")).summary["text"], checked().get(name)
-    )
+    return _told(read_trace(trace_text(name)).summary["text"], checked().get(name))

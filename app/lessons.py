@@ -8,7 +8,7 @@ from app.controls import request
 from app.menu import preset_menu
 from app.seats import Job
 from engine.errors import UserError
-from presets import race_traces, races, trace_file, trace_files
+from presets import race_traces, races, trace_names, trace_text
 from presets.lessons import lesson, shelf
 from presets.lessons.field import timeline
 from presets.lessons.quiz import quiz, told
@@ -37,8 +37,7 @@ def learn_trace(name: str) -> str:
     """The finished run of an example, or the finished race; "" where there is none."""
     if any(race.name == name for race in races()):
         return race_text(name)
-    path = next((path for known, path in trace_files().items() if known == name), None)
-    return path.read_text("utf-8") if path else ""
+    return trace_text(name) if name in trace_names() else ""
 
 
 def race_text(name: str) -> str:
@@ -59,7 +58,7 @@ def lesson_file(name: str, links: Mapping[str, str] | None = None) -> str:
     if name == "quiz":
         return page({"quiz": quiz()}, {}, quiz()["title"], links)
     found = lesson(str(name))
-    runs = {one: trace_file(one).read_text("utf-8") for one in found["examples"]}
+    runs = {one: trace_text(one) for one in found["examples"]}
     runs |= {one: race_text(one) for one in found["races"]}
     return page({"lesson": found}, runs, found["title"], links)
 

@@ -15,7 +15,16 @@ from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
 from engine.parts.loading import half_precision
 from engine.rules import Verifier, verifiers
-from presets import examples, families, opening_trace, presets, race_traces, races, trace_files
+from presets import (
+    examples,
+    families,
+    opening_example,
+    presets,
+    race_traces,
+    races,
+    trace_names,
+    trace_text,
+)
 from presets.conditions import figure
 from presets.families import converses, title
 from presets.machines import machines
@@ -249,12 +258,12 @@ def plain_pair(drafter: str, options: Mapping | None = None, verifier: str | Non
 
 def opening() -> str:
     """The trace on the screen when the page opens; "" where the project has none yet."""
-    return opening_trace().read_text(encoding="utf-8") if trace_files() else ""
+    return trace_text(opening_example()) if trace_names() else ""
 
 
 def with_other_traces() -> list[str]:
     """The examples that have a trace of their own, except the opening one."""
-    return [name for name, path in trace_files().items() if path != opening_trace()]
+    return [name for name in trace_names() if name != opening_example()]
 
 
 @cache

@@ -10,7 +10,7 @@ from app.seats import Seat
 from app.settings import LIMITS
 from engine.errors import UserError
 from engine.trace import read_trace
-from presets import preset, races, trace_files
+from presets import preset, races, trace_names, trace_text
 from presets.fetched import missing_target
 from viz.export import page
 from viz.race import is_race, joined, read_race
@@ -101,10 +101,10 @@ def show_answer(session: str, tab: str, name: str) -> live.Update:
 
 def show_example(session: str, tab: str, name: str) -> live.Update | None:
     """The finished trace of an example; None where there is none or a run has not ended."""
-    if name not in trace_files():
+    if name not in trace_names():
         return None
     said = f"{EXAMPLE} {_anew(preset(name).models, 'Run')}"
-    return _show_made(session, tab, name, trace_files()[name].read_text(encoding="utf-8"), said)
+    return _show_made(session, tab, name, trace_text(name), said)
 
 
 def show_race(session: str, tab: str, name: str) -> live.Update | None:

@@ -56,19 +56,28 @@ def preset(name: str) -> Preset:
 def trace_file(name: str) -> Path:
     """Where the finished trace of an example lies, or would lie."""
     listed = any(name == preset.name for preset in presets())
-    return HERE / "traces" / f"{name}.ndjson" if listed else own_trace(name)
+    return HERE / "traces" / f"{name}.ndjson.gz" if listed else own_trace(name)
 
 
-def trace_files() -> dict[str, Path]:
-    """Finished traces by the example's name."""
-    files = {name: trace_file(name) for name in examples()}
-    return {name: path for name, path in files.items() if path.exists()}
+def trace_names() -> list[str]:
+    """The examples that have a finished trace."""
+    return [name for name in examples() if trace_file(name).exists()]
 
 
-def opening_trace() -> Path:
-    """The trace that is on the screen when the page opens."""
-    files = trace_files()
-    return files.get(presets()[0].name) or next(iter(files.values()))
+def trace_text(name: str) -> str:
+    """The finished trace of an example."""
+    return unpacked(trace_file(name))
+
+
+def unpacked(path: Path) -> str:
+    """The text of a compressed file."""
+    return gzip.decompress(path.read_bytes()).decode()
+
+
+def opening_example() -> str:
+    """The example whose trace is on the screen when the page opens."""
+    first, names = presets()[0].name, trace_names()
+    return first if first in names else names[0]
 
 
 def race_file(race: str, lane: str) -> Path:
@@ -82,4 +91,4 @@ def race_traces(race: str) -> dict[str, str]:
     files = {lane.name: race_file(race, lane.name) for lane in lanes}
     if not all(path.exists() for path in files.values()):
         return {}
-    return {lane: gzip.decompress(path.read_bytes()).decode() for lane, path in files.items()}
+    return {lane: unpacked(path) for lane, path in files.items()}

@@ -10,7 +10,7 @@ import sys
 
 from engine.cli import terminal
 from engine.errors import UserError, unknown
-from presets import Preset, RacePreset, presets, race_file, races, trace_file, trace_files
+from presets import Preset, RacePreset, presets, race_file, races, trace_file, trace_names
 from presets.checked import record_checked
 from presets.conditions import untrue
 from presets.fetched import fetch, sources
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
         elif arguments == ["real"]:
             fetch_all()
         elif arguments[:1] == ["speed"]:
-            record_checked(arguments[1:] or list(trace_files()))
+            record_checked(arguments[1:] or trace_names())
         elif arguments == ["check"]:
             return report()
         else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from engine.run import RunRequest, open_run
 from engine.sizes.this_machine import processor
 from engine.trace import Trace, read_trace
-from presets import HERE, examples, trace_file
+from presets import HERE, examples, trace_text
 from presets.recording import request_of
 from presets.speed import SHORTEST, Round, costs, settled, speed
 
@@ -60,7 +60,7 @@ def record_checked(names: list[str]) -> None:
 
 
 def check(name: str, request: RunRequest) -> dict:
-    trace = read_trace(trace_file(name).read_text("utf-8"))
+    trace = read_trace(trace_text(name))
     plainly = RunRequest(
         prompt=request.prompt,
         messages=request.messages,

@@ -12,7 +12,7 @@ from functools import cache
 
 from engine.errors import UserError
 from engine.trace import Trace, read_trace
-from presets import cards, presets, race_traces, races, trace_file
+from presets import cards, presets, race_traces, races, trace_text
 from presets.figures import FIGURES
 from presets.method_figures import METHOD_FIGURES
 
@@ -58,7 +58,7 @@ def finished(name: str) -> Mapping[str, Trace]:
     """The finished traces of an example by lane; a single run's lane is ""."""
     if any(race.name == name for race in races()):
         return {lane: read_trace(text) for lane, text in race_traces(name).items()}
-    return {"": read_trace(trace_file(name).read_text("utf-8"))}
+    return {"": read_trace(trace_text(name))}
 
 
 def claims() -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from engine.cache_folder import write_whole
 from engine.parts.drafts import with_named_draft
 from engine.run import RunRequest, open_run
-from engine.trace import write_lines
 from presets import HERE, asked, family
 from presets.fetched import check_there
 from presets.listed import Preset, RacePreset
@@ -52,8 +51,5 @@ def record(request: RunRequest, path: Path) -> None:
         pass  # models and passes for every number of rows are made now, outside every timing
     run = open_run(request)
     lines = [run.header(), *run.steps(), run.summary()]
-    if path.suffix == ".gz":
-        write_whole(path, gzip.compress("".join(lines).encode(), mtime=0))
-    else:
-        write_lines(path, lines)
+    write_whole(path, gzip.compress("".join(lines).encode(), mtime=0))
     print(f"{path.relative_to(HERE)}: {run.milliseconds:.0f} ms")

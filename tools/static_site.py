@@ -21,7 +21,7 @@ from app.lessons import learn_lesson, learn_shelf
 from app.menu import offer, preset_menu, race_made_earlier, race_menu
 from app.methods import shelf as method_shelf
 from engine.errors import UserError
-from presets import trace_files
+from presets import trace_names, trace_text
 from presets.checked import checked
 from viz.bundle import script
 from viz.export import closed_page, embedded
@@ -92,10 +92,7 @@ def write_site(folder: Path, live: str = "") -> int:
 def files(live: str = "") -> dict[str, str]:
     """The texts of the site's files by their paths below its folder."""
     told = checked()
-    runs = {
-        name: {"text": path.read_text("utf-8"), "checked": told.get(name)}
-        for name, path in trace_files().items()
-    }
+    runs = {name: {"text": trace_text(name), "checked": told.get(name)} for name in trace_names()}
     runs |= {name: {"text": text} for name in race_menu() if (text := race_made_earlier(name))}
     place = learn_shelf()
     lessons = {

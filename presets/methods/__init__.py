@@ -128,7 +128,7 @@ def _figure(path: Path) -> list:
 
 def own_trace(name: str) -> Path:
     """Where the finished trace of a card's own example lies, or would lie."""
-    return PRESETS / "traces" / "methods" / f"{name}.ndjson"
+    return PRESETS / "traces" / "methods" / f"{name}.ndjson.gz"
 
 
 def scaling() -> dict | None:

@@ -12,7 +12,7 @@ from engine.parts.files import read_config
 from engine.trace import read_trace
 from engine.training.students.cell_student import AFTER, BEFORE
 from engine.training.students.draft_students import KEPT
-from presets import trace_file
+from presets import trace_text
 from presets.checked import record_checked
 from presets.methods import HERE, MEASURED, PRESETS, Card, cards, own_trace
 from presets.recording import record, request_of
@@ -60,9 +60,10 @@ def measure(keys: list[str]) -> None:
 def _record(card: Card) -> None:
     file = own_trace(card.key)
     record(request_of(card.own_example), file)
-    if file.stat().st_size > LARGEST:
+    size = len(trace_text(card.own_example.name))
+    if size > LARGEST:
         raise UserError(
-            f"{file.name} has {file.stat().st_size:,} bytes; a finished trace has at most "
+            f"{file.stem} has {size:,} bytes; a finished trace has at most "
             f"{LARGEST:,}: give the card's example fewer max_new_tokens."
         )
 
@@ -91,7 +92,7 @@ def figures(card: Card) -> dict:
     tokens_per_step: the final token included. target_passes: those of the whole run, without prefill. acceptance_rate:
     None where nothing was drafted.
     """
-    summary = read_trace(trace_file(card.example).read_text("utf-8")).summary
+    summary = read_trace(trace_text(card.example)).summary
     rate = summary["acceptance_rate"]
     return {
         "new_tokens": summary["new_tokens"],

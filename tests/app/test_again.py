@@ -6,7 +6,7 @@ from app import live
 from app.again import again, plainly
 from app.settings import LIMITS
 from engine.trace import read_trace
-from presets import trace_files
+from presets import trace_names, trace_text
 from tests.app.finishing import SESSION, finished_run
 from tests.engine.family import ran
 
@@ -45,5 +45,5 @@ def test_limits_hold(finished):
 
 @pytest.mark.exhaustive
 def test_every_example_can_be_made_again():
-    for file in trace_files().values():
-        plainly(read_trace(file.read_text("utf-8")).run, 8)
+    for name in trace_names():
+        plainly(read_trace(trace_text(name)).run, 8)

@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from presets import opening_trace, presets, race_traces, races, trace_files
+from presets import opening_example, presets, race_traces, races, trace_text
 from tests.app.test_address import wait_address
-from tests.app.visitor import PROMPT
+from tests.app.visitor import PROMPT, payload
 from viz.race import joined
 
 STILL = {"reduced_motion": "reduce"}
@@ -114,7 +114,7 @@ def test_a_file_brings_its_settings_and_a_refused_one_changes_nothing(visit, tmp
     visitor = visit("/", **STILL)
     page = visitor.page
     name = "edit-lookup"
-    page.set_input_files("#open-trace", trace_files()[name])
+    page.set_input_files("#open-trace", payload(name))
     page.wait_for_function("DraftscopePage.trace('watch').includes('prompt_lookup')")
     clear(page)
     bad = tmp_path / "bad.ndjson"
@@ -146,13 +146,13 @@ def test_back_and_forward_lead_to_the_examples_before(visit):
         "p => document.querySelector('#prompt textarea').value === p", arg=presets()[1].prompt
     )
     clear(page)
-    assert visitor.trace() == trace_files()[presets()[1].name].read_text("utf-8")
+    assert visitor.trace() == trace_text(presets()[1].name)
     page.go_back()
     page.wait_for_function(
         "p => document.querySelector('#prompt textarea').value === p", arg=presets()[0].prompt
     )
     clear(page)
-    assert visitor.trace() == opening_trace().read_text("utf-8")
+    assert visitor.trace() == trace_text(opening_example())
     page.go_forward()
     page.wait_for_function(
         "p => document.querySelector('#prompt textarea').value === p", arg=presets()[1].prompt
@@ -182,7 +182,7 @@ def test_back_while_a_run_is_paused_leaves_the_run_and_marks_it(visit):
     page.go_forward()
     page.wait_for_function(shown, arg=second.prompt)
     clear(page)
-    assert visitor.trace() == trace_files()[second.name].read_text("utf-8")
+    assert visitor.trace() == trace_text(second.name)
 
 
 def test_another_example_of_compare_brings_its_race(visit):

@@ -3,7 +3,7 @@
 import pytest
 
 from app.menu import preset_menu, race_menu
-from presets import opening_trace, presets, trace_files
+from presets import opening_example, presets, trace_text
 from presets.families import title
 from tests.app.test_page import PHONE
 from tests.app.visitor import PROMPT
@@ -20,7 +20,7 @@ def shows(visitor, preset) -> None:
         arg=preset.prompt,
     )
     assert page.locator("#preset :checked").get_attribute("value") == preset.name
-    recorded = trace_files()[preset.name].read_text("utf-8")
+    recorded = trace_text(preset.name)
     assert visitor.trace() == recorded
 
 
@@ -57,7 +57,7 @@ def test_the_examples_of_a_chat_model_stand_apart_and_a_new_run_needs_it(visit):
     assert not card.is_visible()
     page.get_by_role("button", name=title(first.models), exact=True).click()
     card.locator("input").check(force=True)
-    recorded = trace_files()[first.name].read_text("utf-8")
+    recorded = trace_text(first.name)
     page.wait_for_function("text => DraftscopePage.trace('watch') === text", arg=recorded)
     page.wait_for_function(
         "document.querySelector('#watch-status').innerText.includes('not on this machine yet')"
@@ -79,7 +79,7 @@ def test_a_host_without_real_models_offers_none_of_their_examples(monkeypatch):
 def test_an_address_brings_the_examples_own_run(visit):
     preset = presets()[3]
     visitor = visit(f"/?preset={preset.name}")
-    recorded = trace_files()[preset.name].read_text("utf-8")
+    recorded = trace_text(preset.name)
     assert visitor.trace() == recorded, "the first that is drawn"
     shows(visitor, preset)
     page = visitor.page
@@ -93,7 +93,7 @@ def test_an_address_brings_the_examples_own_run(visit):
 @pytest.mark.parametrize("path", ["/?preset=nowhere", "/?tab=compare&preset=story-chain"])
 def test_an_address_without_such_an_example_opens_as_ever(visit, path):
     visitor = visit(path)
-    assert visitor.trace() == opening_trace().read_text("utf-8")
+    assert visitor.trace() == trace_text(opening_example())
 
 
 @pytest.mark.journey

@@ -15,7 +15,7 @@ from app.own import Choice
 from app.own_models import shown
 from engine.errors import UserError
 from engine.trace import read_trace
-from presets import trace_files
+from presets import trace_names, trace_text
 from tests.app.wire import PREFIX, Wire
 
 BUDGET, SEED = 600, 13
@@ -191,7 +191,7 @@ def test_odd_addresses_are_brought_into_range():
 
 def test_a_trace_with_one_odd_value_is_refused_or_read():
     odd = Odd(SEED + 4)
-    lines = next(iter(trace_files().values())).read_text("utf-8").splitlines()[:3]
+    lines = trace_text(trace_names()[0]).splitlines()[:3]
     for _ in range(BUDGET // 6):
         at = odd.chance.randrange(len(lines))
         entry = json.loads(lines[at])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.methods import TOLD
-from presets import cards, preset, trace_file
+from presets import cards, preset, trace_text
 from tests.app.bare import bare_page
 from tests.app.test_page import PHONE
 from tests.axe import violations
@@ -151,7 +151,7 @@ def test_watch_it_opens_the_finished_run_with_its_controls(visit):
     own = next(card for card in cards().values() if card.own_example and card.kind == "rule")
     listed = next(card for card in cards().values() if card.example and not card.own_example)
     for card in (own, listed):
-        example, recorded = preset(card.example), trace_file(card.example).read_text("utf-8")
+        example, recorded = preset(card.example), trace_text(card.example)
         open_methods(visitor)
         open_card(page, card.key).get_by_role("button", name="Watch it").click()
         page.wait_for_function("t => DraftscopePage.trace('watch') === t", arg=recorded)

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from presets import preset, trace_file
+from presets import preset, trace_text
 
 
 @pytest.mark.journey
 def test_a_picture_is_watched_and_drawn(visit):
     visitor = visit("/?preset=picture", reduced_motion="reduce")
     page, example = visitor.page, preset("picture")
-    recorded = trace_file("picture").read_text("utf-8")
+    recorded = trace_text("picture")
     page.wait_for_function("t => DraftscopePage.trace('watch') === t", arg=recorded)
     page.wait_for_selector("#text .ds-picture [data-index]")
     assert page.get_by_label("Pictures", exact=True).is_checked()

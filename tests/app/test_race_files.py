@@ -3,7 +3,7 @@
 import pytest
 
 from app.menu import opening_race
-from presets import trace_files
+from presets import trace_text
 from tests.viz.builder import Toy
 from tests.viz.hostile import HOSTILE
 from viz.race import joined, split
@@ -73,7 +73,7 @@ def test_a_race_is_saved_opened_again_and_saved_as_a_page(compare, tabs, tmp_pat
 
 def test_what_is_no_race_is_told_and_the_picture_stays(compare, tmp_path):
     page, race = compare.page, opening_race()
-    run = trace_files()["story-tree"].read_text("utf-8")
+    run = trace_text("story-tree")
     for text, words in (
         (run, "opens under Watch"),
         ("no race at all", "no trace of a run"),

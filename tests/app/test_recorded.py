@@ -12,11 +12,11 @@ from app.recorded import RecordedFolder
 from app.settings import LIMITS, take_folders
 from engine.errors import UserError
 from engine.trace import read_trace
-from presets import trace_files
+from presets import trace_text
 from tests.app.serving import serving
 from tests.app.visitor import Visitor
 
-LINES = trace_files()["story-chain"].read_text("utf-8").splitlines(keepends=True)
+LINES = trace_text("story-chain").splitlines(keepends=True)
 RUN = json.loads(LINES[0]) | {
     "recorded": {
         "engine": "vLLM 0",

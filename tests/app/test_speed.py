@@ -10,7 +10,7 @@ from app.seats import Seat
 from app.speed import LEAST, Speeds
 from app.traces import Opened
 from app.turns import Turns
-from presets import trace_files
+from presets import trace_text
 from tests.app.finishing import SESSION, finished_run
 
 NOTHING = {"measuring": False, "checked": None}
@@ -128,7 +128,7 @@ def test_there_may_be_nothing_to_measure(turns):
     speeds = Speeds(turns)
     assert speeds.ask(SESSION, finished_run("none")) == NOTHING, "plain decoding itself"
     assert speeds.ask(SESSION, finished_run(tokens=4)) == NOTHING, "too short to be timed"
-    opened = Seat(Opened(trace_files()["story-tree"].read_text("utf-8")))
+    opened = Seat(Opened(trace_text("story-tree")))
     opened.stop()
     live.seats.put(SESSION, "watch", opened)
     assert speeds.ask(SESSION, opened) == NOTHING, "made elsewhere"

@@ -9,7 +9,8 @@ from app.controls import RANGES
 from app.menu import offer, opening_race, preset_menu, race_menu
 from app.settings import LIMITS
 from engine.trace import read_trace
-from presets import presets, races, trace_files
+from presets import presets, races, trace_text
+from tests.app.visitor import payload
 from tests.viz.builder import Toy
 from viz.race import joined, split
 
@@ -42,7 +43,7 @@ def wait_list(page, title: str, room: str = "watch") -> dict:
 
 @pytest.mark.parametrize("name", ["story-tree", "story-sampled", "edit-lookup"])
 def test_a_run_says_how_to_make_it_again(name):
-    trace = read_trace(trace_files()[name].read_text("utf-8"))
+    trace = read_trace(trace_text(name))
     values = taken_over(trace.to_ndjson())
     assert values["prompt"] == trace.run["prompt"]["text"]
     assert values["drafter"] == trace.run["drafter"]["key"]
@@ -54,7 +55,7 @@ def test_a_run_says_how_to_make_it_again(name):
 
 
 def test_a_strangers_run_is_clamped_like_an_address():
-    run, *rest = trace_files()["story-tree"].read_text("utf-8").splitlines(keepends=True)
+    run, *rest = trace_text("story-tree").splitlines(keepends=True)
     changed = json.loads(run)
     changed["prompt"]["text"] = "x" * (LIMITS.prompt_characters + 5)
     changed["drafter"]["options"] |= {"budget": 10**9, "unheard": 1}
@@ -107,8 +108,8 @@ def test_prompt_and_drafter_make_an_example_the_visitors_own(visit):
 def test_an_opened_run_brings_its_settings(visit):
     visitor = visit("/")
     page, name = visitor.page, "edit-lookup"
-    trace = read_trace(trace_files()[name].read_text("utf-8"))
-    page.set_input_files("#open-trace", trace_files()[name])
+    trace = read_trace(trace_text(name))
+    page.set_input_files("#open-trace", payload(name))
     shown = wait_list(page, OWN)
     assert shown["card"] == "" and shown["note"].startswith(OWN)
     assert page.input_value("#prompt textarea") == trace.run["prompt"]["text"]

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode, urlsplit
 
-from presets import trace_files
+from presets import trace_names, trace_text
 
 PROMPT = "Once upon a time there was a little dog"
 SHORT = "/?" + urlencode({"prompt": PROMPT, "n": 16})
@@ -47,7 +47,7 @@ class Visitor:
 
     def arrived(self) -> None:
         """Wait for the page with its first picture, and follow its states. Call it again when the page has reloaded."""
-        opened = "#tree g[data-node]" if trace_files() else "#tree"
+        opened = "#tree g[data-node]" if trace_names() else "#tree"
         self.page.wait_for_selector(opened, state="attached")
         # Gradio covers the page with the word "Loading..." until every component stands.
         self.page.wait_for_selector("p.loading", state="detached")
@@ -160,3 +160,8 @@ class Visitor:
     def open_compare(self) -> None:
         self.page.get_by_role("tab", name="Compare").click()
         self.page.wait_for_selector("#race")
+
+
+def payload(name: str) -> dict:
+    """The finished trace of an example, as a file that a visitor chooses."""
+    return {"name": f"{name}.ndjson", "mimeType": "text/plain", "buffer": trace_text(name).encode()}

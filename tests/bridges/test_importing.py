@@ -9,7 +9,7 @@ from engine.bridges.acceptance_numbers import numbers_of
 from engine.bridges.importing import imported, imported_text
 from engine.errors import UserError
 from engine.trace import read_trace
-from presets import trace_file
+from presets import trace_text
 from tests.bridges.records import (
     BY_LENGTH,
     DETAILED,
@@ -91,7 +91,7 @@ def test_servers_side_by_side_are_added_up():
 
 
 def test_our_own_traces(tmp_path):
-    trace = read_trace(trace_file("story-chain"))
+    trace = read_trace(trace_text("story-chain"))
     for name in "ab":
         (tmp_path / f"{name}.ndjson").write_text(trace.to_ndjson())
     (line,), (alone,) = imported([tmp_path]), imported([tmp_path / "a.ndjson"])
@@ -112,7 +112,7 @@ def test_our_own_traces(tmp_path):
     ],
 )
 def test_a_trace_whose_sums_are_wrong_is_one_sentence(depths):
-    trace = read_trace(trace_file("story-chain"))
+    trace = read_trace(trace_text("story-chain"))
     trace.summary["acceptance_by_depth"] = depths
     assert "contradicts itself" in refused(lambda: imported_text(trace.to_ndjson(), "file"))
 

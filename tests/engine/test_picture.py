@@ -11,7 +11,7 @@ from engine.errors import UserError
 from engine.model.picture import FIELD, picture_of
 from engine.trace import read_trace
 from engine.training.pictures.digits import LEVELS, PICTURE, SIDE, picture_tokenizer, tokens_of
-from presets import trace_file
+from presets import trace_text
 
 GIVEN = PICTURE.to_dict()
 
@@ -58,7 +58,7 @@ def test_a_strangers_config_that_makes_no_picture_is_left_aside(odd):
 
 
 def test_a_trace_says_how_its_tokens_are_pixels():
-    text = trace_file("picture").read_text("utf-8")
+    text = trace_text("picture")
     assert read_trace(text).run["picture"] == GIVEN
     lines = text.splitlines()
     for bad in ({"patch": 0}, {"width": 1e9}, {"levels": "4"}):
@@ -66,5 +66,5 @@ def test_a_trace_says_how_its_tokens_are_pixels():
         run["picture"] |= bad
         with pytest.raises(UserError, match="does not fit the schema"):
             read_trace("\n".join([json.dumps(run), *lines[1:]]))
-    assert "picture" not in read_trace(trace_file("jacobi").read_text("utf-8")).run
+    assert "picture" not in read_trace(trace_text("jacobi")).run
     assert replace(PICTURE, patch=1).places == SIDE * SIDE

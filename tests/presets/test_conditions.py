@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import UserError
 from engine.trace import read_trace
-from presets import cards, presets, races, trace_files
+from presets import cards, presets, races, trace_names
 from presets.checked import checked, compare
 from presets.conditions import KNOWN, claims, figure, finished, holds, untrue
 from tests.viz.builder import Toy
@@ -77,7 +77,7 @@ def test_every_race_has_a_finished_run_of_its_own():
 
 def test_finished_runs_whose_text_is_bound_were_checked_against_plain_decoding():
     seeded = 0
-    for name in trace_files():
+    for name in trace_names():
         trace, told = finished(name)[""], checked()[name]
         greedy, rule = trace.run["sampling"]["temperature"] == 0, trace.run["verifier"]
         if rule["lossless"] and (greedy or rule["key"] == "sampler_match"):
@@ -88,7 +88,7 @@ def test_finished_runs_whose_text_is_bound_were_checked_against_plain_decoding()
 
 
 def test_the_pieces_of_every_finished_run_are_its_text():
-    for name in (*trace_files(), *(race.name for race in races())):
+    for name in (*trace_names(), *(race.name for race in races())):
         for lane, trace in finished(name).items():
             pieces = [piece for step in trace.steps for piece in step["output"]["pieces"]]
             assert "".join(pieces) == trace.summary["text"], (name, lane)

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.errors import UserError
-from presets import cards, trace_files
+from presets import cards, trace_names
 from presets.conditions import figure, finished
 from presets.lessons import claims, entries, lesson, questions, shelf
 from presets.lessons.claims import directives_of, untrue_claims
@@ -248,7 +248,7 @@ def test_lessons_name_cards_and_runs_that_there_are():
     for entry in shelf():
         told = lesson(entry["name"])
         assert {card["key"] for card in told["reading"]} <= cards().keys() and told["reading"]
-        assert set(told["examples"]) <= trace_files().keys()
+        assert set(told["examples"]) <= set(trace_names())
 
 
 def test_the_years_begin_with_blockwise_decoding_and_hold_every_card():

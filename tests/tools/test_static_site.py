@@ -2,7 +2,7 @@
 
 import pytest
 
-from presets import presets, races, trace_files
+from presets import presets, races, trace_names
 from presets.lessons import shelf
 from tests.app.sharing import shared_server
 from tests.viz.conftest import Watched, until
@@ -48,7 +48,7 @@ def opened(site, tabs):
 
 def test_every_run_and_every_lesson_is_in_it(site):
     names = {path.stem for path in (site / "runs").iterdir()}
-    assert names == set(trace_files()) | {race.name for race in races()}
+    assert names == set(trace_names()) | {race.name for race in races()}
     lessons = {path.stem for path in (site / "lessons").iterdir()}
     assert lessons == {entry["name"] for entry in shelf()} | {"quiz"}
 

@@ -23,7 +23,7 @@ from engine.rules.transport import bound
 from engine.rules.traversal import Traversal
 from engine.run.run_plan import rule_for
 from engine.trace import read_trace
-from presets.methods import own_trace
+from presets import trace_text
 from tests.verifiers import growers
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.test_constraints import Grammar
@@ -509,7 +509,7 @@ def test_what_a_rule_cannot_judge_is_one_sentence():
 @pytest.mark.parametrize("key", ["block", "traversal", "greedy_multipath"])
 def test_the_example_of_a_rule_says_why(key):
     """Every judgement has a sentence, every draft the table, and a chain the meter."""
-    trace = read_trace(own_trace(key))
+    trace = read_trace(trace_text(key))
     verdicts, rules = trace.run["verifier"], set()
     assert verdicts["lossless"] and verdicts["key"] == key
     for step in trace.steps:

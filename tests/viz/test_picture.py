@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.trace import read_trace
-from presets import trace_file
+from presets import trace_text
 from tests.viz.builder import Toy
 
 CELLS = """() => [...document.querySelectorAll('#text .ds-picture [data-index]')].map((cell) => ({
@@ -19,7 +19,7 @@ GHOSTS = (
 
 @pytest.fixture(scope="module")
 def trace():
-    return read_trace(trace_file("picture").read_text("utf-8"))
+    return read_trace(trace_text("picture"))
 
 
 def written(trace, steps):
