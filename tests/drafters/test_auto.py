@@ -94,6 +94,21 @@ def test_the_size_follows_what_is_kept():
     assert sizes[0.5] < sizes[0.97] == 8
 
 
+def test_a_drafter_that_may_lose_much_leaves_some_of_it_to_copies():
+    """It is tried at once where nothing copies, and else as soon as enough was written."""
+    tried = {}
+    for copies in (False, True):
+        drafting = Source("drafts", Arm((4,), 0.7, token=0.12, catch_up=0.008))
+        drafting.behind = 60
+        sources = [drafting, Source("copies", Arm((4,), 0.6), foresees=True)][: 1 + copies]
+        bandit = Bandit(sources, Cost(PLAIN, 2), 200, 20)
+        while (offer := bandit.choose(16, sources)) is None:
+            bandit.passed(PLAIN, 1, None)
+        tried[copies] = bandit.written
+        assert offer.source is drafting
+    assert tried[False] == 0 and 10 < tried[True] < 100
+
+
 def test_reading_what_was_missed_is_part_of_the_price():
     source = Source("one", Arm((4,), 0.7, catch_up=0.1))
     source.offer(1.0)

@@ -22,6 +22,9 @@ REGRET = 0.018
 AHEAD, CREDIT = 0.4, 200
 """The share of that which may be lost before anything is written, and the most tokens asked for that count for it."""
 LEAST = 1.0  # passes over one row that drafts may lose in any text
+COPIES = 0.5
+"""Passes over one row, of those that may be lost, that are left to copies: a refused one loses little, and a text may turn to
+copying at any place."""
 EXPLORED = 0.03  # share of the time that pairs may cost that are not expected to be the best
 WORTH = 1.02  # times the speed of plain decoding from which on a draft is expected to pay
 HOPE = 0.2
@@ -232,11 +235,13 @@ class Bandit:
         saved = False
         hoped, hope = 1 / (plain * (1 - HOPE / sqrt(1 + self._plain_lately))), None
         spare = self.allowed - self.lost + plain
+        left = COPIES * plain if any(source.foresees for source in self.sources) else 0.0
         for source in able:
+            most = spare if source.foresees else spare - left
             for number, offer in enumerate(source.offers[: source.open_sizes]):
                 if number and offer.size > room:
                     break
-                affordable = offer.cost + offer.catch_up <= spare
+                affordable = offer.cost + offer.catch_up <= most
                 if affordable and offer.speed > speed:
                     speed, best = offer.speed, offer
                 if offer.hoped > hoped:
