@@ -10,7 +10,7 @@ import torch
 from openvino import opset13 as ops
 
 from engine.errors import UserError
-from engine.fast.cpu import fixed, stored_products
+from engine.fast.cpu import fixed, store, stored_products
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.core_count import settings
 from engine.fast.cpu.runtime import core
@@ -143,9 +143,12 @@ def written(module, prompt, count) -> tuple[list[int], bool, list[int]]:
 @pytest.mark.parametrize("large", [False, True])
 def test_a_model_of_four_bits_writes_the_same_text_from_them(setting, monkeypatch, large):
     """Its matrices are those of a GGUF file; the texts of both ways are those of transformers' generate. A large model has
-    graphs for a few numbers of rows, too, if its weights are read as they are stored."""
+    graphs for a few numbers of rows, too, if its weights are read as they are stored, and these are kept in files."""
+    files, keep = [], store._keep
+    monkeypatch.setattr(store, "_keep", lambda made, path: files.append(path) or keep(made, path))
     if large:
         monkeypatch.setattr(fixed, "MOST_PARAMETERS", 1000)
+        monkeypatch.setattr(store, "MOST_KEPT", 1000)
     module = tiny_hf_model(
         "llama",
         vocab_size=512,
@@ -170,3 +173,5 @@ def test_a_model_of_four_bits_writes_the_same_text_from_them(setting, monkeypatc
         assert text == expected, way
         assert stored is (way == "stored")
         assert sizes == ([1, 5] if not large else [1, 4] if stored else [])
+    assert len(files) == len({*files}), "the last time they are read from files"
+    assert {path.suffix for path in files} == {store.STORED, *(() if large else (".blob",))}

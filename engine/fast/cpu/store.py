@@ -26,7 +26,12 @@ from engine.fast.cpu.core_count import settings, threads
 from engine.fast.cpu.joining import join_products
 from engine.fast.cpu.runtime import core
 from engine.fast.cpu.sharing import share_matrices
-from engine.fast.cpu.stored_products import has_stored, reads_stored, store_products
+from engine.fast.cpu.stored_products import (
+    has_stored,
+    looks_stored,
+    reads_stored,
+    store_products,
+)
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -36,7 +41,8 @@ STORED = ".stored"  # suffix of the files of graphs that read matrices as they a
 MOST_BYTES = 4 * 2**30  # of the folder; the least recently used files go first
 MOST_KEPT = 2**24
 """Bytes of weights of a graph that is kept in the folder. A graph that is read from a file holds the file's numbers
-beside its own; a graph that was converted in this process shares the module's weights."""
+beside its own; a graph that was converted in this process shares the module's weights. Weights that are read as they are
+stored take a fifth of the memory, and their graph is kept."""
 EXTRA = 16_000
 """Bytes that a compiled graph takes for each of its operations, beside its weights; measured."""
 
@@ -76,12 +82,12 @@ def compiled(
     """The compiled graph. Every size may vary that is not fixed by the weights or by ``sizes``.
 
     example: arguments of the graph. described: text that identifies the graph, beside its weights. sizes: by
-    number of the argument; -1 is a size that may vary. kept: in the cache folder, if the graph is small. Raises whatever OpenVINO raises if it cannot convert
-    the graph, and ImportError if OpenVINO is not installed.
+    number of the argument; -1 is a size that may vary. kept: in the cache folder, if the graph is small. Raises whatever
+    OpenVINO raises if it cannot convert the graph, and ImportError if OpenVINO is not installed.
     """
     runtime = core()
     path = None
-    if kept and sum(weight.nbytes for weight in graph.parameters()) <= MOST_KEPT:
+    if kept and _worth_keeping(graph):
         path = _path(graph, example, f"{described} {sizes}" if sizes else described)
     for file in () if path is None else (path, path.with_suffix(STORED)):
         found = _kept(runtime, file)
@@ -102,6 +108,13 @@ def compiled(
         _needed(model),
         stored,
     )
+
+
+def _worth_keeping(graph: nn.Module) -> bool:
+    """Whether the graph is small, or made small by reading its weights as they are stored; finding their bits again takes
+    seconds."""
+    weights = [weight.detach() for weight in graph.parameters()]
+    return sum(weight.nbytes for weight in weights) <= MOST_KEPT or looks_stored(weights)
 
 
 def last_of(graph: nn.Module, made: Compiled) -> Compiled:

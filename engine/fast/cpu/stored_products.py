@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from engine.errors import UserError
 from engine.fast.cpu.bf16_products import (
@@ -170,6 +172,15 @@ def store_products(model) -> int:
         count += len(group)
     model.validate_nodes_and_infer_types()
     return count
+
+
+def looks_stored(weights: Iterable[Tensor]) -> bool:
+    """Whether a model with these weights will read them as they are stored, by the first rows of the first large matrix."""
+    matrices = (each for each in weights if each.ndim == 2 and each.numel() >= LEAST)
+    first = next(matrices, None)
+    if first is None or first.dtype != torch.float32 or not reads_stored():
+        return False
+    return grid_of(first[:SAMPLE].numpy()) is not None
 
 
 def has_stored(model) -> bool:
