@@ -10,6 +10,11 @@ from pathlib import Path
 
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
+# Compiled modules are kept, whatever the environment says: the tests start dozens of processes, and each would compile all
+# modules again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Each process computes on one core, and more threads only slow down tiny operations. This must be set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
