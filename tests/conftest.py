@@ -38,6 +38,7 @@ if not WORKER:
         "DRAFTSCOPE_MEASURE": "0",
         "DRAFTSCOPE_AHEAD": "none",
         "DRAFTSCOPE_GRAPH_MEMORY": "0 MB",
+        "DRAFTSCOPE_WEIGHTS": "unpacked",  # no process measures whether it is to read them as they are stored
     }
 
 
