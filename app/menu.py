@@ -60,14 +60,15 @@ def drafter_menu() -> dict[str, dict]:
     something from one of a visitor's runs to the next.
     """
     paths = {name: model_paths(name) for name in families()}
+    rounds = half_precision(paths[""].target)
     return {
         key: {
             "label": f"{cls.title} ({key})",
             "title": cls.title,
             "family": "yours" if cls.yours else cls.family,
             "summary": cls.summary,
-            "exact": _word(cls) == "lossless",
-            "word": _word(cls),
+            "exact": _word(cls, rounds) == "lossless",
+            "word": _word(cls, rounds),
             "missing": missing(cls.needs, "", paths[""]),
             "elsewhere": {
                 name: why
@@ -81,7 +82,7 @@ def drafter_menu() -> dict[str, dict]:
             ]
             + _draft_option(cls.needs, paths[""]),
             "rules": {
-                name: _in_words(_exactness(rule, cls))
+                name: _in_words(_exactness(rule, cls), rounds)
                 for name, rule in verifiers().items()
                 if all(rule.judges(cls.shape, cls.kinds(sampling)) for sampling in (COLD, WARM))
             },
@@ -129,16 +130,15 @@ def rule_menu() -> dict[str, dict]:
     }
 
 
-def _word(cls) -> str:
+def _word(cls, rounds: bool) -> str:
     """For the drafter under the rules that judge it unless another is chosen."""
     if cls.text_law:
         return f"another law: {cls.text_law}"
-    return _in_words("lossless" if lossless(cls) else "lossy")
+    return _in_words("lossless" if lossless(cls) else "lossy", rounds)
 
 
-def _in_words(exactness: str) -> str:
-    """The same, where the page's target computes in half precision without the word that would promise too much."""
-    rounds = half_precision(model_paths().target)
+def _in_words(exactness: str, rounds: bool) -> str:
+    """The same, where the page's target computes in half precision (rounds) without the word that would promise too much."""
     return exactness.replace("lossless", "equal up to rounding") if rounds else exactness
 
 
