@@ -13,7 +13,7 @@ from engine.core.sampling import Sampling
 from engine.methods import drafters
 from engine.parts.drafts import KIND, ROLE, drafts_among
 from engine.parts.kinds import kind_of
-from engine.parts.loading import half_precision
+from engine.parts.loading import ModelPaths, half_precision
 from engine.rules import Verifier, verifiers
 from presets import (
     examples,
@@ -68,26 +68,30 @@ def drafter_menu() -> dict[str, dict]:
     unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether the drafter remembers
     something from one of a visitor's runs to the next.
     """
+    paths = {name: model_paths(name) for name in families()}
+    rounds = half_precision(paths[""].target)
     return {
         key: {
             "label": f"{cls.title} ({key})",
             "title": cls.title,
             "family": "yours" if cls.yours else cls.family,
             "summary": cls.summary,
-            "exact": _word(cls) == "lossless",
-            "word": _word(cls),
-            "missing": missing(cls.needs),
+            "exact": _word(cls, rounds) == "lossless",
+            "word": _word(cls, rounds),
+            "missing": missing(cls.needs, "", paths[""]),
             "elsewhere": {
-                name: why for name in families() if name and (why := missing(cls.needs, name))
+                name: why
+                for name, its in paths.items()
+                if name and (why := missing(cls.needs, name, its))
             },
             "learns": cls.learns,
             "options": [
                 {**option.to_dict(), "auto": option.name == cls.size_option}
                 for option in cls.options
             ]
-            + _draft_option(cls.needs),
+            + _draft_option(cls.needs, paths[""]),
             "rules": {
-                name: _in_words(_exactness(rule, cls))
+                name: _in_words(_exactness(rule, cls), rounds)
                 for name, rule in verifiers().items()
                 if all(rule.judges(cls.shape, cls.kinds(sampling)) for sampling in (COLD, WARM))
             },
@@ -97,10 +101,10 @@ def drafter_menu() -> dict[str, dict]:
     }
 
 
-def _draft_option(needs: Mapping[str, str]) -> list[dict]:
+def _draft_option(needs: Mapping[str, str], paths: ModelPaths) -> list[dict]:
     """The choice of the draft model, for a drafter that takes one, where this page has several. said: the words for
     each choice; part: the role whose part is chosen."""
-    known = drafts_among(model_paths())
+    known = drafts_among(paths)
     if needs.get(ROLE) != KIND or len(known) < 2:
         return []
     about = "The model that guesses: a larger one guesses better, and takes longer."
@@ -135,16 +139,15 @@ def rule_menu() -> dict[str, dict]:
     }
 
 
-def _word(cls) -> str:
+def _word(cls, rounds: bool) -> str:
     """For the drafter under the rules that judge it unless another is chosen."""
     if cls.text_law:
         return f"another law: {cls.text_law}"
-    return _in_words("lossless" if lossless(cls) else "lossy")
+    return _in_words("lossless" if lossless(cls) else "lossy", rounds)
 
 
-def _in_words(exactness: str) -> str:
-    """The same, where the page's target computes in half precision without the word that would promise too much."""
-    rounds = half_precision(model_paths().target)
+def _in_words(exactness: str, rounds: bool) -> str:
+    """The same, where the page's target computes in half precision (rounds) without the word that would promise too much."""
     return exactness.replace("lossless", "equal up to rounding") if rounds else exactness
 
 
@@ -160,10 +163,10 @@ def _exactness(rule: type[Verifier], cls) -> str:
     return "lossless at temperature 0, lossy above" if cold else "lossy: may change the text"
 
 
-def missing(needs: Mapping[str, str], models: str = "") -> str:
+def missing(needs: Mapping[str, str], models: str = "", paths: ModelPaths | None = None) -> str:
     """The needed parts that this page lacks, in words; "" where it has them all. models: another embedded family's
-    name."""
-    parts = lacking(needs, model_paths(models).parts)
+    name. paths: its models, where they are known."""
+    parts = lacking(needs, (paths or model_paths(models)).parts)
     where = f" for “{title(models)}”" if models else ""
     return f"needs {parts}, which this page does not have{where}" if parts else ""
 

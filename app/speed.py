@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from hashlib import sha256
+from weakref import WeakKeyDictionary
 
 from app import live, warm, zero
 from app.again import again, plainly
@@ -87,9 +88,11 @@ class Speeds:
 
     def ask(self, session: str, seat: Seat) -> dict:
         """The figures of the run in the visitor's seat, as ``Measurement.told``. Begins to measure a new run."""
-        if not worth_measuring(seat):
+        if seat is None or not (digest := _digest(seat)):
             return {"measuring": False, "checked": None}
-        key = _key(session, seat)
+        key = (
+            f"{digest} {own.name_of(session)}"  # the speed depends on the visitor's own models, too
+        )
         with self._lock:
             known = self._known.setdefault(key, Measurement())
             self._known.move_to_end(key)
@@ -185,21 +188,23 @@ class Speeds:
         return False
 
 
-def worth_measuring(seat: Seat | None) -> bool:
-    """Whether this is a run that was made here, is over, wrote enough, and was not plain. A GPU that is lent for a
-    visitor's call measures nothing in the background."""
-    if seat is None or seat.state != "done" or not isinstance(seat.job, Made) or zero.on_zero():
-        return False
-    first = read_trace(seat.text)
-    return first.run["drafter"]["family"] != "none" and first.summary["new_tokens"] >= SHORTEST
+def _digest(seat: Seat) -> str:
+    """A digest of the run line, the text and its end; "" unless this is a run that was made here, is over, wrote enough, and
+    was not plain. A GPU that is lent for a visitor's call measures nothing in the background."""
+    if seat.state != "done" or not isinstance(seat.job, Made) or zero.on_zero():
+        return ""
+    if seat not in _DIGESTS:
+        trace = read_trace(seat.text)
+        end = [trace.summary[part] for part in ("text", "new_tokens", "stop")]
+        told = json.dumps([trace.run, end], sort_keys=True)
+        plain = trace.run["drafter"]["family"] == "none"
+        worth = not plain and trace.summary["new_tokens"] >= SHORTEST
+        _DIGESTS[seat] = sha256(told.encode()).hexdigest() if worth else ""
+    return _DIGESTS[seat]
 
 
-def _key(session: str, seat: Seat) -> str:
-    """A digest of the run line, the text and its end, and the visitor's own models: the speed depends on them all."""
-    trace = read_trace(seat.text)
-    end = [trace.summary[part] for part in ("text", "new_tokens", "stop")]
-    told = json.dumps([trace.run, end, own.name_of(session)], sort_keys=True)
-    return sha256(told.encode()).hexdigest()
+_DIGESTS: WeakKeyDictionary[Seat, str] = WeakKeyDictionary()
+"""Of finished runs: pages ask again and again until there is an answer."""
 
 
 SPEEDS = Speeds()

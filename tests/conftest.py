@@ -10,6 +10,11 @@ from pathlib import Path
 
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
+# Compiled modules are kept, whatever the environment says: the tests start dozens of processes, and each would compile all
+# modules again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Each process computes on one core, and more threads only slow down tiny operations. This must be set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -33,6 +38,7 @@ if not WORKER:
         "DRAFTSCOPE_MEASURE": "0",
         "DRAFTSCOPE_AHEAD": "none",
         "DRAFTSCOPE_GRAPH_MEMORY": "0 MB",
+        "DRAFTSCOPE_WEIGHTS": "unpacked",  # no process measures whether it is to read them as they are stored
     }
 
 

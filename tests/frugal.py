@@ -13,9 +13,9 @@ from engine.finding import modules, shared_parts
 from engine.parts.models import open_model
 from engine.parts.shelf import Shelf
 
-MUCH = 2 * 2**30
-"""Bytes. Three processes and two servers of the page share 24 GB with whatever the tests start."""
-MORE = 2**29
+MUCH = 3 * 2**30
+"""Bytes. Three processes and a few servers of the page share 24 GB with whatever the tests start."""
+MORE = 2**30
 """Bytes beyond those that were still held when models were last put away; fewer would come back with the next file."""
 _limit = MUCH
 

@@ -1,14 +1,20 @@
-"""One server for all tests of the page, whichever process they run in."""
+"""Servers for all tests of the page, whichever process they run in."""
 
 import pytest
 
-from tests.app.sharing import shared_server
+from tests.app.sharing import host_server, shared_server
 from tests.app.visitor import SHORT, Visitor
 
 
 @pytest.fixture(scope="session")
 def server():
     return shared_server()
+
+
+@pytest.fixture(scope="session")
+def host():
+    """A server whose host lends models and watches a folder."""
+    return host_server()
 
 
 @pytest.fixture

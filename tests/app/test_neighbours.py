@@ -3,8 +3,7 @@ with every drafter, on the page's own path from a press of Run to the trace.
 """
 
 import json
-import subprocess
-import sys
+from functools import cache
 
 import pytest
 
@@ -12,18 +11,12 @@ from app import live
 from engine.methods import drafters
 from engine.trace import read_trace
 from presets import family
-from tests.app.serving import REPOSITORY
 from tests.grids import some
 
 SECRET = "zymurgy Quokka 4711 xebec"
 HIS = "The password of the old house is"
 HERS = f"{HIS} {SECRET}. " * 3 + HIS
 ABLE = [key for key, cls in drafters().items() if set(cls.needs) <= set(family().parts)]
-ALONE = """
-import json, sys
-from tests.app.test_neighbours import HIS, written
-print(json.dumps({key: written("bob", key, HIS) for key in sys.argv[1:]}))
-"""
 LEARN = [key for key in ABLE if drafters()[key].learns]
 
 
@@ -40,14 +33,17 @@ def written(session: str, key: str, prompt: str) -> list[list]:
     return [[*(step["nodes"][name] for name in shown), step["output"]["tokens"]] for step in steps]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def alone(request):
-    """By drafter: Bob's steps from a process that never served Ann."""
-    asked = [item.callspec.params["key"] for item in request.session.items if _of_this(item)]
-    command = [sys.executable, "-c", ALONE, *asked]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    """By drafter: Bob's steps while this process has not served Ann yet, with any drafter."""
+    return before_ann(
+        tuple(item.callspec.params["key"] for item in request.session.items if _of_this(item))
+    )
+
+
+@cache
+def before_ann(keys: tuple[str, ...]) -> dict[str, list]:
+    return {key: written("bob before", key, HIS) for key in keys}
 
 
 def _of_this(item) -> bool:

@@ -6,30 +6,17 @@ import os
 import pytest
 
 from engine.trace import read_trace
-from tests.app.serving import serving
 from tests.app.visitor import Visitor
-from tests.pairs import strangers_pair
-
-
-@pytest.fixture(scope="module")
-def shelf(tmp_path_factory):
-    return tmp_path_factory.mktemp("shelf")
-
-
-@pytest.fixture(scope="module")
-def pair(shelf):
-    return [str(one) for one in strangers_pair(shelf)]
-
-
-@pytest.fixture(scope="module")
-def lent(shelf):
-    with serving(DRAFTSCOPE_OWN_MODELS=str(shelf), DRAFTSCOPE_RESIDENT_MODELS="2") as running:
-        yield running
 
 
 @pytest.fixture
-def visitor(lent, tabs):
-    found = Visitor(tabs, lent.url, "/?n=12&drafter=chain&o.length=3", {})
+def pair(host):
+    return [f"{host.folder}/models/{name}" for name in ("stranger", "stranger-small")]
+
+
+@pytest.fixture
+def visitor(host, tabs):
+    found = Visitor(tabs, host.url, "/?n=12&drafter=chain&o.length=3", {})
     yield found
     found.leave()
     assert found.failures == [] and found.foreign == []

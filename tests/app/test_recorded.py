@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,6 @@ from app.settings import LIMITS, take_folders
 from engine.errors import UserError
 from engine.trace import read_trace
 from presets import trace_text
-from tests.app.serving import serving
 from tests.app.visitor import Visitor
 
 LINES = trace_text("story-chain").splitlines(keepends=True)
@@ -27,22 +27,11 @@ RUN = json.loads(LINES[0]) | {
 RECORD = [json.dumps(RUN) + "\n", *LINES[1:]]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("records")
-
-
-@pytest.fixture(scope="module")
-def page(folder):
-    program = ("-m", "app", "--watch", str(folder))
-    with serving(program=program, DRAFTSCOPE_AHEAD="none", DRAFTSCOPE_MEASURE="0") as server:
-        yield server
-
-
-def test_a_request_grows_on_the_page(page, folder, tabs):
-    with (folder / "one.ndjson").open("w", encoding="utf-8", buffering=1) as file:
+def test_a_request_grows_on_the_page(host, tabs):
+    record = Path(host.folder) / "records" / "one.ndjson"
+    with record.open("w", encoding="utf-8", buffering=1) as file:
         file.writelines(RECORD[:3])
-        visitor = Visitor(tabs, page.url, "/", {"viewport": {"width": 390, "height": 844}})
+        visitor = Visitor(tabs, host.url, "/", {"viewport": {"width": 390, "height": 844}})
         try:
             row = visitor.page.locator("#recorded tbody tr")
             row.wait_for()

@@ -25,7 +25,11 @@ def running(tmp_path_factory):
     log = tmp_path_factory.mktemp("server") / "log"
     with log.open("w+", encoding="utf-8") as errors:
         # a host's settings: the server still tries drafters while these tests run
-        settings = {"DRAFTSCOPE_AHEAD": "all", "DRAFTSCOPE_MEASURE": "1", "DRAFTSCOPE_LOG": "json"}
+        settings = {
+            "DRAFTSCOPE_AHEAD": "examples",
+            "DRAFTSCOPE_MEASURE": "1",
+            "DRAFTSCOPE_LOG": "json",
+        }
         settings |= {"DRAFTSCOPE_MCP": "1" if TOOLS else "0"}
         with serving(errors=errors, **settings) as server:
             yield server, log

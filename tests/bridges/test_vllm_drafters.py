@@ -81,7 +81,7 @@ class Runner:
 @pytest.fixture(scope="module")
 def written():
     """The target's own texts, by prompt."""
-    traces = [trace_of(prompt, drafter="none", max_new_tokens=24) for prompt in PROMPTS]
+    traces = [trace_of(prompt, drafter="none", max_new_tokens=16) for prompt in PROMPTS]
     return {tuple(trace.run["prompt"]["tokens"]): tokens_of(trace) for trace in traces}
 
 

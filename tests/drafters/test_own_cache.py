@@ -47,10 +47,14 @@ def prompts(embedded):
 # ---- The text -----------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def plain(embedded, prompts):
+    return text_of(steps_of(embedded, "none", prompts["question"], 32))
+
+
 @pytest.mark.parametrize("selector", SELECTORS)
-def test_the_greedy_text_of_the_embedded_target(embedded, prompts, selector):
+def test_the_greedy_text_of_the_embedded_target(embedded, prompts, plain, selector):
     """With an eighth of the columns, which is not enough to keep everything."""
-    plain = text_of(steps_of(embedded, "none", prompts["question"], 32))
     steps = steps_of(
         embedded, KEY, prompts["question"], 32, selector=selector, length=4, budget=0, sinks=4
     )

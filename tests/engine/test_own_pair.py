@@ -69,7 +69,8 @@ def test_a_conversation_is_answered_as_generate_would(pair, reference, key):
     assert tokens_of(trace) == generated(reference, prompt["tokens"])
 
 
-def stop_string(pair) -> str:
+@pytest.fixture(scope="module")
+def stop(pair) -> str:
     """A string that occurs in the text, across tokens, but not at the beginning."""
     text = trace_of(pair, drafter="none").summary["text"]
     return text[len(text) // 2 : len(text) // 2 + 4]
@@ -79,8 +80,7 @@ STOPPED = some(EXACT, {"none", "chain", "dyspec", "prompt_lookup"}.__contains__)
 
 
 @pytest.mark.parametrize("key", STOPPED)
-def test_a_stop_string_ends_the_text_where_generate_ends_it(pair, reference, key):
-    stop = stop_string(pair)
+def test_a_stop_string_ends_the_text_where_generate_ends_it(pair, stop, reference, key):
     trace = trace_of(pair, drafter=key, stop=["never in it", stop])
     assert trace.summary["stop"] == "stop" and stop in trace.summary["text"]
     assert trace.run["stop_strings"] == ["never in it", stop]
@@ -99,8 +99,7 @@ def told_to(pair, tmp_path, **settings) -> ModelPaths:
 
 
 @pytest.mark.parametrize("key", ["none", "chain", "prompt_lookup"])
-def test_a_stop_string_of_the_generation_config_ends_the_text(pair, reference, tmp_path, key):
-    stop = stop_string(pair)
+def test_a_stop_string_of_the_generation_config_ends_the_text(pair, stop, reference, tmp_path, key):
     told = told_to(pair, tmp_path, stop_strings=["never in it", stop])
     trace = trace_of(told, drafter=key, stop=["nor this"])
     assert trace.summary["stop"] == "stop"
@@ -143,9 +142,8 @@ def test_in_half_precision_nothing_is_called_lossless(pair, dtype, tmp_path, cap
     assert "rounding" not in capsys.readouterr().err
 
 
-def test_what_was_drafted_behind_a_stop_string_is_dropped(pair):
+def test_what_was_drafted_behind_a_stop_string_is_dropped(pair, stop):
     """The target drafts for itself, so that whole drafts are kept and the text ends inside one."""
-    stop = stop_string(pair)
     own = ModelPaths(pair.target, {"draft": pair.target})
     trace = trace_of(own, drafter="chain", options={"length": 12, "stop_below": 0}, stop=[stop])
     plain = trace_of(own, drafter="none", stop=[stop])

@@ -115,6 +115,10 @@ def test_the_setting_decides_unless_a_kernel_rounds(setting, monkeypatch):
     for way in ("stored", "unpacked"):
         setting(way)
         assert stored_products.reads_stored() is (way == "stored")
+    for pays in (True, False):
+        monkeypatch.setattr(stored_products, "_pays", lambda pays=pays: pays)
+        setting("")
+        assert stored_products.reads_stored() is pays
     monkeypatch.setattr(stored_products, "_proven", lambda: False)
     setting("stored")
     assert stored_products.reads_stored() is False

@@ -48,7 +48,7 @@ def after_the_first_token(process: subprocess.Popen, number: int) -> None:
 )
 def test_a_signal_cancels_the_run_and_leaves_a_whole_trace(number, tmp_path):
     path = tmp_path / "t.ndjson"
-    process = start("--max-new-tokens", "900", "--trace", str(path))
+    process = start(*SMALL[:2], "--max-new-tokens", "900", "--trace", str(path))
     after_the_first_token(process, number)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number
