@@ -36,24 +36,24 @@ export function framing({ k, down, left, right, far, top, bottom, focus, level }
 }
 
 /**
- * The camera moves `stage`, a <g> inside `svg`. above: px at the upper edge that stay free; moved({k, x}): called after
- * each move.
+ * The camera moves `stage`, a <g> inside `svg`. above: px at the upper edge that stay free; moved({k, x, y, above}):
+ * called after each move.
  * @param {any} svg
  * @param {any} stage
- * @param {{ above?: number, moved?: (at: { k: number, x: number }) => void }} settings
+ * @param {{ above?: number, moved?: (at: { k: number, x: number, y: number, above: number }) => void }} settings
  */
 export function makeCamera(svg, stage, { above = 0, moved = () => {} }) {
   let k = 1, x = 0, y = 0, held = false, whole = false, box = null, width = 0, height = 0;
 
   function write() {
     stage.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${k.toFixed(4)})`);
-    moved({ k, x });
+    moved({ k, x, y, above });
     fade();
   }
-  /** Fade out each edge beyond which the drawing continues; at the left stands its root. */
+  /** Fade out each edge beyond which the drawing continues, but not the one at which its root stands. */
   function fade() {
     if (!box) return;
-    const cut = [box.far * k + x > width + 1 && "right", box.top * k + y < above - 1 && "top",
+    const cut = [box.far * k + x > width + 1 && "right", !box.down && box.top * k + y < above - 1 && "top",
       box.bottom * k + y > height + 1 && "bottom"].filter(Boolean).join(" ");
     if (cut) stage.setAttribute("data-cut", cut); else stage.removeAttribute("data-cut");
   }
