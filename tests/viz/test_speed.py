@@ -33,7 +33,7 @@ def test_the_answer_its_reason_and_the_projection(script):
         "On a GPU",
         "2.5×, projected for NVIDIA L4",
     ]
-    assert why == "Why: checking 8 rows takes 3.80 ms, one row 1.90 ms; drafting 2.20 ms."
+    assert why == "Why: reading 8 tokens takes 3.80 ms, one token 1.90 ms; drafting 2.20 ms."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
     assert why.endswith("Recorded on Intel Xeon.")
 

@@ -18,7 +18,7 @@ export function answer({ ratio, low, high }) {
 
 /** @type {(speed: Speed) => string} */
 const reason = ({ verify, rows, one, draft, machine }) =>
-  `Why: checking ${plural(Math.round(rows), "row")} takes ${duration(verify)}, one row ${duration(one)}; drafting ` +
+  `Why: reading ${plural(Math.round(rows), "token")} takes ${duration(verify)}, one token ${duration(one)}; drafting ` +
   `${duration(draft)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */

@@ -190,7 +190,7 @@ export function treeDrawing(stage, hooks, limits) {
       trail.setAttribute("d", view.path.map((i) => lines[i].d).join(""));
       return box();
     },
-    /** The camera stands here: the root stays at the left edge of what is seen, or at the upper one, below the tools. */
+    /** The camera stands here: the root stays at the left edge of what is seen, or the upper one, below the tools. */
     pin({ k, x, y, above }) {
       if (!place) return;
       const { down } = reach, { half } = place, from = (down ? above - y : -x) / k;
