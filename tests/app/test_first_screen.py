@@ -80,6 +80,7 @@ PLACES = """() => {
 
 
 ROOT = """() => {
+  scrollTo(0, 0);
   const root = document.querySelector('#tree [data-root]'), { top, bottom, left, right } = root.getBoundingClientRect();
   const canvas = document.querySelector('#tree .ds-canvas').getBoundingClientRect();
   return root.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2)) && bottom <= canvas.bottom;
@@ -175,9 +176,12 @@ def test_the_large_type_button_explains_itself(visit):
 
 @pytest.mark.parametrize("width", [1000, 1200, 1280, 1920])
 def test_the_sentence_above_the_tree_is_never_cut(visit, width):
-    page = visit("/", viewport={"width": width, "height": 860}, reduced_motion="reduce").page
+    path, viewport = "/?preset=story-tree", {"width": width, "height": 860}
+    page = visit(path, viewport=viewport, reduced_motion="reduce").page
+    page.wait_for_function("document.querySelector('#timeline').ariaValueMax === '25'")
     sentence, timeline = page.locator(".ds-caption"), page.locator("#timeline")
     told = set()
+    timeline.press("End")
     for _ in range(12):
         told.add(sentence.inner_text())
         assert sentence.evaluate("(p) => p.scrollHeight - p.clientHeight") <= 2, (
