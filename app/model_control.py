@@ -1,12 +1,10 @@
 """The control *Model*: which family of models runs, what each is, and a button that fetches one that is not here yet."""
 
-import json
-
 import gradio as gr
 
 from app import words
 from app.fetching import fetching
-from app.parts import QUICK, html
+from app.parts import QUICK, html, numbered
 from engine.parts.size_limits import SPARED
 from presets import families
 from presets.families import converses, title
@@ -58,7 +56,7 @@ def _sizes(name: str) -> dict[str, str]:
 
 
 def _shown(name: str) -> str:
-    return json.dumps({"models": name, **fetching.told(name)})
+    return numbered(lambda: {"models": name, **fetching.told(name)})
 
 
 def _wish(event: gr.EventData) -> str:

@@ -276,13 +276,12 @@ class OwnModels:
             return request
         return replace(request, prompt="", messages=choice.asking(request.prompt))
 
-    def begin(self, session: str, said: Iterable[dict[str, str]]) -> Choice:
-        """This was said so far, in the place of the visitor's conversation. Returns the visitor's choice."""
+    def begin(self, session: str, said: Iterable[dict[str, str]]) -> None:
+        """This was said so far, in the place of the visitor's conversation."""
         said = list(said)
         choice = self.of(session) if said else self.read(session)
         choice.system = next((turn["content"] for turn in said if turn["role"] == "system"), "")
         choice.turns = [turn for turn in said if turn["role"] != "system"]
-        return choice
 
     def answered(self, session: str, trace: str | None) -> None:
         """A run of this visitor's has ended: its answer is the next turn of the conversation."""

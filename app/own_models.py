@@ -13,7 +13,7 @@ from app import live, telling
 from app.fence import Maker
 from app.inspected import inspected
 from app.own import Choice, own, page_converses
-from app.parts import QUICK, SLOW, html
+from app.parts import QUICK, SLOW, answered, html, numbered
 from app.seats import Job
 from engine.core.ending import StopStrings, typed
 from engine.errors import UserError
@@ -41,7 +41,7 @@ class OwnSection:
                 "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
                 f"trigger, watch}}, {json.dumps(offer())}); "
                 "/* events: 'bring' 'put_away' 'adjust' 'fresh' 'own_sampling' */",
-                value=shown(Choice()),
+                value=shown(""),
                 elem_id="own-models",
             )
 
@@ -49,9 +49,10 @@ class OwnSection:
         """numbers: the controls of temperature, top-k and top-p. runs: events that end with a run."""
         busy = {**SLOW, "concurrency_id": "opening", "concurrency_limit": 2}
         self.view.bring(_load, None, self.view, **busy)
-        self.view.put_away(_unload, None, self.view, **QUICK)
-        self.view.adjust(_set, None, self.view, **QUICK)
-        self.view.fresh(_fresh, None, self.view, **QUICK)
+        for event, change in {"put_away": _unload, "adjust": _set, "fresh": _fresh}.items():
+            asked = getattr(self.view, event)(change, None, self.view, **QUICK)
+            asked.then(None, js=answered("own-models"))
+            asked.failure(None, js=answered("own-models"))
         self.view.own_sampling(_sampling, None, numbers, **QUICK)
         for run in runs:
             run.then(_answered, None, self.view, **SLOW)
@@ -72,16 +73,14 @@ def offer() -> dict:
 
 
 def shown(
-    choice: Choice,
-    task: str = "",
-    share: float = 0.0,
-    problem: str = "",
-    seen: Sequence[str] = (),
+    session: str, task: str = "", share: float = 0.0, problem: str = "", seen: Sequence[str] = ()
 ) -> str:
-    """The section's value: what is loaded, the conversation, how far the opening of a model has come, and what was seen in its
-    files."""
-    return json.dumps(
-        {
+    """The section's value for this visitor: what is loaded, the conversation, how far the opening of a model has come, and
+    what was seen in its files."""
+
+    def told() -> dict:
+        choice = own.read(session)
+        return {
             "token": choice.token if choice.held else "",
             "loaded": choice.told if choice.paths else None,
             "missing": choice.missing,
@@ -95,7 +94,8 @@ def shown(
             "problem": one_line(problem),
             "inspected": [one_line(line) for line in seen or choice.told.get("inspected", ())],
         }
-    )
+
+    return numbered(told)
 
 
 def still_there(make: Maker, session: str, seen: object) -> Maker:
@@ -140,50 +140,48 @@ def _load(request: gr.Request, event: gr.EventData) -> Iterator[str]:
     def work() -> dict:
         return own.load(session, wish.get("target"), wish.get("draft"), telling.tell.get())
 
-    yield shown(own.read(session), "Looking at it")
+    yield shown(session, "Looking at it")
     try:
         for task, share in telling.heard(work):
-            yield shown(own.read(session), task, share)
+            yield shown(session, task, share)
     except UserError as error:
         seen = inspected(wish.get("target"), wish.get("draft"), own.allowed)
-        yield shown(own.read(session), problem=str(error), seen=seen)
+        yield shown(session, problem=str(error), seen=seen)
         return
-    choice = own.read(session)
-    asks = ", ".join(choice.told.get("left_out", ()))
+    asks = ", ".join(own.read(session).told.get("left_out", ()))
     problem = f"The model's generation config asks for {asks}, which this page leaves out."
-    yield shown(choice, problem=problem if asks else "")
+    yield shown(session, problem=problem if asks else "")
 
 
 def _unload(request: gr.Request) -> str:
     own.leave(request.session_hash)
-    return shown(Choice())
+    return shown(request.session_hash)
 
 
 def _set(request: gr.Request, event: gr.EventData) -> str:
     """Set whether the prompt is a turn of a conversation, the system turn and the stop strings."""
     given = event._data if isinstance(event._data, dict) else {}
-    choice = own.of(request.session_hash)
-    stop = given.get("stop")
+    session = request.session_hash
+    choice, stop = own.of(session), given.get("stop")
     given_stop = [one for one in stop if one] if isinstance(stop, list) else []
     wanted = [typed(one) if isinstance(one, str) else one for one in given_stop]
     try:
         StopStrings(None, wanted)
     except UserError as error:
-        return shown(choice, problem=str(error))
+        return shown(session, problem=str(error))
     choice.stop = tuple(wanted)
     system = given.get("system")
     if isinstance(system, str) and len(system) > MOST_SYSTEM:
-        return shown(choice, problem=f"A system turn has at most {MOST_SYSTEM:,} characters.")
+        return shown(session, problem=f"A system turn has at most {MOST_SYSTEM:,} characters.")
     if isinstance(system, str) and system.strip() != choice.system:
         choice.system, choice.turns = system.strip(), []
     choice.chat = given.get("chat") is True and converses(choice)
-    return shown(choice)
+    return shown(session)
 
 
 def _fresh(request: gr.Request) -> str:
-    choice = own.read(request.session_hash)
-    choice.turns = []
-    return shown(choice)
+    own.read(request.session_hash).turns = []
+    return shown(request.session_hash)
 
 
 def _sampling(request: gr.Request) -> list:
@@ -200,14 +198,14 @@ def _returned(request: gr.Request, event: gr.EventData) -> list:
     token = event._data.get("token") if isinstance(event._data, dict) else None
     choice = own.bring_back(request.session_hash, token) if isinstance(token, str) else None
     problem = "" if choice else GONE
-    return [gr.Accordion(open=True), shown(choice or Choice(), problem=problem)]
+    return [gr.Accordion(open=True), shown(request.session_hash, problem=problem)]
 
 
 def _kept(request: gr.Request) -> str:
-    return shown(own.read(request.session_hash))
+    return shown(request.session_hash)
 
 
 def _answered(request: gr.Request) -> str:
     session = request.session_hash
     own.answered(session, live.finished(session, "watch"))
-    return shown(own.read(session))
+    return shown(session)

@@ -1,6 +1,7 @@
 """Pieces that the tabs share."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 
@@ -10,7 +11,8 @@ from app.controls import RANGES
 from app.live import Update
 from app.settings import LIMITS
 
-_serial = count(1)
+_serial = count(time.time_ns() // 1000)
+"""Goes on from where it was when the server begins anew."""
 
 SPARE = 8
 """Room for events beyond those that may run or wait: these are refused, and refusing also takes a moment."""
@@ -22,9 +24,16 @@ EVERY = {**QUICK, "trigger_mode": "multiple"}
 """As QUICK, but each event is sent, even while the previous one waits for its answer."""
 
 
+def numbered(told: Callable[[], Mapping]) -> str:
+    """A value for the page's script. Its number ``n`` is taken before what is told is looked up: of two values that come in
+    any order, the one with the higher number holds nothing older (``hearNewest`` in app/web). No two are equal."""
+    number = next(_serial)
+    return json.dumps({**told(), "n": number})
+
+
 def status(state: str, message: str = "") -> str:
-    """The state of a run for the page's script; numbered, so that no two are equal."""
-    return json.dumps({"state": state, "message": message, "n": next(_serial)})
+    """The state of a run for the page's script."""
+    return numbered(lambda: {"state": state, "message": message})
 
 
 def emit(updates: Iterable[Update]) -> Iterator[tuple]:
@@ -237,6 +246,11 @@ def following() -> dict:
 def moved(tab: str) -> str:
     """The browser's reaction when the server has sent the state of an address in the browser's history."""
     return f"() => DraftscopePage.moved('{tab}')"
+
+
+def answered(section: str) -> str:
+    """The browser's reaction when the server has answered, well or badly, what the visitor set in this section."""
+    return f"() => DraftscopePage.answered('{section}')"
 
 
 def over(tab: str) -> str:

@@ -30,7 +30,7 @@ from presets.speed import SHORTEST, Round, costs, settled, speed
 
 log = logging.getLogger("draftscope")
 
-LEAST, ENOUGH = 3, 8000.0
+LEAST, ENOUGH = 3, 20000.0
 """Rounds that are made in any case; milliseconds of engine time after which there are no more."""
 PATIENCE = 10.0
 """Seconds for which a visitor who has asked is taken to wait."""

@@ -15,8 +15,8 @@ from presets.fetched import missing_target
 from viz.export import page
 from viz.race import is_race, joined, read_race
 
-EXAMPLE = "You see an example’s run, made earlier."
-RACE = "You see an example’s race, made earlier."
+EXAMPLE = "This run was made earlier."
+RACE = "This race was run earlier."
 PUT_AWAY = "Your own run was put away; the button under the picture brings it back."
 
 ANSWER = "A program asked for this answer; here is its run, step by step."
@@ -120,7 +120,7 @@ def _anew(models: str, button: str) -> str:
     """How a new one is made with this family of models."""
     absent = missing_target(models)
     if absent is None:
-        return f"{button} makes a new one."
+        return f"Press {button} for a new one."
     return f"A new one needs {absent.name}, which is not on this machine yet: see “Model”."
 
 

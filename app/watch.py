@@ -243,7 +243,10 @@ class Watch:
 def _talk(request: gr.Request, models: str, said: Iterable[dict[str, str]]) -> str | dict:
     """The conversation that comes with an example or a trace, for the section that shows it; where its models converse,
     it takes the place of the visitor's."""
-    return conversation(own.begin(request.session_hash, said)) if converses(models) else gr.skip()
+    if not converses(models):
+        return gr.skip()
+    own.begin(request.session_hash, said)
+    return conversation(request.session_hash)
 
 
 def _start(request: gr.Request, *values):

@@ -44,16 +44,18 @@ TUNE_LEAD = [
 TUNE_HINT = "A first answer takes about half a minute, longer on a busy machine; Stop keeps what has been measured."
 
 METHODS_LEAD = [
-    (
-        "One line for each method; it opens on how it works, what its paper claims, and what we measured "
-        "on the small models of this page. A "
-    ),
+    "Each line opens on how a method works, what its paper ",
+    [
+        "claims",
+        "Measured with other models on other machines, so it cannot be compared with our figures.",
+    ],
+    " and what was measured here. A ",
     ["lossless", "The target's text, or its distribution above temperature 0, stays as it was."],
-    " method leaves the target's text as it would have been; a ",
+    " one leaves the target's text as it was, a ",
     ["lossy", "May change what is written, usually for more speed."],
     " one may change it, and one of ",
     ["another law", "Means to write other texts than the target's own, by a law that it names."],
-    " means to. The papers measured other models on other machines, so their figures cannot be compared with ours.",
+    " means to.",
 ]
 
 ABOUT_MODELS = {
@@ -93,7 +95,7 @@ WATCH_OWN = "Your own mix of prompt and drafter, no example’s."
 COMPARE_OWN = "Your own mix of prompt and lanes, no example’s."
 
 COMPARE_LEAD = [
-    "Several methods draft for one target, on one prompt and one machine. Each has its own clock of ",
+    "Several methods guess ahead for one large model, the target, on one prompt. Each has its own clock of ",
     [
         "compute time",
         (

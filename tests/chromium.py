@@ -8,7 +8,10 @@ from types import MappingProxyType
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-gpu"]
 SIZE = {"width": 1280, "height": 900}
-FORGET = "() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* it has no place of its own */ } }"
+FORGET = """() => { try {
+  Storage.prototype.setItem = () => {};   // a late answer of the server keeps nothing
+  localStorage.clear(); sessionStorage.clear();
+} catch { /* it has no place of its own */ } }"""
 
 
 def launch(playwright):

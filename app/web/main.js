@@ -14,6 +14,7 @@ import { learn } from "./learn.js";
 import { foot, masthead } from "./masthead.js";
 import { methods } from "./methods.js";
 import { modelNote } from "./model-note.js";
+import { answered } from "./newest.js";
 import { takeOffer } from "./offer.js";
 import { ownModels } from "./own-models.js";
 import { pair } from "./pair.js";
@@ -34,7 +35,7 @@ globalThis.DraftscopePage = {
   ownModels,
   pair, proof: proofPart, raceTools, recorded, status, terms, tools, tuneAsk, tuneTools,
   // what an event of gradio tells
-  controls, link, moved, over, whose,
+  answered, controls, link, moved, over, whose,
   // what is known of a tab, by its name
   agrees, exampleShown, happen, messageOf, ranHere, stateOf, tellingStep, trace: traceOf, view: viewOf,
 };

@@ -1,7 +1,8 @@
 // The note below the control Model: what the chosen family is, and how it comes onto this machine if it is not there.
-// The value is JSON from the server: {models, here, task, share, problem, opened}, for one that is fetched.
+// The value is JSON from the server: {models, here, task, share, problem, opened, n}, for one that is fetched.
 /** @import { Component, Tab } from "./types.d.ts" */
 import { onModels } from "./choices.js";
+import { hearNewest } from "./newest.js";
 import { el, writeText } from "../../viz/web/base.js";
 
 const PAUSE = 700;      // ms between two looks at how far the work has come
@@ -13,7 +14,7 @@ const PAUSE = 700;      // ms between two looks at how far the work has come
  */
 export function modelNote(room, c) {
   const { about, sizes } = c.props;
-  let family = "", timer = 0;
+  let family = "", timer = 0, now = JSON.parse(c.props.value);
   const send = (event, more = {}) => c.trigger(event, { models: family, ...more });
   const line = el("p", { class: "pg-help pg-model-about", "aria-live": "polite" });
   const fetch = el("button",
@@ -26,7 +27,7 @@ export function modelNote(room, c) {
   c.element.append(line, el("div", {}, fetch), progress, problem);
 
   function show() {
-    const now = JSON.parse(c.props.value), known = sizes[family], told = known && now.models === family ? now : null;
+    const known = sizes[family], told = known && now.models === family ? now : null;
     const opening = told && told.here && told.task;
     const absent = told && !told.here;
     writeText(line, about[family] + (absent ? ` It is not on this machine yet: ${known.download} to download, `
@@ -42,11 +43,11 @@ export function modelNote(room, c) {
     clearTimeout(timer);
     if (told && (told.task || told.here && !told.opened && !told.problem)) look();
   }
-  /** Ask again and again, also where an answer is the one before, of which nobody is told. */
+  /** Ask again and again, also where no answer comes. */
   function look() {
     timer = setTimeout(() => { send("look"); look(); }, PAUSE);
   }
-  c.watch("value", show);
+  hearNewest(c, (value) => { now = value; show(); });
   onModels(room, (name) => {
     const other = name !== family;
     family = name;

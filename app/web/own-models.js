@@ -1,10 +1,11 @@
 // "Conversation and own models": a conversation with a chat model, strings that end a text, a target and a draft of the
 // visitor's. The value is JSON from the server: {token, loaded, missing, converses, chat, system, turns, stop, task,
-// share, problem, inspected}.
+// share, problem, inspected, n}.
 /** @import { Component } from "./types.d.ts" */
 import { setConversation } from "./agreement.js";
 import { onModels, setOwnPair } from "./choices.js";
 import { converses } from "./conversation.js";
+import { hearNewest } from "./newest.js";
 import { el, writeText } from "../../viz/web/base.js";
 
 // in the browser, for this tab alone: names to the server what it keeps for the visitor
@@ -36,7 +37,7 @@ export function ownModels(c, offer) {
     { type: "button", id: "own-load", class: "pg-tool pg-go", text: "Load",
       onclick: () => c.trigger("bring", { target: target.value.trim(), draft: draft.value.trim() }) });
   const unload = el("button",
-    { type: "button", id: "own-unload", class: "pg-tool", text: "Put away", onclick: () => c.trigger("put_away") });
+    { type: "button", id: "own-unload", class: "pg-tool", text: "Put away", onclick: () => ask("put_away") });
   const bar = el("progress", { max: 1, value: 0, "aria-label": "Loading" }), doing = el("span", {});
   const progress = el("p", { class: "pg-own-progress", role: "status", hidden: true }, bar, doing);
   const problem = el("p", { class: "pg-alarm", role: "alert" });
@@ -52,7 +53,7 @@ export function ownModels(c, offer) {
     " The prompt is my turn in a conversation");
   const turns = el("ol", { class: "pg-own-turns", "aria-label": "The conversation so far" });
   const fresh = el("button",
-    { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => c.trigger("fresh") });
+    { type: "button", id: "own-fresh", class: "pg-tool", text: "New conversation", onclick: () => ask("fresh") });
   const sampling = el("button",
     { type: "button", id: "own-sampling", class: "pg-tool", text: "Sample as the model wants",
       onclick: () => c.trigger("own_sampling") });
@@ -75,7 +76,7 @@ export function ownModels(c, offer) {
   bring.hidden = !offer.bring;
 
   const strings = () => stop.value.split("\n").filter(Boolean);
-  function tell() { c.trigger("adjust", { chat: chat.checked, system: system.value, stop: strings() }); }
+  function tell() { ask("adjust", { chat: chat.checked, system: system.value, stop: strings() }); }
 
   function turnLine({ role, content }) {
     return el("li", { class: `pg-own-turn pg-own-${role}` }, el("strong", { text: role === "user" ? "You" : "Model" }),
@@ -83,7 +84,7 @@ export function ownModels(c, offer) {
   }
 
   function show() {
-    const now = JSON.parse(c.props.value), pair = now.loaded;
+    const pair = now.loaded;
     setOwnPair(now);
     setConversation(now);
     progress.hidden = !now.task;
@@ -105,7 +106,7 @@ export function ownModels(c, offer) {
     turns.replaceChildren(...now.turns.map(turnLine));
     fresh.hidden = again.hidden = !now.turns.length;
   }
-  let family = "";
-  c.watch("value", () => { keep(JSON.parse(c.props.value).token); show(); });
+  let family = "", now = JSON.parse(c.props.value);
+  const ask = hearNewest(c, (value) => { now = value; keep(now.token); show(); }, "own-models");
   onModels("watch", (name) => { family = name; show(); });
 }

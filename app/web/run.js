@@ -1,6 +1,7 @@
 // A run from the visitor's side: the line under the buttons, the buttons, and what a click on them does.
 /** @import { Component, Tab } from "./types.d.ts" */
 import { pressed } from "./differences.js";
+import { hearNewest } from "./newest.js";
 import { happen, room, stateOf } from "./rooms.js";
 import { saying } from "./saying.js";
 import { el, find, stillWanted, targetOf, whenThere, writeText } from "../../viz/web/base.js";
@@ -21,7 +22,7 @@ const IDS = {
 const TABS = /** @type {Tab[]} */ (Object.keys(IDS));
 
 /**
- * The line under the buttons: tells what is going on. Its value is what the server reports: {state, message}.
+ * The line under the buttons: tells what is going on. Its value is what the server reports: {state, message, n}.
  * @type {(tab: Tab, c: Component) => void}
  */
 export function status(tab, c) {
@@ -36,9 +37,8 @@ export function status(tab, c) {
     writeText(alarm, bad ? message : "");
     setTimeout(() => buttons(tab));   // not within the click that caused it: it must still reach the button
   });
-  const hear = () => report(tab, JSON.parse(c.props.value));
-  c.watch("value", hear);
-  hear();
+  hearNewest(c, (said) => report(tab, said));
+  report(tab, JSON.parse(c.props.value));
   for (const id of Object.values(IDS[tab])) whenThere(`#${id}`, () => buttons(tab));
 }
 

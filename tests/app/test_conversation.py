@@ -1,11 +1,12 @@
 """A conversation with the page's own target: turns, a system turn, and what ends them."""
 
+from types import SimpleNamespace
+
 import gradio as gr
 import pytest
 
-from app.own import Choice
 from app.own import own as page_own
-from app.own_models import OwnSection, offer, shown
+from app.own_models import OwnSection, _set, offer, shown
 from app.settings import allowed_models
 from engine.trace import read_trace
 from tests.app.bare import bare_page
@@ -55,11 +56,49 @@ def test_the_pages_target_answers_turn_by_turn(visit):
     assert visitor.run("Tell me about a dog.") == "done", visitor.alarm
     asked = read_trace(visitor.trace()).run["prompt"]["messages"]
     assert [turn["role"] for turn in asked] == ["system", "user"], "a new conversation"
-    # the section is written anew when the answer has come
-    page.wait_for_function("document.querySelectorAll('.pg-own-turn').length === 2")
-    converse(page, on=False)
+    converse(page, on=False)  # while the section may still be written anew, with the answer
     assert visitor.run("The dog ran") == "done", visitor.alarm
     assert "messages" not in read_trace(visitor.trace()).run["prompt"]
+
+
+SECTION = """([value, offer]) => {
+  const props = window.props = { value };
+  window.asked = [];
+  window.come = (value) => { props.value = value; window.hear(); };
+  DraftscopePage.ownModels({ element: here, props, trigger: (...told) => asked.push(told), watch: (_, hear) => { window.hear = hear; } },
+    offer);
+}"""
+
+
+def own_section(tabs):
+    """A page with the section alone: ``come`` brings a value from the server, ``asked`` is what the server was told."""
+    page = bare_page(tabs.open(), {"chat": []})
+    page.evaluate(SECTION, [shown("somebody"), offer()])
+    return page
+
+
+def test_a_value_from_before_a_click_does_not_undo_the_click(tabs):
+    page, session = own_section(tabs), SimpleNamespace(session_hash="somebody")
+    early, late = (shown("somebody") for _ in range(2))
+    page.check("#own-chat")
+    page.evaluate("come", early)  # made before the click, came after it
+    assert page.is_checked("#own-chat")
+    page.fill("#own-stop", "x")
+    page.locator("#own-stop").blur()
+    assert page.evaluate("asked.length") == 1, "gradio drops an event that another one is before"
+    for _ in range(2):
+        name, wish = page.evaluate("asked.at(-1)")
+        assert (name, wish["chat"]) == ("adjust", True)
+        page.evaluate("come", _set(session, SimpleNamespace(_data=wish)))
+        page.evaluate("come", late)  # made before the click, too
+        page.evaluate(
+            "new Promise((done) => { DraftscopePage.answered('own-models'); setTimeout(done); })"
+        )
+        assert page.is_checked("#own-chat")
+    assert page.evaluate("asked.length") == 2 and wish["stop"] == ["x"]
+    assert page.is_visible("#own-system") and page.evaluate("JSON.parse(props.value).chat")
+    page_own.leave("somebody")
+    tabs.close(page)
 
 
 @pytest.mark.parametrize("setting", ["off", "*"])
@@ -70,12 +109,7 @@ def test_own_models_are_offered_where_the_host_allows_some(setting, tabs, monkey
         section = OwnSection()
     named = "Conversation" if setting == "off" else "Conversation and own models"
     assert section.fold.label == named
-    props = {"value": shown(Choice())}
-    page = bare_page(tabs.open(), {})
-    page.evaluate(
-        "([props, offer]) => DraftscopePage.ownModels({element: here, props, trigger() {}, watch() {}}, offer)",
-        [props, offer()],
-    )
+    page = own_section(tabs)
     assert page.locator("#own-chat").is_visible()
     assert page.locator("#own-target").is_visible() == (setting != "off")
     tabs.close(page)

@@ -51,7 +51,7 @@ def test_a_recorded_example_answers_at_once_and_a_run_of_the_visitors_is_measure
     assert "Recorded on" in page.inner_text(".ds-speed-why")
     assert re.search(r"\d×|as fast", page.inner_text(".ds-speed strong"))
     visitor.choose_example(preset("edit-lookup").title)
-    page.locator(".ds-speed-why").get_by_text("checking 13 rows").wait_for()
+    page.locator(".ds-speed-why").get_by_text("reading 13 tokens").wait_for()
     assert visitor.run() == "done"
     page.wait_for_function(
         "document.querySelector('.ds-speed strong').textContent === 'measuring…'"

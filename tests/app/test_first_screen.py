@@ -15,7 +15,7 @@ SEEN = """() => {
   const seen = box('#text'), low = Math.min(seen.bottom, innerHeight), canvas = box('#tree .ds-canvas');
   const tree = all('#tree .ds-shape').map((shape) => shape.getBoundingClientRect());
   return {
-    canvas, text: seen, timeline: box('#timeline'), prompt: box('#prompt textarea'), run: box('#run'), change: box('#change'),
+    canvas, legend: box('.ds-legend'), low: Math.max(...tree.map((one) => one.bottom)), text: seen, timeline: box('#timeline'), prompt: box('#prompt textarea'), run: box('#run'), change: box('#change'),
     lines: (low - seen.top - 2 * parseFloat(style.borderTopWidth) * zoom) / (parseFloat(style.lineHeight) * zoom),
     newest: (({ top, bottom }) => top >= seen.top && bottom <= seen.bottom)([...text.querySelectorAll('[data-now]')].at(-1).getBoundingClientRect()),
     part: text.scrollTop && (text.scrollTop - 2) / parseFloat(style.lineHeight) % 1,
@@ -63,6 +63,7 @@ def test_the_tree_is_the_hero_of_the_first_screen(screen):
         for tab in ("Watch", "Compare", "Methods", "Learn"):
             assert page.get_by_role("tab", name=tab, exact=True).is_visible()
         return
+    assert seen["low"] <= seen["legend"]["top"] + 1 and seen["legend"]["bottom"] <= height
     assert seen["used"] >= 0.6, "the tree uses the width"
     assert round(seen["lines"], 1) >= 3, "lines of text inside the window"
     assert seen["newest"], "the step's own tokens"
@@ -74,8 +75,31 @@ def test_the_tree_is_the_hero_of_the_first_screen(screen):
 PLACES = """() => {
   const at = (what) => { const { top, left, width, height } = document.querySelector(what).getBoundingClientRect(); return [top, left, width, height].map(Math.round); };
   const root = document.querySelector('#tree [data-root]').getCTM();
-  return [...[root.a, root.e, root.f].map((number) => number.toFixed(2)), ['#tree', '#text', '#timeline', '#run'].map(at).join(), ['#inspector', '.ds-foot'].map(at).join()];
+  return [...[root.a, root.e, root.f].map((number) => number.toFixed(2)), ['#tree', '#text', '#timeline', '#run'].map(at).join(), ['#inspector', '.ds-legend', '.ds-foot'].map(at).join()];
 }"""
+
+
+ROOT = """() => {
+  scrollTo(0, 0);
+  const root = document.querySelector('#tree [data-root]'), { top, bottom, left, right } = root.getBoundingClientRect();
+  const canvas = document.querySelector('#tree .ds-canvas').getBoundingClientRect();
+  return root.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2)) && bottom <= canvas.bottom;
+}"""
+
+
+def test_a_long_chain_on_a_phone_keeps_its_root_below_the_buttons(visit):
+    width, height = SCREENS["phone"]
+    path = "/?preset=edit-lookup"
+    page = visit(path, viewport={"width": width, "height": height}, **STILL).page
+    timeline = page.locator("#timeline")
+    page.wait_for_function("document.querySelector('#timeline').ariaValueMax === '8'")
+    timeline.press("Home")
+    long = 0
+    for _ in range(8):
+        assert page.evaluate(ROOT)
+        long += page.evaluate("!document.querySelector('.ds-curtain').hasAttribute('hidden')")
+        timeline.press("ArrowUp")
+    assert long, "a chain that is longer than the canvas"
 
 
 def test_nothing_jumps_between_steps(screen):
@@ -152,9 +176,12 @@ def test_the_large_type_button_explains_itself(visit):
 
 @pytest.mark.parametrize("width", [1000, 1200, 1280, 1920])
 def test_the_sentence_above_the_tree_is_never_cut(visit, width):
-    page = visit("/", viewport={"width": width, "height": 860}, reduced_motion="reduce").page
+    path, viewport = "/?preset=story-tree", {"width": width, "height": 860}
+    page = visit(path, viewport=viewport, reduced_motion="reduce").page
+    page.wait_for_function("document.querySelector('#timeline').ariaValueMax === '25'")
     sentence, timeline = page.locator(".ds-caption"), page.locator("#timeline")
     told = set()
+    timeline.press("End")
     for _ in range(12):
         told.add(sentence.inner_text())
         assert sentence.evaluate("(p) => p.scrollHeight - p.clientHeight") <= 2, (

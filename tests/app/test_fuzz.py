@@ -11,7 +11,6 @@ import pytest
 
 from app import controls, link, traces
 from app.menu import offer, preset_menu, race_menu
-from app.own import Choice
 from app.own_models import shown
 from engine.errors import UserError
 from engine.trace import read_trace
@@ -220,5 +219,5 @@ def test_no_file_of_the_server_is_handed_out(server, path):
 
 
 def test_a_section_tells_no_control_character():
-    told = json.loads(shown(Choice(), problem="a\x1b[31m\u202eb\nc"))
+    told = json.loads(shown("", problem="a\x1b[31m\u202eb\nc"))
     assert told["problem"] == "a⟨1b⟩[31m⟨202e⟩b c"

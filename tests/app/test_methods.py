@@ -117,6 +117,8 @@ def test_a_card_says_what_is_missing_and_what_was_measured(toys):
     fir = open_card(toys, "fir").inner_text()
     assert "needles" in fir and "grow" in fir
     assert "3.00 tokens a step: 30 tokens in 11 passes" in fir
+    toys.locator("[data-method=elm] summary").press("Enter")  # as with the pointer
+    toys.wait_for_selector("[data-method=elm][open] .pg-method-look")
     elm = open_card(toys, "elm").inner_text()
     assert "2.50 tokens a step on held-out texts, in the place of 2.00." in elm
     birch = open_card(toys, "birch").inner_text()

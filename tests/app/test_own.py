@@ -282,13 +282,14 @@ def test_what_the_visitor_still_sees_and_is_gone_is_told_before_the_next_run():
         refuse_gone("somebody", json.dumps({**seen, "loaded": None, "turns": []}))
     choice = page_own.of("somebody")
     choice.chat = True
-    refuse_gone("somebody", shown(choice))
-    refuse_gone("anybody", shown(Choice()))
+    before = shown("somebody")
+    refuse_gone("somebody", before)
+    refuse_gone("anybody", shown("anybody"))
     for odd in ("", None, 3, "[]", "{}", json.dumps({**seen, "token": 3})):
         refuse_gone("somebody", odd)
     page_own.leave("somebody")
     with pytest.raises(UserError):
-        refuse_gone("somebody", shown(choice))
+        refuse_gone("somebody", before)
 
 
 def test_a_turn_said_again_is_answered_anew():

@@ -1,6 +1,7 @@
 """The cards of the methods: one file per method, checked when it is read, with the figures of its runs."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -52,6 +53,12 @@ def test_every_drafter_and_rule_has_a_card_and_every_card_its_method():
     registered = {"drafter": drafters(), "rule": verifiers()}
     for card in cards().values():
         assert card.kind not in registered or card.key in registered[card.kind], card.key
+
+
+def test_a_card_is_read_on_the_page_so_it_names_no_flag_or_key_of_the_command_line():
+    for card in cards().values():
+        told = [card.title, card.mechanism, card.watch, card.loses, *card.claim.values()]
+        assert not re.search(r"`|--\w", " ".join(told)), card.key
 
 
 def test_a_cards_run_says_what_the_card_says():

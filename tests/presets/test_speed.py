@@ -1,5 +1,8 @@
 """How fast a run is against plain decoding, from rounds of both."""
 
+from random import Random
+from statistics import median
+
 import pytest
 
 from presets import presets
@@ -35,6 +38,27 @@ def test_rounds_are_made_until_more_would_change_little():
     assert not settled(rounds(*[2] * (FEWEST - 1))) and settled(rounds(*[2] * FEWEST))
     noisy = rounds(*[1, 2] * MOST)
     assert not settled(noisy[:FEWEST]) and settled(noisy[:MOST])
+
+
+def press(chance: Random) -> float:
+    """The answer after rounds whose halves are five percent uneven, each tenth one disturbed by other work."""
+    made: list = []
+    while not settled(made):
+        plain, run = (
+            one.token
+            * chance.lognormvariate(0, 0.05)
+            * chance.choice([chance.uniform(1, 3)] + 9 * [1])
+            for one in (PLAIN, RUN)
+        )
+        made.append((PLAIN._replace(token=plain), RUN._replace(token=run)))
+    return speed(made)["ratio"]
+
+
+def test_ten_presses_of_run_tell_the_same_within_ten_percent():
+    for seed in range(30):
+        chance = Random(seed)
+        told = [press(chance) for _ in range(10)]
+        assert max(abs(ratio / median(told) - 1) for ratio in told) < 0.1, seed
 
 
 @pytest.mark.parametrize("name", [one.name for one in presets() if one.models not in sources()])

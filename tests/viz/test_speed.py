@@ -33,7 +33,7 @@ def test_the_answer_its_reason_and_the_projection(script):
         "On a GPU",
         "2.5×, projected for NVIDIA L4",
     ]
-    assert why == "Why: checking 8 rows takes 3.80 ms, one row 1.90 ms; drafting 2.20 ms."
+    assert why == "Why: reading 8 tokens takes 3.80 ms, one token 1.90 ms; drafting 2.20 ms."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
     assert why.endswith("Recorded on Intel Xeon.")
 
@@ -43,6 +43,7 @@ def test_the_answer_its_reason_and_the_projection(script):
     [
         (0.4, 0.35, 0.5, "No: 0.40× the speed"),
         (1.0, 0.97, 1.04, "No: just as fast"),
+        (2.8, 1.7, 8.4, "Yes: about 2.8× as fast"),
         (1.1, 0.8, 1.4, "Unclear, the machine is busy: 1.1×"),
     ],
 )

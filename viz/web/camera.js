@@ -36,32 +36,32 @@ export function framing({ k, down, left, right, far, top, bottom, focus, level }
 }
 
 /**
- * The camera moves `stage`, a <g> inside `svg`. above: px at the upper edge that stay free; moved({k, x}): called after
- * each move.
+ * The camera moves `stage`, a <g> inside `svg`. above: px at the upper edge that stay free; moved({k, x, y, above}):
+ * called after each move.
  * @param {any} svg
  * @param {any} stage
- * @param {{ above?: number, moved?: (at: { k: number, x: number }) => void }} settings
+ * @param {{ above?: number, moved?: (at: { k: number, x: number, y: number, above: number }) => void }} settings
  */
 export function makeCamera(svg, stage, { above = 0, moved = () => {} }) {
-  let k = 1, x = 0, y = 0, held = false, whole = false, box = null, width = 0, height = 0;
+  let k = 1, x = 0, y = 0, held = false, whole = false, box = null, width = 0, height = 0, free = 0;
 
   function write() {
     stage.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${k.toFixed(4)})`);
-    moved({ k, x });
+    moved({ k, x, y, above });
     fade();
   }
-  /** Fade out each edge beyond which the drawing continues; at the left stands its root. */
+  /** Fade out each edge beyond which the drawing continues, but not the one at which its root stands. */
   function fade() {
     if (!box) return;
-    const cut = [box.far * k + x > width + 1 && "right", box.top * k + y < above - 1 && "top",
-      box.bottom * k + y > height + 1 && "bottom"].filter(Boolean).join(" ");
+    const cut = [box.far * k + x > width + 1 && "right", !box.down && box.top * k + y < above - 1 && "top",
+      box.bottom * k + y > above + free + 1 && "bottom"].filter(Boolean).join(" ");
     if (cut) stage.setAttribute("data-cut", cut); else stage.removeAttribute("data-cut");
   }
   function fit() {
     if (!box || !width || !height) return;
     const all = { least: LEAST, most: box.k };
-    k = whole ? scaleOf(box.far - box.left, box.bottom - box.top, { width, height: height - above }, all) : box.k;
-    ({ x, y } = framing({ ...box, k }, width, height - above));
+    k = whole ? scaleOf(box.far - box.left, box.bottom - box.top, { width, height: free }, all) : box.k;
+    ({ x, y } = framing({ ...box, k }, width, free));
     y += above;
     write();
   }
@@ -111,9 +111,10 @@ export function makeCamera(svg, stage, { above = 0, moved = () => {} }) {
   return {
     /** Show this box at its scale, unless the reader has zoomed or dragged. */
     frame(next) { box = next; if (!held) fit(); },
-    resize(w, h) {
-      if (w === width && h === height) return;
-      width = w; height = h;
+    /** room: px of the height in which the drawing is framed, from `above` on. */
+    resize(w, h, room) {
+      if (w === width && h === height && room === free) return;
+      width = w; height = h; free = room;
       svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
       if (!held) fit();
     },
@@ -123,7 +124,7 @@ export function makeCamera(svg, stage, { above = 0, moved = () => {} }) {
     /** Scroll a point of the drawing into view (when the keyboard moves to a chip). */
     reveal(px, py) {
       const sx = px * k + x, sy = py * k + y, edge = 40;
-      if (sx > edge && sx < width - edge && sy > above + 20 && sy < height - 20) return;
+      if (sx > edge && sx < width - edge && sy > above + 20 && sy < above + free - 20) return;
       x += width / 2 - sx; y += height / 2 - sy;
       write();
     },

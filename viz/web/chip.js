@@ -37,7 +37,7 @@ function chipShape(look, w, h) {
 }
 
 /** Ignored tokens are drawn small: type size, height, px. */
-const SMALL = 12, LOW = 20;
+const SMALL = 12, LOW = 20, LEGEND = 30;
 /** Extra width at each side for shapes with a point (the hexagon), px. */
 const edgeOf = (look) => (look === "recovered" ? 7 : 0);
 /**
@@ -135,9 +135,9 @@ export function makeChip(attributes) {
  * @type {(status: string, text: string, look?: string) => Element}
  */
 export function legendChip(status, text, look = status) {
-  const size = chipSize(text, status);
+  const size = chipSize(text, status), k = Math.min(1, LEGEND / (size.h + 4));
   const chip = makeChip({});
   chip.draw(size, status, look);
-  return svgEl("svg", { class: "ds-legend-chip", width: size.w + 4, height: size.h + 4,
+  return svgEl("svg", { class: "ds-legend-chip", width: k * (size.w + 4), height: k * (size.h + 4),
     viewBox: `${-size.w / 2 - 2} ${-size.h / 2 - 2} ${size.w + 4} ${size.h + 4}`, "aria-hidden": "true" }, chip.g);
 }

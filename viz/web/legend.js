@@ -28,6 +28,6 @@ const wedge = () => svgEl("svg",
 export const edgeKey = (glossary) => glossary.term("edge", "wider edge: higher q", wedge());
 
 /** @type {(glossary: Glossary, ...more: Node[]) => Element} */
-export const legend = (glossary, ...more) => el("ul", { class: "ds-card ds-legend", "aria-label": "Legend" },
+export const legend = (glossary, ...more) => el("ul", { class: "ds-legend", "aria-label": "Legend" },
   ...KINDS.map((kind) => entry(glossary, kind)),
   el("li", {}, glossary.term("underline", "line in text")), ...more.map((one) => el("li", {}, one)));

@@ -21,9 +21,9 @@ import { visible } from "./words.js";
 const panelName = (ids, word) => (ids ? { id: word, class: `ds-${word}` } : { class: `ds-${word} ${word}` });
 
 /**
- * options: ids, onSelect, onSeek(step), above: px of the canvas that stay free for words, brief: a small canvas, a
- * short inspector and folded exhibits; whole: the whole tree is shown, however small. With brief, the caller scrolls
- * the text (newest, strip.scroll), so that several runs are drawn before the layout is read.
+ * options: ids, onSelect, onSeek(step), above, below(): px of the canvas that stay free for words and legend, brief: a
+ * small canvas, a short inspector and folded exhibits; whole: the whole tree is shown, however small. With brief, the
+ * caller scrolls the text (newest, strip.scroll), so that several runs are drawn before the layout is read.
  * Returns the elements and {reset, grow, draw(index, stage, verdicts), rest(still), select(node), setMode(mode),
  * camera, destroy}. mode: "tree" | "icicle".
  * @param {Model} model
@@ -50,8 +50,8 @@ export function makePanels(model, glossary, options) {
       (sources.merged && node >= 0 ? `, from ${sources.nameOf(step, node)}` : ""),
   };
   const limits = options.brief ? { least: 1, usual: 1, most: 1.1, turns: false }
-    : { least: 1, usual: 1.5, most: 1.8, turns: true };
-  const above = options.above || 0;
+    : { least: 1, usual: 1.3, most: 1.8, turns: true };
+  const { above = 0, below = () => 0 } = options;
   const drawing = treeDrawing(treeStage, hooks, limits), icicle = icicleDrawing(icicleStage, hooks);
   const camera = makeCamera(svg, treeStage, { above, moved: (at) => drawing.pin(at) });
   const inspect = makeInspector(inspector, glossary, options.brief);
@@ -98,7 +98,7 @@ export function makePanels(model, glossary, options) {
   function picture(step) {
     if (mode === "tree") return camera.frame(drawing.draw(step, rootPiece, waits));
     const by = stage === "draft" ? "q" : field;                // p is not known before the target's pass
-    icicle.draw(step, rootPiece, by, { width: size.width, height: size.height - above }, waits);
+    icicle.draw(step, rootPiece, by, size, waits);
     writeText(note, `Width is the probability of the whole path, by ` +
       `${by === "p" ? "p, the target’s" : "q, the draft’s"}. Empty room: other tokens.`);
   }
@@ -176,11 +176,11 @@ export function makePanels(model, glossary, options) {
   }
 
   const watcher = new ResizeObserver(() => {
-    size = { width: svg.clientWidth || Math.round(svg.getBoundingClientRect().width),
-      height: svg.clientHeight || Math.round(svg.getBoundingClientRect().height) };
+    const { width, height } = svg.getBoundingClientRect(), high = svg.clientHeight || Math.round(height);
+    size = { width: svg.clientWidth || Math.round(width), height: high - above - below() };
     if (!size.width) return;
-    camera.resize(size.width, size.height);
-    drawing.resize(size.width, size.height - above);
+    camera.resize(size.width, high, size.height);
+    drawing.resize(size.width, size.height);
     drawing.grow(model);
     repaint();
   });

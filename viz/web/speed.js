@@ -12,13 +12,14 @@ const times = (ratio) => `${ratio.toFixed(ratio < 1 ? 2 : 1)}×`;
  */
 export function answer({ ratio, low, high }) {
   if (low < 0.95 && high > 1.05) return `Unclear, the machine is busy: ${times(ratio)}`;
-  if (ratio >= 1.05) return `Yes: ${times(ratio)} as fast`;
-  return ratio > 0.95 ? "No: just as fast" : `No: ${times(ratio)} the speed`;
+  const told = `${high > 1.5 * low ? "about " : ""}${times(ratio)}`;
+  if (ratio >= 1.05) return `Yes: ${told} as fast`;
+  return ratio > 0.95 ? "No: just as fast" : `No: ${told} the speed`;
 }
 
 /** @type {(speed: Speed) => string} */
 const reason = ({ verify, rows, one, draft, machine }) =>
-  `Why: checking ${plural(Math.round(rows), "row")} takes ${duration(verify)}, one row ${duration(one)}; drafting ` +
+  `Why: reading ${plural(Math.round(rows), "token")} takes ${duration(verify)}, one token ${duration(one)}; drafting ` +
   `${duration(draft)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */

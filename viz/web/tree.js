@@ -190,14 +190,14 @@ export function treeDrawing(stage, hooks, limits) {
       trail.setAttribute("d", view.path.map((i) => lines[i].d).join(""));
       return box();
     },
-    /** The camera stands here: the root stays at the left edge of what is seen. */
-    pin({ k, x }) {
+    /** The camera stands here: the root stays at the left edge of what is seen, or the upper one, below the tools. */
+    pin({ k, x, y, above }) {
       if (!place) return;
-      const from = -x / k, half = place.root.w / 2;
-      pinned = reach.down ? 0 : Math.max(0, from + EDGE / 2 + half);
-      root.set("transform", `translate(${pinned.toFixed(1)} 0)`);
+      const { down } = reach, { half } = place, from = (down ? above - y : -x) / k;
+      pinned = Math.max(0, from + EDGE / 2 + half);
+      root.set("transform", down ? `translate(0 ${pinned.toFixed(1)})` : `translate(${pinned.toFixed(1)} 0)`);
       curtain.g.toggleAttribute("hidden", !pinned);
-      if (pinned) curtain.draw(from - EDGE, pinned + half + EDGE / 2);
+      if (pinned) curtain.draw(from - (down ? above / k : EDGE), pinned + half + EDGE / 2, down);
     },
     toggle(parent) { reach.toggle(shown, parent); },
     /** Open the folds that hide this node. Returns whether there were any. */
@@ -220,7 +220,7 @@ export function treeDrawing(stage, hooks, limits) {
     at(node) {
       if (!place) return [0, 0];
       const i = node === "final" ? shown.view.count : node;
-      return i < 0 ? [pinned, 0] : [place.x[i], place.y[i]];
+      return i < 0 ? (reach.down ? [0, pinned] : [pinned, 0]) : [place.x[i], place.y[i]];
     },
   };
 }

@@ -16,6 +16,8 @@ import { choiceGroup, followKeys, iconButton, largeButton, makeTransport } from 
 import { duration, plural } from "./words.js";
 
 const ABOVE = 44;                                  // px of the canvas in which its caption and its tools stand
+/** The height of what lies over the canvas; 0 where it stands below. */
+const lying = (element) => (getComputedStyle(element).position === "absolute" ? element.offsetHeight : 0);
 
 /**
  * @param {Element} element
@@ -28,7 +30,9 @@ export function mountWatch(element, options) {
   element.replaceChildren(root);
   const model = traceModel();
   const glossary = makeGlossary(root);
-  const panels = makePanels(model, glossary, { ids: options.ids, above: ABOVE, whole: options.whole, onSelect(found) {
+  const kinds = legend(glossary, edgeKey(glossary));
+  const panels = makePanels(model, glossary, { ids: options.ids, above: ABOVE, below: () => lying(kinds),
+    whole: options.whole, onSelect(found) {
     if (options.onSelect) options.onSelect(found);
     options.changed();
   }, onSeek: (step) => player.seek(step), flights: root });
@@ -66,14 +70,14 @@ export function mountWatch(element, options) {
   root.append(el("div", { class: "ds-head" }, proof.element, speed.why, speed.element), announcer.element, note,
     el("div", { class: "ds-room" },
       el("div", { class: "ds-card ds-tree-card" },
-        el("div", { class: "ds-tree-box" }, panels.tree, word,
+        el("div", { class: "ds-tree-box" }, panels.tree, kinds, word,
           el("div", { class: "ds-bar-top" }, words,
             el("div", { class: "ds-tools" }, shape.element, weight.element, zoom, large.element)), cover),
         panels.sources),
       el("div", { class: "ds-card ds-text-card" }, panels.text),
       el("div", { class: "ds-card ds-timeline-card" }, transport.element, panels.timeline, key.element, panels.tracks),
       el("div", { class: "ds-card ds-inspector-card" }, panels.inspector)),
-    el("div", { class: "ds-foot" }, proof.more, facts.element, legend(glossary, edgeKey(glossary))),
+    el("div", { class: "ds-foot" }, proof.more, facts.element),
     panels.exhibits);
 
   const unfollow = followTheme(root), unwatch = followWidth(root);

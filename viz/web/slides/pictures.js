@@ -56,7 +56,7 @@ function tree(svg) {
   const told = [`${lane ? `${said(lane, ".ds-lane-name")}: ` : ""}${svg.getAttribute("aria-label")}`,
     icicle ? said(svg.parentNode, ".ds-icicle-note") : ""];
   return { ...size, parts: [copy],
-    keys: keysOf(svg.closest(".ds"), ":scope > .ds-legend .ds-legend-chip, :scope > .ds-foot .ds-legend-chip"), told };
+    keys: keysOf(svg.closest(".ds"), ":is(:scope > .ds-legend, .ds-tree-box) .ds-legend-chip"), told };
 }
 
 const LANE = 100, LEFT = 12, AXIS = 34;
