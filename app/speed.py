@@ -187,8 +187,10 @@ class Speeds:
 
 def worth_measuring(seat: Seat | None) -> bool:
     """Whether this is a run that was made here, is over, wrote enough, and was not plain. A GPU that is lent for a
-    visitor's call measures nothing in the background."""
+    visitor's call measures nothing in the background, and an engine elsewhere is not asked for it."""
     if seat is None or seat.state != "done" or not isinstance(seat.job, Made) or zero.on_zero():
+        return False
+    if seat.job.elsewhere:
         return False
     first = read_trace(seat.text)
     return first.run["drafter"]["family"] != "none" and first.summary["new_tokens"] >= SHORTEST
