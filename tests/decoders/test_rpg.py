@@ -19,7 +19,7 @@ from presets import family
 
 TEXTS = {
     "lines": "Write 4 JSON records with id, name.\n",
-    "python": "def f(a, b):\n    a = a + 1  # one\n    b = (b + 2)\n    a = (\n        a + 3)\n",
+    "python": "def add(a, b):\n    return a + b\n\n\ndef total(c, d):\n    return (c +\n            d)\n\n\n",
 }
 COUNT, DECAY = 40, 0.4
 
@@ -107,18 +107,24 @@ WORDS = re.compile(r"(id|attr|arg|name)='[^']*'|value=(\d+)|value='[^']*'")
 
 
 def plain_structures(lines):
-    """Of a script of functions: what ast shows of each statement, without names and values; else the kinds of each line."""
+    """What ast shows of each statement, without names and values; of a text that does not parse, the kinds of each line."""
+    source = "\n".join(lines)
+    last = source.rstrip().split("\n")[-1]
+    if last.endswith(":"):
+        source += f"\n{' ' * (len(last) - len(last.lstrip()) + 1)}pass"
     try:
-        tree = ast.parse("\n".join(lines))
+        tree = ast.parse(source)
     except SyntaxError:
         return [(kinds(line), place) for place, line in enumerate(lines)]
-    found = []
-    for top in tree.body:
-        inner, depth = getattr(top, "body", []), 4
-        head = ast.dump(top.args) if inner else ast.dump(top)
-        found.append((("0", WORDS.sub("_", head)), top.lineno - 1))
-        found += [((str(depth), WORDS.sub("_", ast.dump(one))), one.lineno - 1) for one in inner]
-    return found
+    return [found for found in flat(tree.body) if found[1] < len(lines)]
+
+
+def flat(body):
+    for one in body:
+        inner = getattr(one, "body", [])
+        head = {name: value for name, value in ast.iter_fields(one) if name not in ("body", "name")}
+        yield (str(one.col_offset), WORDS.sub("_", ast.dump(type(one)(**head)))), one.lineno - 1
+        yield from flat(inner)
 
 
 def reference(text):
