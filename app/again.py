@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from app.controls import RANGES, request
-from app.link import models_of
+from app.link import held_of, models_of, said
 from app.menu import offer, options_of, plain_pair
 from app.own import own
 from engine.core.sampling import CUTS
@@ -22,7 +22,6 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
     changes: control values, named as in the page's FIELDS. Raises UserError.
     """
     drafter, rule, sampling = run["drafter"], run["verifier"], run["sampling"]
-    constraint = run.get("constraint", {})
     chosen = {
         "drafter": drafter["key"],
         "options": options_of(drafter, offer()),
@@ -30,9 +29,9 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
         "rule_options": rule["options"],
     }
     values = {
-        "prompt": _asked(run),
+        "prompt": said(run),
         "pair": json.dumps(chosen),
-        "json_schema": constraint.get("text") if constraint.get("key") == "json_schema" else None,
+        **held_of(run),
         **sampling,
         "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
         "models": models_of(run, offer()),
@@ -42,7 +41,6 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
         found,
         models=found.models if values["models"] else own.read(session).paths or found.models,
         messages=run["prompt"].get("messages"),
-        python_names=constraint.get("key") == "python_names",
         stop=run.get("stop_strings", ()),
         cuts=tuple((name, sampling[name]) for name in CUTS if name in sampling),
     )
@@ -52,9 +50,3 @@ def plainly(run: Mapping, new_tokens: object, session: str = "") -> RunRequest:
     """Plain decoding of this run's prompt, under a rule that makes the two texts comparable."""
     pair = {**plain_pair("none"), "verifier": plain_rule(run) or ""}
     return again(run, new_tokens, session, pair=json.dumps(pair))
-
-
-def _asked(run: Mapping) -> str:
-    """The visitor's text: the prompt, or the last turn of a conversation."""
-    turns = run["prompt"].get("messages")
-    return turns[-1]["content"] if turns else run["prompt"]["text"]

@@ -95,6 +95,8 @@ def run(
     seed: int = 0,
     max_new_tokens: int = 96,
     json_schema: str = "",
+    python_names: bool = False,
+    heal: bool = False,
     steps: bool = True,
     models: str = "",
     request: gr.Request | None = None,
@@ -119,6 +121,8 @@ def run(
         seed: the same seed, prompt and settings give the same text
         max_new_tokens: write at most this many tokens
         json_schema: a JSON schema that the text must follow; empty: any text
+        python_names: prompt and text are Python, and a name that a line uses must exist in the text so far
+        heal: the prompt may end in the middle of a token: its last tokens are taken back, and the "text" begins with them
         steps: false leaves the step lines out, which makes the answer short: enough for text and figures
         models: empty for the small models that write text; another family as `list` names them: smollm2 for a chat
             model that answers the prompt, image for those that draw a digit, named by the prompt
@@ -127,6 +131,8 @@ def run(
         "prompt": prompt,
         "pair": json.dumps(_pair(drafter, options, verifier, rule_options)),
         "json_schema": json_schema,
+        "python_names": python_names,
+        "heal": heal,
         "models": models,
         **_numbers(temperature, top_k, top_p, seed, max_new_tokens),
     }

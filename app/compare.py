@@ -161,13 +161,14 @@ class Compare:
         return [name, name, *self._set(values)]
 
     def _show_earlier(self, request: gr.Request, event: gr.EventData) -> tuple:
-        """The finished race of the example that the address names, or else the opening race, as long as the visitor has
-        no race of their own.
+        """The finished race of the example that the address names, or the opening race where it names none, as long as the
+        visitor has no race of their own.
 
         The controls may not hold the address's values yet, because a different event sets them.
         """
         session, wish = request.session_hash, self._wished(link.query_of(event._data))
-        text = race_made_earlier(self._named(wish)[0]) or opening_race()
+        name = self._named(wish)[0]
+        text = race_made_earlier(name) if name else opening_race()
         if not text or live.seats.get(session, TAB):
             return shown(None)
         return shown(traces.show(session, TAB, text, words.COMPARE_HINT))

@@ -61,7 +61,7 @@ RANGES = {
     "max_new_tokens": Range("New tokens", 1, LIMITS.new_tokens, min(96, LIMITS.new_tokens)),
 }
 
-FIELDS = ("prompt", "pair", "json_schema", *RANGES, "models")
+FIELDS = ("prompt", "heal", "pair", "json_schema", "python_names", *RANGES, "models")
 """The order in which the page hands Watch's controls to an event."""
 
 
@@ -97,6 +97,8 @@ def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIM
         rule_options=_of_rule(chosen, float(numbers["temperature"])),
         models=paths,
         json_schema=json_schema(values.get("json_schema"), limits),
+        python_names=values.get("python_names") is True,
+        heal=values.get("heal") is True,
         **numbers,
     )
 

@@ -6,13 +6,16 @@ from engine.bridges.inspecting import inspect_drafter
 from engine.errors import UserError
 from engine.parts.hub import name_of
 from engine.parts.inspection import refuse_links
-from engine.parts.size_limits import Allowed, allowed_wish
+from engine.parts.size_limits import Allowed, allowed_engine, allowed_wish
 
 
 def inspected(target: object, draft: object, allowed: Allowed) -> list[str]:
     """Sentences on the draft beside the target, or on the target where no draft is named; none where they cannot be looked at. Only
     descriptions are read, and nothing outside the allowed folders is looked at."""
     try:
+        engine = allowed_engine(target, allowed)
+        if engine and draft:
+            return inspect_drafter(_checked(draft, allowed)).lines()
         beside = _checked(target, allowed)
         if not draft:
             return inspect_drafter(beside).lines()

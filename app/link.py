@@ -16,6 +16,8 @@ from engine.trace import Trace
 
 SHORT = {"t": "temperature", "k": "top_k", "p": "top_p", "seed": "seed", "n": "max_new_tokens"}
 """Names of the numbers in an address."""
+SWITCHES = {"names": "python_names", "heal": "heal"}
+"""Names of the switches in an address; 1 is on."""
 TABS = ("watch", "compare", "methods", "learn", "tune")
 
 
@@ -84,14 +86,15 @@ def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
 
     The trace may be a stranger's: read the result like any address.
     """
-    stop, written = trace.summary["stop"], trace.summary["new_tokens"]
+    stop, written, held = trace.summary["stop"], trace.summary["new_tokens"], held_of(trace.run)
     usual = RANGES["max_new_tokens"].default
     numbers = {**trace.run["sampling"]}
     numbers["max_new_tokens"] = written if stop == "length" else max(written, usual)
     return {
-        "prompt": _said(trace.run, offer),
+        "prompt": _typed(trace.run, offer),
         **_wish_of_pair(trace.run, WATCH, offer),
-        "schema": trace.run.get("constraint", {}).get("text", ""),
+        "schema": held["json_schema"] or "",
+        **{short: "1" for short, name in SWITCHES.items() if held[name]},
         "models": models_of(trace.run, offer),
         **{short: str(numbers[name]) for short, name in SHORT.items()},
     }
@@ -103,14 +106,29 @@ def models_of(run: Mapping, offer: Mapping) -> str:
     return name if name in offer["models"] else ""
 
 
-def _said(run: Mapping, offer: Mapping) -> str:
-    """The prompt that a visitor would type for this run: with a family that converses, the last turn."""
-    turns = run["prompt"].get("messages")
-    return (
-        turns[-1]["content"]
-        if turns and models_of(run, offer) in offer["chat"]
-        else run["prompt"]["text"]
-    )
+def held_of(run: Mapping) -> dict[str, object]:
+    """What the run's text was held to, as control values."""
+    constraint = run.get("constraint", {})
+    key = constraint.get("key")
+    return {
+        "json_schema": constraint["text"] if key == "json_schema" else None,
+        "python_names": key == "python_names",
+        "heal": key == "heal",
+    }
+
+
+def said(run: Mapping) -> str:
+    """The visitor's text: the last turn of a conversation, or the prompt with what was taken back of it."""
+    prompt, constraint = run["prompt"], run.get("constraint", {})
+    if prompt.get("messages"):
+        return prompt["messages"][-1]["content"]
+    return prompt["text"] + (constraint["text"] if constraint.get("key") == "heal" else "")
+
+
+def _typed(run: Mapping, offer: Mapping) -> str:
+    """The prompt that a visitor would type for this run: of a conversation, where its models do not converse, all of it."""
+    whole = run["prompt"].get("messages") and models_of(run, offer) not in offer["chat"]
+    return run["prompt"]["text"] if whole else said(run)
 
 
 def wish_of_race(traces: Iterable[Trace], offer: Mapping[str, Mapping]) -> dict[str, str]:
@@ -211,6 +229,7 @@ def _example(
         values["models"] = query["models"]
     if query.get("schema"):
         values["json_schema"] = query["schema"][: LIMITS.schema_characters]
+    values |= {name: True for short, name in SWITCHES.items() if query.get(short) == "1"}
     for short, name in SHORT.items():
         if short in query:
             values[name] = RANGES[name].clamp(query[short])

@@ -58,6 +58,8 @@ class Made:
         self._first = self._over = False
         self.milliseconds = 0.0
         """Engine time of all steps so far."""
+        self.elsewhere = False
+        """Whether its passes are made by an engine elsewhere."""
         self._job: Job = open_job(tab, make, values)
         self._header = self._job.header()
         self._note(self._header)
@@ -90,6 +92,7 @@ class Made:
     def _began(self, run: dict, lane: str) -> None:
         labels = {"model_name": run["target"]["name"], "drafter": run["drafter"]["key"]}
         self._lanes[lane] = labels
+        self.elsewhere |= run["target"].get("clock") == "remote"
         metrics.PROMPT_TOKENS.labels(**labels).inc(len(run["prompt"]["tokens"]))
 
     def _stepped(self, step: dict, lane: str) -> None:

@@ -202,6 +202,8 @@ def preset_menu() -> dict[str, dict]:
             "turns": list(example.turns),
             "pair": json.dumps(pair),
             "json_schema": example.json_schema or "",
+            "python_names": example.python_names,
+            "heal": example.heal,
             "models": example.models,
             "temperature": example.temperature,
             "max_new_tokens": min(example.max_new_tokens, LIMITS.new_tokens),

@@ -29,12 +29,15 @@ from engine.parts.hub import name_of
 from engine.parts.loading import ModelPaths, load_models
 from engine.parts.models import open_model
 from engine.parts.mtp_fields import own_layer
-from engine.parts.size_limits import Allowed, admit
+from engine.parts.size_limits import Allowed, admit, allowed_engine
 from engine.progress import Tell, silent
 from engine.run import RunRequest
+from engine.serving.engine_address import is_served, read
+from engine.serving.served_target import READS_ITSELF, reads_itself
 from presets.families import converses
 
 MOST_VISITORS = 500
+NO_TOKENIZER = "A model behind an engine needs a draft here, whose tokenizer is its own: name one under “Draft”."
 
 
 @dataclass
@@ -78,7 +81,10 @@ class Choice:
         if self.paths is None:
             return {}
         found = {key: lacking(cls.needs, self.paths.parts) for key, cls in drafters().items()}
-        return {key: f"needs {parts}, which is not loaded" for key, parts in found.items() if parts}
+        told = {key: f"needs {parts}, which is not loaded" for key, parts in found.items() if parts}
+        if is_served(self.paths.target):
+            told |= {key: READS_ITSELF for key, cls in drafters().items() if reads_itself(cls)}
+        return told
 
 
 class OwnModels:
@@ -140,10 +146,15 @@ class OwnModels:
             for role, wish in wishes.items():
                 if role == "draft" and not wish:
                     continue
-                checkpoint = admit(wish, self.allowed, tell)  # type: ignore[arg-type]
+                engine = allowed_engine(wish, self.allowed) if role == "target" else None
+                folder = engine or str(admit(wish, self.allowed, tell).folder)  # type: ignore[arg-type]
                 with self._lock:
-                    found[role] = str(checkpoint.folder)
+                    found[role] = folder
                 self._make_room()
+                if engine and not draft:
+                    raise UserError(NO_TOKENIZER)
+                if engine:
+                    continue
                 tell(f"Loading the {role}", 0.5 if role == "target" else 0.9)
                 model = self._open(found)
             choice = self.of(session)
@@ -170,7 +181,8 @@ class OwnModels:
         """The target."""
         with self._lock:
             for folder in found.values():
-                self._resident[folder] = time.monotonic()
+                if not is_served(folder):
+                    self._resident[folder] = time.monotonic()
         return load_models(_paths(found), {role: role for role in found if role != "target"}).target
 
     def _make_room(self) -> None:
@@ -193,7 +205,8 @@ class OwnModels:
         """The folders that visitors have chosen, and those that are being opened for them."""
         pairs = [choice.paths for choice in self._choices.values() if choice.paths is not None]
         folders = {folder for one in pairs for folder in (one.target, *one.parts.values())}
-        return folders.union(*(found.values() for found in self._opening))
+        folders.update(*(found.values() for found in self._opening))
+        return {folder for folder in folders if not is_served(folder)}
 
     def _forget(self, which: Callable[[Choice], bool]) -> None:
         with self._lock:
@@ -334,15 +347,17 @@ def special_texts(model: LanguageModel) -> list[str]:
 
 def told(model: LanguageModel, paths: ModelPaths) -> dict:
     """The details of a loaded pair that the page shows."""
+    config = model.model.generation_config
     return {
         "target": model.name,
+        "served": read(paths.target).place if is_served(paths.target) else "",
         "parameters": model.parameters,
         "context": model.max_context,
         "draft": name_of(paths.parts.get("draft", "")),
         "chat": has_template(model),
         "sampling": own_sampling(model.model),
         "ends": special_texts(model),
-        "left_out": unapplied(model.model.generation_config, cuts=False),
+        "left_out": [] if config is None else unapplied(config, cuts=False),
     }
 
 

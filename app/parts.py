@@ -115,7 +115,7 @@ def example_note(tab: str, menu: dict[str, dict], own: str, prompt: str) -> gr.H
     example's settings; the name is then "". prompt: the element id of the prompt's box.
     """
     told = ("prompt", "turns", "pair", "lanes", "temperature", "models", "json_schema")
-    told += ("look_for", "listed")
+    told += ("python_names", "heal", "look_for", "listed")
     return html(
         f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
         "/* events: 'edited' */",
@@ -219,6 +219,26 @@ def schema_box(elem_id: str) -> gr.Textbox:
         label="JSON schema",
         elem_id=elem_id,
         info="The text must follow it; empty: any text. Tokens that it forces are drafted for free.",
+    )
+
+
+def names_box(elem_id: str) -> gr.Checkbox:
+    return gr.Checkbox(
+        False,
+        label="Only names that exist",
+        elem_id=elem_id,
+        info="Prompt and text are Python: a name that a line uses must exist in the text so far.",
+    )
+
+
+def heal_box(elem_id: str) -> gr.Checkbox:
+    return gr.Checkbox(
+        False,
+        label="Heal its end",
+        elem_id=elem_id,
+        info="The prompt may end in the middle of a token: its last tokens are taken back, and the text begins with them.",
+        min_width=0,
+        scale=0,
     )
 
 

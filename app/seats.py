@@ -89,7 +89,9 @@ class Seat:
                     yield self.text, "running", turn.told()
                     turn.wait(1.0, lambda: self.asked is not None)
                     continue
-                line = turn.step(self._next)
+                # whoever waits for another machine keeps nobody from a step on this one
+                elsewhere = getattr(self.job, "elsewhere", False)
+                line = self._next() if elsewhere else turn.step(self._next)
                 if line is None:
                     self.asked = "end"
                     break

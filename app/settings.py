@@ -11,7 +11,7 @@ from engine.finding import OUTSIDE, outside_folders
 from engine.parts.loading import ModelPaths
 from engine.parts.size_limits import Allowed
 from engine.printable import one_line
-from engine.serving.engine_address import is_served
+from engine.serving.engine_address import is_served, read
 from engine.text_file import text_of
 from presets import family
 
@@ -271,13 +271,17 @@ def watched_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 def allowed_models(environment: Mapping[str, str] = os.environ) -> Allowed:
     """The models that visitors may bring: DRAFTSCOPE_OWN_MODELS, a comma-separated list of Hub names (owner/name,
-    owner/*, *) and folders; "off" allows none.
+    owner/*, *), folders, and models behind engines (vllm://HOST:PORT/NAME or …/*); "off" allows none.
 
-    If it is not set, everything is allowed on a machine that only its owner reaches, and nothing elsewhere.
+    If it is not set, every name and folder is allowed on a machine that only its owner reaches, and nothing elsewhere. Raises
+    UserError for an address that is none.
     """
     given = environment.get("DRAFTSCOPE_OWN_MODELS")
     if given is None:
         return Allowed(("*", "/")) if address()[0] in LOOPBACK else Allowed()
     if given.strip().lower() in ("", "off", "0", "no"):
         return Allowed()
-    return Allowed(tuple(one.strip() for one in given.split(",") if one.strip()))
+    listed = tuple(one.strip() for one in given.split(",") if one.strip())
+    for one in filter(is_served, listed):
+        read(one)
+    return Allowed(listed)

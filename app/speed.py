@@ -190,8 +190,11 @@ class Speeds:
 
 def _digest(seat: Seat) -> str:
     """A digest of the run line, the text and its end; "" unless this is a run that was made here, is over, wrote enough, and
-    was not plain. A GPU that is lent for a visitor's call measures nothing in the background."""
+    was not plain. A GPU that is lent for a visitor's call measures nothing in the background, and an engine elsewhere is not
+    asked for it."""
     if seat.state != "done" or not isinstance(seat.job, Made) or zero.on_zero():
+        return ""
+    if seat.job.elsewhere:
         return ""
     if seat not in _DIGESTS:
         trace = read_trace(seat.text)

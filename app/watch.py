@@ -22,10 +22,12 @@ from app.parts import (
     engine_event,
     example_note,
     following,
+    heal_box,
     html,
     lead,
     moved,
     name_whose,
+    names_box,
     over,
     prompt_box,
     sampling_controls,
@@ -71,6 +73,7 @@ class Watch:
             self.look_for = example_note(TAB, self.presets, words.WATCH_OWN, "prompt")
         with gr.Row(elem_classes="pg-ask"):
             self.prompt = prompt_box("prompt", first["prompt"], lines=1)
+            self.heal = heal_box("heal")
             self._buttons()
             self.said.render()
         with gr.Row(elem_id="watch-room", elem_classes="pg-room"):
@@ -108,16 +111,17 @@ class Watch:
         )
         self.model = ModelControl(TAB, "models")
         self.models = self.model.choice
-        self.numbers = sampling_controls(first, more=self._schema)
+        self.numbers = sampling_controls(first, more=self._constraints)
         self.own = OwnSection()
 
-    def _schema(self) -> None:
-        self.json_schema = schema_box("json-schema")
+    def _constraints(self) -> None:
+        self.json_schema, self.python_names = schema_box("json-schema"), names_box("python-names")
 
     @property
     def fields(self) -> list:
         """The controls that make a run, in the order of FIELDS."""
-        return [self.prompt, self.pair, self.json_schema, *self.numbers, self.models]
+        held = [self.json_schema, self.python_names]
+        return [self.prompt, self.heal, self.pair, *held, *self.numbers, self.models]
 
     def wire(self, page: gr.Blocks, methods: Methods) -> None:
         """methods: the tab of method cards; each card brings its example here."""
@@ -152,7 +156,8 @@ class Watch:
             self.figures.follow(end, TAB)
         edits = [self.look_for.edited, self.pair.edited]
         numbers = [number.change for number in self.numbers]
-        named = [*edits, self.numbers[0].change, self.json_schema.change, self.models.change]
+        held = [one.change for one in (self.heal, self.json_schema, self.python_names)]
+        named = [*edits, self.numbers[0].change, *held, self.models.change]
         shown = [
             end.then for end in (loaded, *brought[2:])
         ]  # while these events set controls, some controls still hold old values
@@ -160,7 +165,7 @@ class Watch:
         changes = [
             *edits,
             *numbers,
-            self.json_schema.change,
+            *held,
             self.models.change,
             *(end.then for end in brought[1:]),
         ]
@@ -237,7 +242,9 @@ class Watch:
         """Values for the controls, in the order of FIELDS; a pair that is left out stays."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
         pair, schema = values.get("pair", gr.skip()), values.get("json_schema", "")
-        return [values.get("prompt", ""), pair, schema, *numbers, values.get("models", "")]
+        prompt, heal = values.get("prompt", ""), values.get("heal", False)
+        names, models = values.get("python_names", False), values.get("models", "")
+        return [prompt, heal, pair, schema, names, *numbers, models]
 
 
 def _talk(request: gr.Request, models: str, said: Iterable[dict[str, str]]) -> str | dict:

@@ -144,7 +144,8 @@ def _request(given: argparse.Namespace):
         rule_options=rule_options,
         recorded=given.trace is not None,
         json_schema=card.json_schema if schema is None and card else schema,
-        python_names=given.python_names,
+        python_names=given.python_names or (card is not None and card.python_names),
+        heal=given.heal or (card is not None and card.heal),
         **fields,
     )
 
@@ -231,10 +232,14 @@ def _show(run, interrupts: terminal.Interrupts, failures: list[UserError]) -> It
     """
     header = run.header()
     yield header
+    told = json.loads(header).get("constraint", {})
+    shown = len(told["text"]) if told.get("key") == "heal" else 0  # characters that the prompt has
     try:
         while interrupts.asked is None and (line := run.step()) is not None:
             yield line
-            terminal.write("".join(json.loads(line)["output"]["pieces"]))
+            text = "".join(json.loads(line)["output"]["pieces"])
+            terminal.write(text[shown:])
+            shown = max(0, shown - len(text))
     except terminal.ReaderGone:
         pass
     except UserError as failure:
@@ -255,7 +260,10 @@ def _report(summary: dict, header: dict) -> None:
         f"{accepted:.2f} a step, {rate:.0f} tokens/s, stop: {summary['stop']}]"
     )
     if law := header.get("constraint", {}).get("law"):
-        terminal.say(f"[exact: the law of {law}, not the model's own law given a valid text]")
+        from engine.core.bound import BEGUN
+
+        other = "" if law == BEGUN else ", not the model's own law given a valid text"
+        terminal.say(f"[exact: the law of {law}{other}]")
     if header["verifier"].get("up_to_rounding"):
         dtype = header["target"]["dtype"]
         terminal.say(

@@ -68,6 +68,8 @@ def check(name: str, request: RunRequest) -> dict:
         drafter="none",
         verifier=plain_rule(trace.run),
         json_schema=request.json_schema,
+        python_names=request.python_names,
+        heal=request.heal,
         **trace.run["sampling"],
         max_new_tokens=trace.summary["new_tokens"],
     )

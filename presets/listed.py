@@ -30,7 +30,7 @@ class Preset:
 
     kind: the workload that its prompt belongs to. models: the family that runs it, see ``presets.family``. prompt: the
     text itself. turns: what was said before it, with a family that converses. verifier: None for the drafter's own
-    rule. json_schema: one that the text must follow, or None. holds: conditions that make ``look_for`` true of the
+    rule. json_schema: one that the text must follow, or None. python_names, heal: as in a RunRequest. holds: conditions that make ``look_for`` true of the
     finished trace, see ``presets.conditions``.
     """
 
@@ -44,6 +44,8 @@ class Preset:
     verifier: str | None = None
     rule_options: dict = field(default_factory=dict)
     json_schema: str | None = None
+    python_names: bool = False
+    heal: bool = False
     models: str = ""
     turns: tuple[dict[str, str], ...] = ()
     temperature: float = 0.0

@@ -33,6 +33,13 @@ def kept_forced(trace: Trace) -> int:
     return sum(s["nodes"]["source"][node] == "forced" for s in trace.steps for node in kept(s))
 
 
+def healed(trace: Trace) -> int:
+    """Characters that were taken back from the prompt, if the first new token spells all of them."""
+    text = trace.run.get("constraint", {}).get("text", "")
+    first = next(piece for step in trace.steps for piece in step["output"]["pieces"])
+    return len(text) if first.startswith(text) else 0
+
+
 def siblings_kept(trace: Trace) -> int:
     """The most children of one node that were kept in a step."""
     counts = (Counter(step["nodes"]["parent"][node] for node in kept(step)) for step in trace.steps)
@@ -201,6 +208,7 @@ def most_decided(trace: Trace) -> int:
 METHOD_FIGURES: dict[str, Callable[[Trace], float]] = {
     "kept_unwanted": kept_unwanted,
     "kept_forced": kept_forced,
+    "healed": healed,
     "siblings_kept": siblings_kept,
     "repeated_siblings": repeated_siblings,
     "forked_steps": lambda trace: branching(trace, forks=True),

@@ -22,6 +22,8 @@ def request_of(example: Preset) -> RunRequest:
         verifier=example.verifier,
         rule_options=example.rule_options,
         json_schema=example.json_schema,
+        python_names=example.python_names,
+        heal=example.heal,
         temperature=example.temperature,
         max_new_tokens=example.max_new_tokens,
     )

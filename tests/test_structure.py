@@ -18,7 +18,10 @@ BELOW = {
 }
 HOUSE = set(BELOW)
 
-GROUND = ["errors", "printable", "text_file", "progress", "finding", "remembered", "cache_folder"]
+GROUND = [
+    *("errors", "printable", "text_file", "python_text", "progress", "finding", "remembered"),
+    "cache_folder",
+]
 """Modules in the root of the engine that every room may use."""
 TOP = ["loops", "catalogue", "__main__"]
 """Modules in the root that stand on the rooms."""

@@ -7,6 +7,7 @@ import { exampleOf, examplePrompt } from "./examples.js";
 import { viewOf } from "./rooms.js";
 
 const LONGEST = 2000;   // characters of pasted prompts in an address
+const SWITCHES = { names: "python_names", heal: "heal" };
 const SHORT = { t: "temperature", k: "top_k", p: "top_p", seed: "seed", n: "max_new_tokens" };
 
 /** The beginning and the end that both addresses share; the prompt only where it is not the example's own. */
@@ -60,6 +61,7 @@ const OF = {
   watch: (preset, now) => address("watch", preset, now, (query) => {
     write(query, JSON.parse(now.pair), { drafter: "drafter", options: "o.", verifier: "verifier", rule_options: "r." });
     if (now.json_schema) query.set("schema", now.json_schema);
+    for (const [short, name] of Object.entries(SWITCHES)) if (now[name]) query.set(short, "1");
     if (agrees("watch")) shown(query, now.models);
   }),
   compare: (preset, now) => address("compare", preset, now, (query) => {

@@ -8,6 +8,8 @@ import { ranHere, room, traceOf } from "./rooms.js";
 import { runsOf } from "./runs.js";
 
 const SAMPLING = [["temperature", "the temperature"], ["top_k", "top-k"], ["top_p", "top-p"], ["seed", "the seed"]];
+const HELD = [["json_schema", "the JSON schema"], ["python_names", "which names may be used"],
+  ["heal", "whether the prompt’s end is healed"]];
 
 /**
  * A run's options by name, and each part that can be chosen: the run's own, or the default one if the trace does not
@@ -53,10 +55,17 @@ function otherLength(most, summary) {
 
 const turnsAsText = (turns) => JSON.stringify((turns || []).map(({ role, content }) => [role, content]));
 
+/**
+ * What a run's text was held to, as the value of this control.
+ * @type {(run: Pick<Run, "constraint">, key: string) => string}
+ */
+const heldTo = ({ constraint: held }, key) => (held?.key !== key ? "" : key === "json_schema" ? held.text.trim()
+  : "true");
+
 /** The differences in the prompt: the text, or the turns of a conversation. */
-function ofPrompt(name, now, { prompt }) {
-  const turns = asking(name, now.prompt, now.models), had = prompt.messages;
-  if (!turns) return now.prompt === prompt.text ? [] : ["the prompt"];
+function ofPrompt(name, now, run) {
+  const { prompt } = run, turns = asking(name, now.prompt, now.models), had = prompt.messages;
+  if (!turns) return now.prompt === prompt.text + (heldTo(run, "heal") && run.constraint.text) ? [] : ["the prompt"];
   if (turnsAsText(turns) === turnsAsText(had)) return [];
   return [had && had.at(-1).content === now.prompt ? "the conversation" : "the prompt"];
 }
@@ -87,8 +96,8 @@ export function differences(name, now, runs, asked, own = null) {
   if (pairs.length !== runs.length) told.push("the lanes");
   else pairs.forEach((pair, i) => told.push(...ofPair(pair, runs[i].run, before[i], Number(now.temperature))));
   for (const [number, words] of SAMPLING) if (Number(now[number]) !== run.sampling[number]) told.push(words);
-  if (now.json_schema !== undefined && (now.json_schema || "")
-    .trim() !== ((run.constraint && run.constraint.text) || "").trim()) told.push("the JSON schema");
+  for (const [key, words] of HELD) if (now[key] !== undefined && String(now[key] || "").trim() !== heldTo(run, key))
+    told.push(words);
   if (runs.some(({ summary }) => otherLength(Number(now.max_new_tokens), summary)))
     told.push("the number of new tokens");
   return [...new Set(told)];

@@ -3,7 +3,7 @@
 import { offer } from "./offer.js";
 import { exampleShown } from "./rooms.js";
 
-// by tab, then by name: {prompt, pair or lanes, temperature, models, json_schema, look_for, listed}
+// by tab, then by name: {prompt, pair or lanes, temperature, models, json_schema, python_names, heal, look_for, listed}
 const examples = {};
 const brought = {};    // by tab: the example shown last; known again when all its settings are back, listed or not
 
@@ -45,9 +45,10 @@ const alike = (given) => {
  */
 export function exampleOf(room, now, shown = exampleShown(room)) {
   const all = examples[room], own = alike(now.pair || now.lanes);
-  const same = (one, name) => (one[name] || "").trim() === (now[name] || "").trim();
+  const same = (one, name) => String(one[name] || "").trim() === String(now[name] || "").trim();
   const fits = (name) => Object.hasOwn(all, name) && all[name].prompt === now.prompt
     && all[name].temperature === Number(now.temperature)
-    && same(all[name], "models") && same(all[name], "json_schema") && alike(all[name].pair || all[name].lanes) === own;
+    && ["models", "json_schema", "python_names", "heal"].every((part) => same(all[name], part))
+    && alike(all[name].pair || all[name].lanes) === own;
   return [shown, brought[room], ...Object.keys(all).filter((one) => all[one].listed)].find(fits) || "";
 }

@@ -95,7 +95,8 @@ export function ownModels(c, offer) {
     facts.hidden = sampling.hidden = unload.hidden = !pair;
     inspected.hidden = !now.inspected.length;
     seen.replaceChildren(...now.inspected.map((text) => el("li", { text })));
-    if (pair) writeText(facts, `${pair.target}: ${pair.parameters.toLocaleString("en")} parameters, a context of ` +
+    if (pair) writeText(facts, `${pair.target}: ` +
+      `${pair.served ? `behind ${pair.served}` : `${pair.parameters.toLocaleString("en")} parameters`}, a context of ` +
       `${pair.context.toLocaleString("en")} tokens` +
       `${pair.draft ? `; ${pair.draft} drafts` : "; no draft model"}. Watch and Compare use it now.`);
     talk.hidden = !now.converses && !converses(family);

@@ -6,7 +6,8 @@ import { IDLE, nextState } from "./run-state.js";
 import { finished, isRecorded } from "./runs.js";
 
 const FIELDS = {
-  watch: ["prompt", "pair", "json_schema", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
+  watch: ["prompt", "heal", "pair", "json_schema", "python_names", "temperature", "top_k", "top_p", "seed",
+    "max_new_tokens", "models"],
   tune: ["prompts", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
   compare: ["prompt", "lanes", "temperature", "top_k", "top_p", "seed", "max_new_tokens", "models"],
 };

@@ -13,7 +13,7 @@ const plain = (drafter) => ({ drafter, options: {}, verifier: "", rule_options: 
 export function raceThis() {
   const now = controlsOf("watch");
   if (!now) return;
-  const { pair, json_schema: _, ...rest } = now, own = JSON.parse(pair);
+  const { pair, json_schema: _, python_names: __, heal: ___, ...rest } = now, own = JSON.parse(pair);
   const rival = RIVALS.find((key) => key !== own.drafter && !missingPart(key, rest.models));
   const others = ["none", rival].filter((key) => key && key !== own.drafter).map(plain);
   go("compare", addressWith("compare", { ...rest, lanes: JSON.stringify([others[0], own, ...others.slice(1)]) }));

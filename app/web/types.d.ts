@@ -82,7 +82,9 @@ export interface Settings {
   lanes?: string;
   /** JSON: a TunePrompts. */
   prompts?: string;
+  heal?: boolean;
   json_schema?: string;
+  python_names?: boolean;
   temperature?: number;
   top_k?: number;
   top_p?: number;

@@ -8,7 +8,6 @@ names exist is told by the standard library's ``ast`` from the text so far.
 import ast
 import builtins
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from engine.core.constraint import Constraint
 from engine.core.detokenizer import detokenizer
+from engine.python_text import parsed
 
 ALWAYS = frozenset(dir(builtins)) | {"None", "True", "False", "not", "await", "yield", "lambda"}
 USE = re.compile(
@@ -101,11 +101,8 @@ def names_at(text: str) -> Names | None:
 @lru_cache(maxsize=64)
 def _known(before: str, indent: int) -> Names | None:
     """The names bound in whole lines, as seen from a line of this indent."""
-    try:
-        with warnings.catch_warnings():  # of Python's own about what it reads
-            warnings.simplefilter("ignore")
-            tree = ast.parse(f"{before}\n{' ' * indent}pass")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(f"{before}\n{' ' * indent}pass")
+    if tree is None:
         return None
     names = set(ALWAYS)
     for statement in tree.body:

@@ -139,6 +139,7 @@ def _add_run(run: argparse.ArgumentParser, action: Action) -> None:
     add("--device", metavar="D")
     add("--json-schema", metavar="FILE", help="the text must follow this JSON schema")
     add("--python-names", action="store_true", help="names used in Python must exist in the text")
+    add("--heal", action="store_true", help="the prompt may end in the middle of a token")
     add("--trace", metavar="OUT.ndjson", help="write the trace here")
     _add_weights(run)
     _add_methods(run)

@@ -13,6 +13,8 @@ from engine.core.memory import Memory
 MASKED = "masked decoding"
 """The law that an exact rule keeps where p and q are cut to the allowed tokens at every place. It is not the target's law of
 texts, given that the text is valid: that one would weigh each token by the chance that a valid text follows it (Park et al. 2024)."""
+BEGUN = "the target’s own texts that begin so"
+"""The law that an exact rule keeps where the end of the prompt is healed (``engine.chat.prompt_end``)."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ laws of the constrained text.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -18,11 +18,16 @@ class Constraint(ABC):
     """The rule for one text. It is asked about continuations of the tokens committed so far.
 
     committed: how many tokens were committed after the prompt. key: two constraints with one key allow the same texts; None:
-    what is learned about this one serves its text alone.
+    what is learned about this one serves its text alone. looks_ahead: whether ``begin`` reads anything.
     """
 
     committed: int = 0
     key: Hashable = None
+    looks_ahead: bool = False
+
+    def begin(self, read: Callable[[DraftTree], Tensor]) -> None:
+        """Called before the first step. read: a tree behind the prompt -> the target's logits [N+1, V] after the prompt and
+        after each node."""
 
     @abstractmethod
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
@@ -103,6 +108,11 @@ class Joined(Constraint):
         self.committed = 0
         keys = tuple(constraint.key for constraint in constraints)
         self.key = None if None in keys else keys
+        self.looks_ahead = any(constraint.looks_ahead for constraint in constraints)
+
+    def begin(self, read: Callable[[DraftTree], Tensor]) -> None:
+        for constraint in self._constraints:
+            constraint.begin(read)
 
     def allows(self, continuation: Sequence[int], token: int) -> bool:
         return all(constraint.allows(continuation, token) for constraint in self._constraints)

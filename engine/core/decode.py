@@ -54,7 +54,9 @@ def begin(text: Text, target: Target, reading: PromptReading | None, clock: Cloc
     """Read the prompt and start the drafter; returns the milliseconds charged for that. reading: see ``decode``."""
     drafter = text.drafter
     session = target.session(text.capacity, drafter.feature_layers)
-    if reading is None and not drafter.feature_layers and not drafter.uses_target:
+    constraint = text.request.constraint
+    asked = drafter.uses_target or (constraint is not None and constraint.looks_ahead)
+    if reading is None and not drafter.feature_layers and not asked:
         session.prefill(text.request.prompt[:-1], later=True)
         text.begin(session, None)
         return clock.lap()

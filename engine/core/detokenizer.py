@@ -128,6 +128,12 @@ class Detokenizer:
         raw = self._raw(token) if LOST in piece else None
         return face if raw is None else escaped(raw)
 
+    def spelled(self, token: int) -> bytes:
+        """The bytes that the token adds within some text."""
+        piece = self._behind(self._anchor, token)
+        raw = self._raw(token) if LOST in piece else None
+        return piece.encode() if raw is None else raw
+
     def _behind(self, before: int | None, token: int) -> str:
         """What decoding shows of the token behind this one."""
         if before is None:

@@ -93,6 +93,8 @@ class Text:
         """session: has read all tokens but the root. features: of the tokens that it read. load: of the first pass;
         None if the pass will be for this text only."""
         self.session = session
+        if self.request.constraint is not None:
+            self.request.constraint.begin(self._read_ahead)
         self.drafter.begin(
             Start(
                 tuple(self.context),
@@ -105,6 +107,12 @@ class Text:
                 load or Load(context=len(self.context)),
             )
         )
+
+    def _read_ahead(self, tree: DraftTree) -> Tensor:
+        """The target's logits [N+1, V] after the text and after each node of a tree, of which nothing is kept."""
+        logits, _ = self.session.feed(*Draft(self.context[-1], tree, len(self.context)).rows)
+        self.session.drop()
+        return logits
 
     def draft(self) -> Attempt:
         """A draft of the next tokens, no more than fit."""

@@ -44,5 +44,19 @@ def is_halved() -> bool:
     return _halved > 0
 
 
-ENGINE_LOCK = threading.Lock()
+ENGINE_LOCK = threading.RLock()
 """Held for each step, so that no lane's time includes another lane's work."""
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Another machine computes: whoever waits for it lets others have the engine's lock, if this thread holds it."""
+    try:
+        ENGINE_LOCK.release()
+    except RuntimeError:  # it is not this thread's
+        yield
+        return
+    try:
+        yield
+    finally:
+        ENGINE_LOCK.acquire()

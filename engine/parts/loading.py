@@ -68,9 +68,10 @@ def load_models(
     """
     where, kind = place_of(dtype, device)
     check_parts(paths, needs)
+    # an engine is asked before: whoever waits for it keeps nobody from opening a model
+    target = _served(paths) if is_served(paths.target) else None
     with _LOADING:
-        served = is_served(paths.target)
-        target = _served(paths) if served else open_model(paths.target, kind, where)
+        target = target or open_model(paths.target, kind, where)
         parts, folders = {}, {"target": paths.target}
         for role, part_kind in needs.items():
             opener, path = kind_of(part_kind), paths.parts[role]

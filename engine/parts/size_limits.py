@@ -14,7 +14,7 @@ from engine.parts.hub import download, is_hub_name
 from engine.parts.inspection import Checkpoint, inspect
 from engine.parts.promise import FLOAT
 from engine.progress import Tell, silent
-from engine.serving.engine_address import is_served
+from engine.serving.engine_address import is_served, read
 
 SPARED = 0.5
 """The share of free memory that one model may take: loading it needs some more on top."""
@@ -22,8 +22,8 @@ SPARED = 0.5
 
 @dataclass(frozen=True)
 class Allowed:
-    """The models that a host allows. patterns: Hub names like owner/* or *, and folders below which models may
-    lie. most_bytes: the limit for one model, however much memory is free; None: only
+    """The models that a host allows. patterns: Hub names like owner/* or *, folders below which models may lie, and models
+    behind engines, vllm://HOST:PORT/NAME or …/*. most_bytes: the limit for one model, however much memory is free; None: only
     the free memory limits it."""
 
     patterns: Sequence[str] = ()
@@ -93,9 +93,7 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
 def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
     """What the visitor names, and the allowed folder that it lies in; None if it is a name on the Hub. Raises UserError, one
     sentence, for what the host does not allow."""
-    if not isinstance(wish, str) or not wish.strip() or len(wish) > 300 or not wish.isprintable():
-        raise UserError("Name a model: OWNER/NAME on the Hub, or a folder.")
-    wish = wish.strip()
+    wish = _named(wish)
     if is_served(wish):
         raise UserError("This page asks no engine at an address that a visitor names.")
     root = _root_of(wish, allowed)
@@ -104,6 +102,24 @@ def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
     ):
         raise UserError("This page does not open that model; its host lists those that it does.")
     return wish, root
+
+
+def allowed_engine(wish: object, allowed: Allowed) -> str | None:
+    """The model behind an engine that the visitor names; None for anything that is not behind one. Raises UserError for an
+    address that the host does not list."""
+    if not is_served(wish := _named(wish)):
+        return None
+    asked = read(wish)
+    for listed in map(read, filter(is_served, allowed.patterns)):
+        if asked[:3] == listed[:3] and fnmatchcase(asked.name, listed.name):
+            return wish
+    raise UserError("This page asks no engine at that address; its host lists those that it does.")
+
+
+def _named(wish: object) -> str:
+    if not isinstance(wish, str) or not wish.strip() or len(wish) > 300 or not wish.isprintable():
+        raise UserError("Name a model: OWNER/NAME on the Hub, or a folder.")
+    return wish.strip()
 
 
 def _names(allowed: Allowed) -> list[str]:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
+from engine.chat.prompt_end import TakenBack, taken_back
 from engine.chat.turns import ChatPrompt, read_prompt
+from engine.core.bound import BEGUN
 from engine.core.options import Value
 from engine.core.rule import Verifier
 from engine.model.generation import own_stop_strings
@@ -24,7 +26,7 @@ class Opened:
     """A plan with its models. Nothing of its text has been computed.
 
     prompt: as the target is fed it. options: of the drafter, none to be settled any more. stops: all strings that end
-    the text, the target's own among them.
+    the text, the target's own among them. end: what of the prompt was taken back; None where nothing was to be healed.
     """
 
     plan: Plan
@@ -32,6 +34,7 @@ class Opened:
     prompt: ChatPrompt
     options: dict[str, Value]
     stops: tuple[str, ...]
+    end: TakenBack | None
 
     @classmethod
     def of(cls, plan: Plan, tell: Tell = silent) -> Opened:
@@ -43,14 +46,16 @@ class Opened:
         models = load_models(request.models, plan.needs, request.dtype, request.device)
         plan = plan.sampled_by(models.target)
         if models.target.known is not None:
-            masked = request.json_schema is not None or bool(plan.rule.law)
+            masked = request.constrained or bool(plan.rule.law)
             models.target.check(plan.drafter, plan.sampling, plan.rule, masked)
-        prompt = read_prompt(models.target, request.prompt, request.messages)
+        prompt, end = read_prompt(models.target, request.prompt, request.messages), None
+        if request.heal:
+            prompt, end = taken_back(models.target, prompt)
         options = settle_size(plan.drafter, plan.options, models, plan.sampling, tell)
         models = with_costs(plan.drafter, options, models, tell)
         models = with_step_costs(plan.drafter, options, models, tell)
         own = own_stop_strings(models.target.model.generation_config)
-        return cls(plan, models, prompt, options, (*request.stop, *own))
+        return cls(plan, models, prompt, options, (*request.stop, *own), end)
 
     @property
     def length(self) -> int:
@@ -74,7 +79,7 @@ class Opened:
             self._rule_shown(),
             plan.sampling,
             plan.drafter.loop,
-            ("python_names", "") if request.python_names else _schema(request.json_schema),
+            self._constraint_shown(rule),
             rule,
             self.stops,
             request.models.family,
@@ -92,6 +97,16 @@ class Opened:
             **({"parts": parts} if parts else {}),
         }
 
+    def _constraint_shown(self, rule: Verifier) -> tuple[str, str, str] | None:
+        request = self.plan.request
+        if self.end is not None:
+            return "heal", self.end.text, BEGUN
+        if request.python_names:
+            return "python_names", "", rule.constrained_law
+        if request.json_schema is not None:
+            return "json_schema", request.json_schema, rule.constrained_law
+        return None
+
     def _rule_shown(self) -> dict:
         plan, rule = self.plan, self.plan.rule
         exact = rule.lossless_with(plan.drafter.kinds(plan.sampling))
@@ -108,7 +123,3 @@ class Opened:
             "options": plan.rule_options,
             "sentences": dict(rule.sentences),
         }
-
-
-def _schema(text: str | None) -> tuple[str, str] | None:
-    return None if text is None else ("json_schema", text)

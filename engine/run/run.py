@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from engine.chat.json_schema import JsonSchema
+from engine.chat.prompt_end import PromptEnd
 from engine.chat.python_names import PythonNames
 from engine.core.constraint import Constraint
 from engine.core.drafter import Drafter
@@ -156,6 +157,8 @@ def _text(opened: Opened, drafter: Drafter, rule: Verifier) -> TextRequest:
 
 def _constraint(opened: Opened) -> Constraint | None:
     request, target = opened.plan.request, opened.models.target
+    if opened.end is not None and opened.end.text:
+        return PromptEnd(target, opened.end, opened.plan.sampling.temperature)
     if request.python_names:
         return PythonNames(opened.prompt.text, target.tokenizer, target.vocab_size)
     if request.json_schema is None:

@@ -54,6 +54,9 @@ class RunRequest:
     python_names: bool = False
     """Where a line of Python uses a name, it must exist in the text so far (``engine.chat.python_names``)."""
 
+    heal: bool = False
+    """Take the prompt's last tokens back where it may end within a token (``engine.chat.prompt_end``)."""
+
     memory: Memory | None = None
     """The visitor's memory, for drafters that learn; a fresh one if None."""
 
@@ -68,6 +71,10 @@ class RunRequest:
 
     own_sampling: bool = False
     """Sample as the target's generation config says; temperature, top_k, top_p and cuts are not used."""
+
+    @property
+    def constrained(self) -> bool:
+        return self.json_schema is not None or self.python_names or self.heal
 
 
 MAX_NEW_TOKENS = 100_000
@@ -138,13 +145,25 @@ def _rule(
 ) -> type[Verifier] | None:
     if sampling is not None:
         rule = rule_for(request.verifier, drafter, sampling)
-        bound = request.json_schema is not None or request.python_names
-        if bound and rule.constrained_law != MASKED and drafter.loop != "speculative":
+        more = rule.constrained_law != MASKED
+        if request.constrained and more and drafter.loop != "speculative":
             raise UserError(
                 f"Under a constraint the verifier {rule.key} cannot judge {drafter.key}."
             )
+        if request.heal:
+            _check_healing(rule, sampling)
         return rule
     return None if request.verifier is None else rule_class(request.verifier)
+
+
+def _check_healing(rule: type[Verifier], sampling: Sampling) -> None:
+    """Raises UserError for a rule or a sampling under which no law of healed texts is kept."""
+    if rule.tests_tokens or rule.constrained_law != MASKED:
+        raise UserError(f"The verifier {rule.key} cannot judge a text whose prompt is healed.")
+    if not sampling.greedy and (sampling.top_k or sampling.top_p < 1 or sampling.cuts):
+        raise UserError(
+            "A healed prompt goes on by the whole of p: leave out top-k, top-p and other cuts."
+        )
 
 
 def _check_size(
@@ -173,7 +192,11 @@ def _check_text(request: RunRequest) -> None:
     elif not request.prompt.strip():
         raise UserError("The prompt is empty.")
     check_stop_strings(request.stop)
-    if request.json_schema is not None and request.python_names:
-        raise UserError("A text is held either to a JSON schema or to the names of its Python.")
+    if (request.json_schema is not None) + request.python_names + request.heal > 1:
+        raise UserError(
+            "A text is held either to a JSON schema or to the names of its Python, or its prompt is healed."
+        )
+    if request.heal and request.messages is not None:
+        raise UserError("A conversation has no prompt to heal: its answer begins anew.")
     if request.json_schema is not None:
         checked_schema(request.json_schema)

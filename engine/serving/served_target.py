@@ -18,6 +18,7 @@ from engine.core.load import UNKNOWN, Expected
 from engine.core.rule import Verifier
 from engine.core.sampling import Sampling, stream
 from engine.core.seen import Draft
+from engine.core.threads import elsewhere
 from engine.core.tree import ROOT
 from engine.errors import UserError
 from engine.model.generation import ends_of
@@ -38,11 +39,22 @@ SAMPLE = (
     "Once upon a time, 12 + 30 = 42.\n\ndef area(width):\n\treturn 'Grüße, 漢字 🦊'  # <b>?</b>"
 )
 """A text that two vocabularies split in two ways."""
+OPENING = 2.4
+"""Seconds within which each of the two questions must be answered that are asked when the target is opened."""
 SERVED = frozenset({"draft", "datastore"})
 """Kinds of parts that ask nothing of the target itself."""
 SAMPLED_RULES = ("rejection", "block", "traversal")
 """Rules for temperature 1. They weigh only tokens that the draft has or could have drawn, and the sum of all others."""
 QUESTIONS = {"vllm": vllm_questions.questions, "sglang": sglang_questions.questions}
+
+
+READS_ITSELF = "reads with the target itself, which an engine does not allow"
+
+
+def reads_itself(drafter: type[Drafter]) -> bool:
+    """Whether the drafter asks for more than a target behind an engine can tell."""
+    own = drafter.uses_target or drafter.loop != "speculative"
+    return own or not SERVED.issuperset(drafter.needs.values())
 
 
 class ServedTarget:
@@ -60,7 +72,10 @@ class ServedTarget:
 
     def __init__(self, address: str, tokenizer_folder: str) -> None:
         """tokenizer_folder: holds the target's own tokenizer. Raises UserError where no engine serves such a model."""
-        self._client = EngineClient(read(address))
+        self._client, self._opening = (
+            EngineClient(read(address)),
+            EngineClient(read(address), OPENING),
+        )
         self._questions = QUESTIONS[self._client.address.engine]
         self.served_name = self._client.address.name
         self.name = self.served_name.rpartition("/")[2]
@@ -98,7 +113,7 @@ class ServedTarget:
 
     def _field(self, name: str, path: str, question: dict | None = None) -> object:
         """A field of an answer; None if it has none."""
-        answer = self._client.ask(path, question)
+        answer = self._opening.ask(path, question)
         return answer.get(name) if isinstance(answer, dict) else None
 
     def check(
@@ -114,17 +129,16 @@ class ServedTarget:
                 "A target behind an engine is sampled from the whole of p: leave out top-k, top-p and other cuts."
             )
         if masked:
-            raise UserError("A target behind an engine follows no JSON schema.")
+            raise UserError(
+                "A target behind an engine follows no JSON schema and no other constraint."
+            )
         rules = ("greedy",) if sampling.greedy else SAMPLED_RULES
         if rule.key not in rules:
             raise UserError(
                 f"At this temperature a target behind an engine is judged by these rules only: {', '.join(rules)}."
             )
-        own = drafter.uses_target or drafter.loop != "speculative"
-        if own or not SERVED.issuperset(drafter.needs.values()):
-            raise UserError(
-                f"{drafter.title or drafter.key} reads with the target itself, which an engine does not allow."
-            )
+        if reads_itself(drafter):
+            raise UserError(f"{drafter.title or drafter.key} {READS_ITSELF}.")
 
     def session(self, capacity: int, features: Sequence[int] = ()) -> "ServedSession":
         """A text of its own."""
@@ -143,7 +157,8 @@ class ServedTarget:
         calls = 0
         for question in self._questions(self.served_name, reading):
             _check_size(question)
-            answer, calls = self._client.ask(question.path, question.body), calls + 1
+            with elsewhere():
+                answer, calls = self._client.ask(question.path, question.body), calls + 1
             try:
                 rows |= question.rows(answer)
             except (KeyError, IndexError, TypeError, ValueError, AttributeError):

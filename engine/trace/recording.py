@@ -23,13 +23,14 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Setting:
-    """The content of a run line besides its prompt. constraint: its key and its text. rule: judges the run; some meters use it."""
+    """The content of a run line besides its prompt. constraint: its key, its text, and the law that an exact rule keeps under it.
+    rule: judges the run; some meters use it."""
 
     drafter: dict
     verifier: dict
     sampling: Sampling
     loop: str = "speculative"
-    constraint: tuple[str, str] | None = None
+    constraint: tuple[str, str, str] | None = None
     rule: Verifier | None = None
     stop_strings: tuple[str, ...] = ()
     family: str = ""
@@ -104,15 +105,10 @@ class Recorder:
             line["stop_strings"] = list(self._setting.stop_strings)
         return line
 
-    def _constraint(self, key: str, text: str) -> dict:
-        """The constraint, and which law an exact rule keeps under it."""
-        told, rule, verifier = (
-            {"key": key, "text": text},
-            self._setting.rule,
-            self._setting.verifier,
-        )
+    def _constraint(self, key: str, text: str, law: str) -> dict:
+        verifier = self._setting.verifier
         exact = verifier.get("lossless") or verifier.get("up_to_rounding")
-        return told | ({"law": rule.constrained_law} if exact and rule is not None else {})
+        return {"key": key, "text": text} | ({"law": law} if exact else {})
 
     def brief_line(self, step: Step) -> dict:
         """Only the output, for a step that holds nothing else. It is not a line of a trace."""

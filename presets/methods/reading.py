@@ -35,6 +35,7 @@ EXAMPLE = {
         ("drafter", "verifier", "prompt", "workload", "prompt_id", "json_schema", "models"), str
     ),
     **dict.fromkeys(("options", "rule_options"), dict),
+    **dict.fromkeys(("python_names", "heal"), bool),
     "temperature": (int, float),
     "max_new_tokens": int,
 }

@@ -355,8 +355,9 @@ def test_a_compare_link_with_another_prompt_is_your_own(visit, query):
     covered(page, "the prompt", room="compare")
 
 
-def test_a_compare_link_to_an_example_opens_on_its_race(visit):
-    race = races()[2]
+@pytest.mark.parametrize("name", ["race-budget", "race-laws"])
+def test_a_compare_link_to_an_example_opens_on_its_race(visit, name):
+    race = next(race for race in races() if race.name == name)
     page = visit(f"/?tab=compare&preset={race.name}", **STILL).page
     page.wait_for_function("DraftscopePage.trace('compare')")
     clear(page, "compare")

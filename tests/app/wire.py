@@ -125,7 +125,8 @@ class Wire:
         self, prompt: object, drafter: object = "chain", tokens: object = 16, **changes
     ) -> list:
         pair = {"drafter": drafter, "options": {}, "verifier": "", "rule_options": {}}
-        values = {"prompt": prompt, "pair": json.dumps(pair), "json_schema": "", "temperature": 0}
+        values = {"prompt": prompt, "heal": False, "pair": json.dumps(pair), "json_schema": ""}
+        values |= {"python_names": False, "temperature": 0}
         values |= {"top_k": 0, "top_p": 1, "seed": 0, "max_new_tokens": tokens}
         values["models"] = ""
         return list((values | changes).values())

@@ -1,5 +1,7 @@
 """The penalty on repeated structure: what counts as a repetition, and the same text whatever is drafted."""
 
+import ast
+import re
 from functools import cache
 
 import pytest
@@ -10,11 +12,15 @@ from engine.core.text import TextRequest
 from engine.loops import run_loop
 from engine.methods import drafters
 from engine.methods.rpg.line_structure import kinds, repeated
+from engine.methods.rpg.python_structure import statements
 from engine.parts.loading import load_models
 from engine.rules import verifier
 from presets import family
 
-TEXT = "Write 4 JSON records with id, name.\n"
+TEXTS = {
+    "lines": "Write 4 JSON records with id, name.\n",
+    "python": "def add(a, b):\n    return a + b\n\n\ndef total(c, d):\n    return (c +\n            d)\n\n\n",
+}
 COUNT, DECAY = 40, 0.4
 
 
@@ -39,45 +45,114 @@ def test_the_block_that_repeats(lines, found):
     assert repeated([kinds(line) for line in lines]) == found
 
 
+def parts(text):
+    return [rules for rules, _ in statements(text.split("\n"))]
+
+
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        ("a = b + 1", "c = (d +\n  2.5)  # more", True),
+        ("a = 'b'", 'c = """d\ne"""', True),
+        ("a.b", "c.d", True),
+        ("a = b + 1", "a = b - 1", False),
+        ("f(a, b)", "f(a)", False),
+        ("f(a)", "f(a=a)", False),
+    ],
+)
+def test_a_statement_is_the_rules_that_build_it(one, other, same):
+    assert (parts(one) == parts(other)) == same
+
+
+@pytest.mark.parametrize(
+    "text, begins, found",
+    [
+        ("if a:\n  b = 1\nelif c:\n  d = 2\n\nelif e:\n  # so\n  f = 3", [0, 1, 2, 3, 5, 7], (2, 1)),
+        ("match a:\n  case 1:\n    b()\n  case 2:\n    c()", [0, 1, 2, 3, 4], (2, 1)),
+        ("try:\n  a()\nexcept A:\n  b()\nexcept B:\n  c()\nfinally:\n  d()", [0, 1, 2, 3, 4, 5, 7], (0, 0)),
+        ("@a\ndef f(): pass\n@a\ndef g(): pass", [0, 1, 2, 3], (2, 1)),
+        ("for a in b:", [0], (0, 0)),
+    ],
+)  # fmt: skip
+def test_blocks_and_where_their_statements_begin(text, begins, found):
+    """The first branch of an if is no elif; the block of the last line is still to come."""
+    assert [line for _, line in statements(text.split("\n"))] == begins
+    assert repeated(parts(text)) == found
+
+
+def test_what_is_no_python_is_compared_by_lines():
+    for text in ("The sun is shining.", "a = (", "def :", "x = '''", "\0"):
+        assert statements([text]) is None
+    rows = ["def f():", *(f"    a{n} = {n}" for n in range(130)), "b = 1", "c = 2"]
+    assert statements(rows)[-1][1] == len(rows) - 1, "a long text is read from where it begins anew"
+
+
 @cache
 def models():
     return load_models(family(), {"draft": "draft"})
 
 
-@cache
-def prompt():
-    return tuple(models().target.tokenizer(TEXT)["input_ids"])
+def prompt(text):
+    return tuple(models().target.tokenizer(TEXTS[text])["input_ids"])
 
 
-def written(key, rule, sampling, **options):
+def written(text, key, rule, sampling, **options):
     cls = drafters()[key]
     made = cls.build(resolve(key, cls.options, options), models())
-    request = TextRequest(made, rule, sampling, prompt(), COUNT)
+    request = TextRequest(made, rule, sampling, prompt(text), COUNT)
     return [token for step in run_loop(models().target, request) for token in step.output]
 
 
-def reference():
-    """Every line split anew from the decoded text, at every token."""
-    target, text = models().target, list(prompt())
-    while len(text) < len(prompt()) + COUNT and text[-1] not in target.end_tokens:
-        logits = target.session(len(text)).extend(text).float()
-        pieces = [target.tokenizer.decode(text[:end]) for end in range(len(text) + 1)]
+WORDS = re.compile(r"(id|attr|arg|name)='[^']*'|value=(\d+)|value='[^']*'")
+
+
+def plain_structures(lines):
+    """What ast shows of each statement, without names and values; of a text that does not parse, the kinds of each line."""
+    source = "\n".join(lines)
+    last = source.rstrip().split("\n")[-1]
+    if last.endswith(":"):
+        source += f"\n{' ' * (len(last) - len(last.lstrip()) + 1)}pass"
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return [(kinds(line), place) for place, line in enumerate(lines)]
+    return [found for found in flat(tree.body) if found[1] < len(lines)]
+
+
+def flat(body):
+    for one in body:
+        inner = getattr(one, "body", [])
+        head = {name: value for name, value in ast.iter_fields(one) if name not in ("body", "name")}
+        yield (str(one.col_offset), WORDS.sub("_", ast.dump(type(one)(**head)))), one.lineno - 1
+        yield from flat(inner)
+
+
+def reference(text):
+    """Every statement or line looked at anew from the decoded text, at every token."""
+    target, tokens = models().target, list(prompt(text))
+    while len(tokens) < len(prompt(text)) + COUNT and tokens[-1] not in target.end_tokens:
+        logits = target.session(len(tokens)).extend(tokens).float()
+        pieces = [target.tokenizer.decode(tokens[:end]) for end in range(len(tokens) + 1)]
         *lines, begun = pieces[-1].split("\n")
-        size, times = repeated([kinds(line) for line in lines])
+        found = plain_structures(lines)
+        size, times = repeated([structure for structure, _ in found])
         if size and not begun.strip():
-            start = len("\n".join([*lines[:-size], ""])) + len(lines[-size])
-            start -= len(lines[-size].lstrip())
-            first = next(end for end in range(len(text)) if len(pieces[end + 1]) > start)
-            logits[text[first]] *= DECAY**times if logits[text[first]] > 0 else DECAY**-times
-        text.append(int(logits.argmax()))
-    return text[len(prompt()) :]
+            line = found[-size][1]
+            start = (
+                len("\n".join([*lines[:line], ""])) + len(lines[line]) - len(lines[line].lstrip())
+            )
+            first = next(end for end in range(len(tokens)) if len(pieces[end + 1]) > start)
+            logits[tokens[first]] *= DECAY**times if logits[tokens[first]] > 0 else DECAY**-times
+        tokens.append(int(logits.argmax()))
+    return tokens[len(prompt(text)) :]
 
 
-def test_every_drafter_writes_the_text_of_the_plain_script():
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_drafter_writes_the_text_of_the_plain_script(text):
     rule = lambda: verifier("rpg", {"decay": DECAY})
-    expected = reference()
-    assert expected != written("none", verifier("greedy"), Sampling())
+    expected = reference(text)
+    assert expected != written(text, "none", verifier("greedy"), Sampling())
     for key in ("none", "chain", "prompt_lookup"):
-        assert written(key, rule(), Sampling()) == expected
+        assert written(text, key, rule(), Sampling()) == expected
     drawn = Sampling(0.8, seed=4)
-    assert written("chain", rule(), drawn) == written("none", rule(), drawn)
+    assert written(text, "chain", rule(), drawn) == written(text, "none", rule(), drawn)

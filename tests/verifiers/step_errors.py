@@ -34,6 +34,20 @@ def run_error(
 
     For loops in which drafted tokens wait for a later step, so that a single step proves nothing.
     """
+    law = run_law(models, make, rule, sampling, prompt, constraint)
+    truth = Reader(models, sampling, constraint, prompt).law(prompt, ())
+    return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
+
+
+def run_law(
+    models: Models,
+    make: Callable[[], Drafter],
+    rule: Verifier,
+    sampling: Sampling,
+    prompt: Path,
+    constraint: Callable[[], Constraint] = lambda: None,
+) -> Law:
+    """The law of a run of LENGTH tokens, with every step enumerated."""
     law: Law = {}
 
     def program(oracle: Oracle) -> Path:
@@ -48,6 +62,5 @@ def run_error(
 
     for output, oracle in branches(program):
         law[output] = law.get(output, 0.0) + oracle.weight
-    truth = Reader(models, sampling, constraint, prompt).law(prompt, ())
     assert abs(sum(law.values()) - 1) < 1e-5
-    return max(abs(law.get(path, 0.0) - truth.get(path, 0.0)) for path in {*law, *truth})
+    return law

@@ -162,3 +162,20 @@ def test_a_constrained_run_says_of_which_law_it_is_lossless(script, law, told):
     assert script.evaluate(LAW, run) == [told, "lossless"]
     run["verifier"]["lossless"] = False
     assert script.evaluate(LAW, run) == ["", "lossy"], "a lossy rule keeps no law"
+
+
+@pytest.mark.parametrize(
+    "text, told", [(" ti", "“␣ti” was taken back"), ("", "nothing was taken back")]
+)
+def test_a_healed_run_says_what_was_taken_back(script, text, told):
+    run, *rest = Toy(style="chain", rule="greedy", steps=4).ndjson().splitlines()
+    run = json.loads(run)
+    run["constraint"] = {"key": "heal", "text": text, "law": "the target’s own texts that begin so"}
+    trace = "\n".join([json.dumps(run), *rest]) + "\n"
+    for checked, begin in (
+        (None, "Lossless. "),
+        (SAME, "Checked against plain decoding, healed as well. "),
+    ):
+        _, more, _ = script.evaluate(SAY, [trace, checked, {}])
+        assert more.startswith(begin) and told in more
+        assert "given that the text is valid" not in more

@@ -15,7 +15,8 @@ const millions = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : n >= 1e6 ? `${
 export function exactnessBadge(glossary, run) {
   const masked = constrainedLaw(run), word = exactnessOf(run.verifier);
   const law = masked ? `the law of ${masked}` : word === "another law" ? run.verifier.law : "";
-  const badge = glossary.term(masked ? "law of a constrained text" : word, law ? `${word}: ${oneLine(law)}` : word);
+  const ofText = run.constraint?.key === "heal" ? "law of a healed prompt" : "law of a constrained text";
+  const badge = glossary.term(masked ? ofText : word, law ? `${word}: ${oneLine(law)}` : word);
   badge.classList.add("ds-badge");
   return badge;
 }

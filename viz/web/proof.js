@@ -4,9 +4,13 @@
 /** @import { Checked, Glossary, Model, ProofOptions } from "./view-types.d.ts" */
 import { el, setAttributes, writeText } from "./base.js";
 import { constrainedLaw, exactnessOf, isExact, isPlainRun } from "./trace.js";
-import { oneLine, plural } from "./words.js";
+import { oneLine, plural, visible } from "./words.js";
 
 const passesOf = (count) => `${plural(count, "pass", "passes")} of the target`;
+
+/** What was taken back of the prompt, and what that means for the text. */
+const healed = ({ text }) => (text ? `“${visible(text)}” was taken back from the prompt: the text has the target’s ` +
+  "own law, given that it begins so." : "No token could lie across the prompt’s end, so nothing was taken back.");
 
 /**
  * What lossless or lossy means for the text of a run that was not compared with plain decoding.
@@ -20,6 +24,7 @@ function meaning({ verifier, sampling, constraint }) {
   if (exactnessOf(verifier) === "another law")
     return `Another law: this is ${oneLine(verifier.law)}, which means to write other texts than the target’s own.`;
   if (!verifier.lossless) return "Lossy: this rule may keep what the target would not have written.";
+  if (constraint?.key === "heal") return `Lossless. ${healed(constraint)}`;
   if (law) return `Lossless: the draft changes the speed, not the law of ${oneLine(law)}. That can be far from the ` +
     "target’s own law of texts, given that the text is valid.";
   if (sampling.temperature === 0) return "Lossless: the draft changes the speed, never the text.";
@@ -32,9 +37,11 @@ function meaning({ verifier, sampling, constraint }) {
  * @type {(run: Run, whole: boolean, checked: Checked) => string}
  */
 function compared(run, whole, { alike, tokens, index, comparable }) {
+  const heals = run.constraint?.key === "heal";
   if (!comparable) return meaning(run);
   if (alike) return `Checked against ${whole ? "" : `the first ${plural(tokens, "token")} of `}plain ` +
-    `decoding${run.constraint ? ", masked as well" : ""}${run.sampling.temperature ? ", same seed" : ""}.`;
+    `decoding${run.constraint ? (heals ? ", healed as well" : ", masked as well") : ""}` +
+    `${run.sampling.temperature ? ", same seed" : ""}.${heals ? ` ${healed(run.constraint)}` : ""}`;
   return `Plain decoding wrote another text from token ${index + 1} on.` +
     (isExact(run.verifier) ? " Where two tokens are nearly as likely, rounding may decide."
       : exactnessOf(run.verifier) === "another law" ? ` This is ${oneLine(run.verifier.law)}.`

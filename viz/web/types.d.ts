@@ -61,7 +61,7 @@ export interface Run {
   family?: string;
   stop_strings?: string[];
   /** law: which law an exact rule keeps under the constraint. */
-  constraint?: { text: string; law?: string };
+  constraint?: { key: string; text: string; law?: string };
   /** How tokens are patches of a picture, where the target writes one. */
   picture?: any;
 }

@@ -1,8 +1,8 @@
-"""The structure of code, line by line, and where it repeats.
+"""The structure of a text, line by line, and where it repeats.
 
-Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025). The paper reduces code to the rules of its grammar with a
-pushdown automaton. Here, as in the authors' program, a line is the kinds of its words: names are alike, numbers are alike and strings
-are alike, keywords and operators are themselves, and a blank at its beginning counts.
+Dong et al., Rethinking Repetition Problems of LLMs in Code Generation (2025). As in the authors' program, a line is the kinds of its
+words: names are alike, numbers are alike and strings are alike, keywords and operators are themselves, and a blank at its beginning
+counts. Where the text is Python, its grammar tells more (``engine.methods.rpg.python_structure``).
 """
 
 import keyword
@@ -15,9 +15,11 @@ WORDS = re.compile(
     r"""(?P<string>"[^"]*"|'[^']*')|(?P<name>[^\W\d]\w*)|(?P<number>\d[\w.]*)|(?P<other>[^\w\s])"""
 )
 LONGEST = 12  # lines of a repeated block
-SEEN = 120  # last lines that are compared
+SEEN = 120  # last lines that are looked at
 
 Line = tuple[str, ...]
+Structure = tuple[Line, int]
+"""What a line or a statement is made of, and the index of its first line."""
 
 
 @lru_cache(4096)
@@ -30,9 +32,15 @@ def kinds(line: str) -> Line:
     return tuple(found)
 
 
+def structures(lines: Sequence[str]) -> list[Structure]:
+    """Those of the last lines."""
+    first = max(0, len(lines) - SEEN)
+    return [(kinds(line), place) for place, line in enumerate(lines[first:], first)]
+
+
 def repeated(lines: Sequence[Line]) -> tuple[int, int]:
-    """(lines of the shortest block that the text ends with twice or more, how often it came before its last time); (0, 0) if
-    there is none. A block of blank lines is none."""
+    """(lines, or statements, of the shortest block that the text ends with twice or more, how often it came before its last
+    time); (0, 0) if there is none. A block of blank lines is none."""
     for size in range(1, min(LONGEST, len(lines) // 2) + 1):
         block = lines[-size:]
         if not any(len(line) > 1 for line in block):

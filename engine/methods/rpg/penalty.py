@@ -6,13 +6,14 @@ from torch import Tensor
 
 from engine.core.constraint import Constraint
 from engine.core.detokenizer import detokenizer
-from engine.methods.rpg.line_structure import SEEN, kinds, repeated
+from engine.methods.rpg.line_structure import repeated, structures
+from engine.methods.rpg.python_structure import statements
 
 
 class StructurePenalty(Constraint):
-    """At the beginning of a line: where the lines before are a block of one structure, repeated n times, the token with which the last
-    block began has its logit taken towards 0, by decay to the power of n (a negative one away from it). Other tokens and other places
-    stay as they are.
+    """At the beginning of a line: where the text before ends with a block of one structure, repeated n times, the token with which the
+    last block began has its logit taken towards 0, by decay to the power of n (a negative one away from it). Other tokens and other
+    places stay as they are. The block is one of statements where the whole lines are Python, and one of lines elsewhere.
     """
 
     def __init__(self, tokenizer, prompt: Sequence[int], decay: float) -> None:
@@ -32,10 +33,11 @@ class StructurePenalty(Constraint):
         lines, firsts, (begun, _), _ = self._after(continuation)
         if begun.strip() or len(lines) < 2:
             return logits
-        size, times = repeated([kinds(line) for line in lines[-SEEN:]])
+        found = statements(lines) or structures(lines)
+        size, times = repeated([structure for structure, _ in found])
         if not size:
             return logits
-        weighed, token = logits.clone(), firsts[-size]
+        weighed, token = logits.clone(), firsts[found[-size][1]]
         share = self._decay**times
         weighed[token] *= share if weighed[token] > 0 else 1 / share
         return weighed
