@@ -20,7 +20,12 @@ from tests.load import prompt
 MODELS = "smollm2"
 EVERY = 20.0
 """Seconds between two long prompts."""
-ROOM = {"PROMPT_CHARACTERS": 64_000, "CONVERSATION_CHARACTERS": 64_000, "KV_MEGABYTES": 1024}
+ROOM = {
+    "PROMPT_CHARACTERS": 64_000,
+    "CONVERSATION_CHARACTERS": 64_000,
+    "KV_MEGABYTES": 1024,
+    "RUN_SECONDS": 900,
+}
 WORDS = ("the dog and a cat went to see the old red house by the river on the hill " * 512).split()
 
 

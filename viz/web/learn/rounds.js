@@ -78,7 +78,7 @@ export function lessonRounds({ machine }, { changed }) {
   function draw() {
     for (const [name, one] of Object.entries(parts)) one.set(Math.log2(now[name]));
     const { rounds, wait, read } = taken(now), powers = Array.from({ length: 10 }, (_, i) => 2 ** (i + 6));
-    const each = powers.map((rows) => [rows, taken({ ...now, rows })]), drafts = rounds[0].verify / TEXTS;
+    const each = powers.map((rows) => ({ ...taken({ ...now, rows }), rows })), drafts = rounds[0].verify / TEXTS;
     bars.replaceChildren(...drawn(rounds));
     writeText(said, `A text waits ${wait.toFixed(1)} ms at most for its next tokens; the prompt is read after ` +
       `${(read / 1000).toFixed(2)} s in ${rounds.length} rounds. Drafts have ` +
@@ -88,8 +88,8 @@ export function lessonRounds({ machine }, { changed }) {
         label: "τ, rows of a round" },
       y: { low: 1, high: 10000, log: true, ticks: [1, 10, 100, 1000, 10000].map((i) => [i, String(i)]),
         label: "milliseconds" },
-      lines: [{ name: "longest wait of a text", points: each.map(([rows, one]) => [rows, one.wait]), dots: true },
-        { name: "until the prompt is read", points: each.map(([rows, one]) => [rows, one.read]), dots: true }],
+      lines: [{ name: "longest wait of a text", points: each.map((one) => [one.rows, one.wait]), dots: true },
+        { name: "until the prompt is read", points: each.map((one) => [one.rows, one.read]), dots: true }],
       marks: [{ at: [now.rows, wait], words: `τ ${now.rows}`, kind: "own" }],
       told: `Longest wait and reading time over τ. At ${now.rows}: ${wait.toFixed(1)} ms and ` +
         `${(read / 1000).toFixed(2)} s.`,
