@@ -62,7 +62,7 @@ def opened(wanted: Sequence[RunRequest], limits: Limits = LIMITS) -> list[Run]:
             f"This would hold {asked:,.0f} MB of keys and values; this page allows "
             f"{limits.kv_megabytes:,} MB. Take a shorter prompt or fewer new tokens."
         )
-    return begin(openings)
+    return begin(openings, in_parts=True)
 
 
 def _planned(request: RunRequest, limits: Limits) -> Plan:

@@ -28,7 +28,9 @@ class Job(Protocol):
     """A run, or several that take turns."""
 
     def header(self) -> str: ...
-    def steps(self) -> Iterator[str]: ...
+    def steps(self) -> Iterator[str]:
+        """Its lines as they come; "" after a turn that wrote none."""
+
     def cancel(self) -> None: ...
     def summary(self) -> str: ...
 
@@ -99,7 +101,7 @@ class Seat:
                 message = self._too_much()
                 if message:
                     self.asked = "end"
-                elif single:
+                elif single and line:
                     self.asked = "pause"
                 elif time.monotonic() - sent >= PACE:
                     yield self.text, "running", turn.told()

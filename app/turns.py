@@ -1,4 +1,4 @@
-"""Decides which run takes the next step. A few runs take turns, a step each; further ones stand in line.
+"""Decides which run takes the next step. A few runs take turns, a step each, or a part of a long prompt; further ones stand in line.
 
 A run that has taken its share while others stand in line gives its place to one of them, the first of an address with the
 fewest places, and goes to the end of the line, so that a long run never holds up a short one. An address with several runs has one place only while another

@@ -13,8 +13,8 @@ MOST = 8
 
 
 def tagged(lane: str, line: str) -> str:
-    """A trace line tagged with its lane. lane: matches LANE."""
-    return f'{{"lane":"{lane}",{line[1:]}'
+    """A trace line tagged with its lane, or an empty one as it is. lane: matches LANE."""
+    return line and f'{{"lane":"{lane}",{line[1:]}'
 
 
 def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:

@@ -1,8 +1,15 @@
-"""Several texts at once: one pass of the target per round, over the trees of all of them."""
+"""Several texts at once: one pass of the target per round, over the trees of all of them.
+
+Prompts may be read a part a round, beside the texts that are under way, so that a long one holds up nobody: Agrawal et al., SARATHI:
+Efficient LLM Inference by Piggybacking Decodes with Chunked Prefills (2023), and Taming Throughput-Latency Tradeoff in LLM
+Inference with Sarathi-Serve (OSDI 2024). There a text that is under way has one row a round. A draft has more, so drafts and prompts
+share the rows of a round: drafts are shorter while a prompt is read.
+"""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from functools import singledispatch
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, singledispatch
 
 from engine.core.attempt import Attempt
 from engine.core.drafter import Drafter
@@ -15,6 +22,19 @@ from engine.errors import UserError
 from engine.model.checkpoint_rules import with_rules
 from engine.model.language_model import LanguageModel
 from engine.model.session import Session
+
+
+@dataclass(frozen=True)
+class Budget:
+    """rows: of a round, roots, drafts and prompts together. part: of them for prompts, while any is unread; drafts leave as much.
+    All drafts are equally deep, one token at least; a tree of that depth may have more rows than its share."""
+
+    rows: int
+    part: int
+
+    def deepest(self, texts: int, unread: bool) -> int:
+        """The most tokens of each draft, one below the other, in a round with so many texts. unread: whether a prompt is."""
+        return max(1, (self.rows - (self.part if unread else 0)) // texts - 1)
 
 
 class SeparateSessions:
@@ -55,12 +75,14 @@ def decode_together(
     requests: Sequence[TextRequest],
     recorded: bool = True,
     places: int | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[tuple[int, Step]]:
     """Write these texts; each round gives a step of every text that is under way: (index in ``requests``, step).
 
     Every text is the one that ``decode`` would write by itself, with a drafter instance of its own. Texts
     that begin together with the same prompt read it once. recorded: as for ``decode``. places: how many texts are
-    written at a time (None: all); when one ends, the next request takes its place.
+    written at a time (None: all); when one ends, the next request takes its place. budget: with which rounds prompts are read in parts;
+    None: each is read at once, before the round.
 
     Milliseconds of a step: drafting, judging and committing are the text's own; each text is charged an equal
     share of the pass, so that the steps of a round add up to the round.
@@ -70,7 +92,8 @@ def decode_together(
     for request in requests:
         _check_shares_passes(request.drafter)
     texts = [text_of(target, with_rules(target, request), recorded) for request in requests]
-    batch = _Batch(target, texts, len(texts) if places is None else min(places, len(texts)))
+    places = len(texts) if places is None else min(places, len(texts))
+    batch = _Batch(target, texts, places, budget)
     try:
         while batch.fill():
             yield from batch.round()
@@ -88,9 +111,14 @@ def _check_shares_passes(drafter: Drafter) -> None:
 class _Batch:
     """Texts in their places, and those that wait for one."""
 
-    def __init__(self, target: LanguageModel, texts: Sequence[Text], places: int) -> None:
-        self._texts = texts
+    def __init__(
+        self, target: LanguageModel, texts: Sequence[Text], places: int, budget: Budget | None
+    ) -> None:
+        self._texts, self._budget = texts, budget
         self._waiting = deque(range(len(texts)))
+        self._coming: dict[
+            int, tuple[int, PromptReading]
+        ] = {}  # whose prompt is to be read, by place
         self._written: dict[int, int] = {}  # by place: the index of the text that is written there
         self._spent: dict[int, float] = {}  # milliseconds for a prompt, until its first step
         self._clock = Clock(target.device, precise=any(text.recorded for text in texts))
@@ -100,34 +128,51 @@ class _Batch:
         self._places = places
 
     def fill(self) -> bool:
-        """Begin the next texts in the free places. Returns whether any text is under way."""
-        free = [place for place in range(self._places) if place not in self._written]
-        joining = dict(zip(free, self._waiting, strict=False))
-        chances = [self._texts[index].acceptance.chance for index in self._written.values()]
-        for place, index in joining.items():
-            self._waiting.popleft()
-            self._written[place] = index
-            self._texts[index].acceptance = Acceptance.as_of(chances)
-        self._begin(joining)
-        self._leave()
-        return bool(self._written)
-
-    def _begin(self, joining: dict[int, int]) -> None:
-        """Read the prompts of these texts, by place."""
+        """Give the free places to the next texts. Returns whether any text is under way."""
+        free = [place for place in range(self._places) if place not in self._taken]
         readings: dict[tuple, PromptReading] = {}
-        for index in joining.values():
+        for place, index in zip(free, [*self._waiting], strict=False):
+            self._waiting.popleft()
             text = self._texts[index]
             read = tuple(text.context[:-1])
-            own, rows = tuple(text.drafter.feature_layers), text.drafter.feature_rows
-            readings.setdefault(read, PromptReading(read)).expect(own, rows)
-        for place, index in joining.items():
+            reading = readings.setdefault(read, PromptReading(read))
+            reading.expect(text.drafter.feature_layers, text.drafter.feature_rows)
+            self._coming[place] = index, reading
+        if self._budget is None:
+            self._begin([*self._coming])
+        return bool(self._taken)
+
+    @property
+    def _taken(self) -> Mapping[int, object]:
+        return self._coming | self._written
+
+    def _read(self, rows: int) -> None:
+        """Read so many tokens of prompts, of the first that came first; begin the texts whose prompts are read."""
+        for place, (_, reading) in self._coming.items():
+            while rows > 0 and (read := reading.read_part(self._fresh(place), rows, self._clock)):
+                rows -= read
+        self._begin([place for place, (_, one) in self._coming.items() if not one.unread])
+
+    def _fresh(self, place: int) -> Callable[[], Session]:
+        index, _ = self._coming[place]
+        return partial(self._sessions.open, place, tuple(self._texts[index].drafter.feature_layers))
+
+    def _begin(self, places: Sequence[int]) -> None:
+        """Begin the texts in these places; prompts that are unread are read whole."""
+        chances = [self._texts[index].acceptance.chance for index in self._written.values()]
+        for place in places:
+            index, _ = self._coming[place]
+            self._written[place] = index
+            self._texts[index].acceptance = Acceptance.as_of(chances)
+        for place in places:
+            fresh, (index, reading) = self._fresh(place), self._coming.pop(place)
             text = self._texts[index]
-            session = self._sessions.open(place, tuple(text.drafter.feature_layers))
-            reading = readings[tuple(text.context[:-1])]
+            session = reading.session(fresh, text.drafter.feature_layers)
             features = reading.fill(session, text.drafter.feature_rows)
             charged = reading.charge(self._clock.lap())
             text.begin(session, features, self._load(dict.fromkeys(self._written, 1)))
             self._spent[index] = charged + self._clock.lap()
+        self._leave()
 
     def _load(self, rows: dict[int, int]) -> Load:
         """rows: that the texts in these places ask for."""
@@ -142,16 +187,29 @@ class _Batch:
         )
 
     def round(self) -> Iterator[tuple[int, Step]]:
-        """Draft, read and judge once for every text that is under way."""
+        """A step of every text that is under way, and a part of the prompts of others."""
+        steps, rows = self._steps() if self._written else ([], 0)
+        self._leave()
+        if self._budget is not None:
+            self._read(max(self._budget.part, self._budget.rows - rows))
+        for index_and_step in steps:
+            yield index_and_step
+            self._clock.lap()  # the caller's time is not engine time
+
+    def _steps(self) -> tuple[list[tuple[int, Step]], int]:
+        """Draft, read and judge once for every text that is under way. Returns the steps, and the rows that they asked for."""
         texts = {place: self._texts[index] for place, index in self._written.items()}
         attempts: dict[int, Attempt] = {}
         for place, text in texts.items():
+            if self._budget is not None:
+                text.deepest = self._budget.deepest(len(texts), bool(self._coming))
             attempts[place] = text.draft()
             attempts[place].milliseconds["draft"] = self._clock.lap()
         drafts = {place: attempt.draft for place, attempt in attempts.items()}
         seen = self._sessions.look_at(drafts)
         share = self._clock.lap() / len(drafts)
-        load = self._load({place: draft.count for place, draft in drafts.items()})
+        rows = {place: draft.count for place, draft in drafts.items()}
+        load = self._load(rows)
         # all verdicts are under way before the first is waited for
         attempts = {place: texts[place].judge(attempts[place], seen[place]) for place in drafts}
         steps = []
@@ -160,10 +218,7 @@ class _Batch:
             step = texts[place].settle(attempt, self._clock, load)
             step.prefill_milliseconds = self._spent.pop(self._written[place], 0.0)
             steps.append((self._written[place], step))
-        self._leave()
-        for index_and_step in steps:
-            yield index_and_step
-            self._clock.lap()  # the caller's time is not engine time
+        return steps, sum(rows.values())
 
     def _leave(self) -> None:
         """Free the places of the texts that have ended."""

@@ -19,7 +19,10 @@ def declare(prove: argparse.ArgumentParser) -> None:
     )
     prove.add_argument("--json", action="store_true", help="as JSON")
     prove.add_argument(
-        "--seconds", type=float, default=100.0, help="after which no further case is begun"
+        "--seconds",
+        type=float,
+        default=100.0,
+        help="of computing, after which no further case is begun",
     )
     prove.add_argument(
         "--rule",

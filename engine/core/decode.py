@@ -4,6 +4,7 @@ To pause, do not call next; to single-step, call next once; to cancel, close the
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from engine.core.prompt import PromptReading
 from engine.core.step import Clock, Step
@@ -53,14 +54,16 @@ def decode(
 def begin(text: Text, target: Target, reading: PromptReading | None, clock: Clock) -> float:
     """Read the prompt and start the drafter; returns the milliseconds charged for that. reading: see ``decode``."""
     drafter = text.drafter
-    session = target.session(text.capacity, drafter.feature_layers)
+    fresh = partial(target.session, text.capacity, drafter.feature_layers)
     constraint = text.request.constraint
     asked = drafter.uses_target or (constraint is not None and constraint.looks_ahead)
     if reading is None and not drafter.feature_layers and not asked:
+        session = fresh()
         session.prefill(text.request.prompt[:-1], later=True)
         text.begin(session, None)
         return clock.lap()
     reading = reading or PromptReading(text.request.prompt[:-1])
+    session = reading.session(fresh, drafter.feature_layers)
     features = reading.fill(session, drafter.feature_rows)
     spent = reading.charge(clock.lap())
     text.begin(session, features)

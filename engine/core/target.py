@@ -18,13 +18,15 @@ class Session(Protocol):
     """One text, as far as a model has read it, and rows of a tree beyond it. ``engine.model.session.Session``.
 
     length: tokens committed. rows: tokens read beyond them. features: layers whose states are asked for. postponed:
-    tokens of the prompt that the first look at a draft will read.
+    tokens of the prompt that the first look at a draft will read. reads_parts: whether several calls of ``prefill`` read a
+    prompt as one call does.
     """
 
     features: tuple[int, ...]
     length: int
     rows: int
     postponed: int
+    reads_parts: bool
 
     def prefill(
         self,

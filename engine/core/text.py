@@ -71,6 +71,7 @@ class Text:
         self.ending = Ending(ends, request.stop_strings, request.prompt)
         self._end = len(request.prompt) + request.max_new_tokens
         self._limit = min(self._end, target.max_context)
+        self.deepest = math.inf  # most tokens of the next draft, one below the other
         self._steps = 0
         self._drafted = 0  # nodes of the drafter's largest tree so far
         self.acceptance = Acceptance()
@@ -135,7 +136,7 @@ class Text:
     def _propose(self) -> tuple[Proposal, list[int]]:
         """The drafter's proposal, and the tokens that the constraint forces before it."""
         most = min(self._limit, self.drafter.max_context)
-        depth = most - len(self.context) - 1  # one place for the final token
+        depth = min(most - len(self.context) - 1, self.deepest)  # one place for the final token
         forced = self._forced(min(depth, self._most_forced()))
         room = depth - len(forced)
         if room <= 0:

@@ -108,6 +108,7 @@ class _RowsAlone:
 class ByLengthSession(Session):
     """See ``Session``. Each row is read as the last of its text, a prompt as a whole."""
 
+    reads_parts = False
     _whole: int | None = None  # length of the text whose prompt is being read
 
     @torch.no_grad()

@@ -1,8 +1,8 @@
 """Passes of a model over a part of the columns that a session has read, or over substitutes for them.
 
 The session reads a text as usual. A view holds, of each layer, keys and values that somebody chose from the session's, and
-reads rows behind them; nothing of this reaches the session. Layers with a sliding window read few columns already, so a view
-reads all of theirs.
+reads rows behind them; nothing of this reaches the session unless it takes the rows in. Layers with a sliding window read few
+columns already, so a view reads all of theirs.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def check_views(model: LanguageModel) -> None:
     """Raises UserError for a model of which no view can be made."""
     if isinstance(model, HybridModel):
         raise UserError(
-            f"{model.name} keeps a recurrent state, of which no part can be left out; its own cache cannot be a draft."
+            f"{model.name} keeps a recurrent state, of which no part can be left out, so it cannot read a part of its cache."
         )
     if isinstance(model, MaskedModel | ChainModel | ByLengthModel):
         raise no_layers(model.name)
@@ -80,6 +80,15 @@ class CacheView:
             self._held[index] = layer.length
         self._taken, self.rows = self._session.length, 0
 
+    @property
+    def columns(self) -> list[tuple[Tensor, Tensor]]:
+        """Keys and values [1, Hkv, R, D] of the rows, by layer: views, valid until the next call."""
+        ends = [(held, held + self.rows) for held in self._held]
+        return [
+            (layer.keys[:, :, first:end], layer.values[:, :, first:end])
+            for (first, end), layer in zip(ends, self._cache.layers, strict=True)
+        ]
+
     @torch.no_grad()
     def feed(self, tokens: Sequence[int]) -> Tensor:
         """Read R tokens behind the rows; returns logits [R, V]."""
@@ -105,7 +114,8 @@ def _passed(
     model: LanguageModel, tokens, mask: "_ViewMask", cache: KVCache, watch: Watch
 ) -> Tensor:
     known = torch.tensor([model.readable(tokens)], device=model.device)
-    with torch_threads(ALL):
+    # a compiled model leaves torch one thread, too few for passes of its module
+    with torch_threads(ALL if model.torch_threads else None):
         logits, _ = forward(
             model.model, known, mask.row_positions[None], mask, cache, (), watch=watch
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from engine.core.prompt import PART
 from engine.core.sampling import likeliest
 from engine.core.seen import Begun, Draft, Probes, ReadChain, Seen
 from engine.model.cache import KVCache
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 UNREAD = 2
 """Tokens that a draft model may have left to read after a step: the step's last token, and the last one that it
 drafted."""
-PREFILL_ROWS = 512  # rows of one prefill pass; bounds the mask and the activations
+PREFILL_ROWS = PART  # rows of one prefill pass; bounds the mask and the activations
 
 
 class Session:
@@ -38,6 +39,8 @@ class Session:
     """
 
     prefill_rows = PREFILL_ROWS
+    reads_parts = True
+    """Whether several calls of ``prefill`` read a prompt as one call does."""
 
     def __init__(self, model: LanguageModel, cache: KVCache, features: tuple[int, ...]) -> None:
         """cache: empty. features: indices into hidden_states to return with each feed."""
@@ -267,6 +270,17 @@ class Session:
         """The layer's keys and values of the committed tokens, [1, Hkv, T, D] each: views, valid until the session goes on."""
         held = self._cache.layers[layer]
         return held.keys[:, :, : self.length], held.values[:, :, : self.length]
+
+    @torch.no_grad()
+    def take_in(self, columns: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Commit tokens that were read elsewhere, a ``CacheView`` for instance: keys and values [1, Hkv, R, D], by layer. There must
+        be no scratch rows."""
+        count = columns[0][0].shape[2]
+        self._cache.reserve(self.length + count)
+        self._cache.length = self.length
+        for held, (keys, values) in zip(self._cache.layers, columns, strict=True):
+            held.update(keys, values)
+        self.length += count
 
     def commit(self, rows: Sequence[int]) -> None:
         """Keep these scratch rows, a path from the last committed token; drop the others."""

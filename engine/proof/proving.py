@@ -11,7 +11,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -27,7 +27,7 @@ from engine.parts.loading import Models
 from engine.parts.opening import language_model
 from engine.printable import one_line
 from engine.proof.enumeration import Path
-from engine.proof.memo import remembering
+from engine.proof.memo import MemoModel, remembering
 from engine.proof.step_law import (
     LENGTH,
     CoinsDiffer,
@@ -47,7 +47,7 @@ EXACT = 1e-5
 TOKENS = 20
 """Of the texts that are compared."""
 SECONDS = 100.0
-"""After so long no further case is begun."""
+"""After so much computing no further case is begun; on a busy machine, too, as many are shown."""
 MOST_BRANCHES = 40_000
 """A case with more branches is left out."""
 
@@ -110,8 +110,8 @@ def prove(
     seconds: float = SECONDS,
     most: int = 10**9,
 ) -> Proof:
-    """Show or refute that the drafter is exact with each of these rules that says so. seconds: after which no further case is
-    begun. most: cases of a rule.
+    """Show or refute that the drafter is exact with each of these rules that says so. seconds: of computing, after which no further
+    case is begun. most: cases of a rule.
 
     Raises UserError, one sentence, where the drafter cannot be proven: it fails, it loops, it takes its chances from
     another source than ``self.chance``, or it needs more than a tiny model has.
@@ -121,7 +121,7 @@ def prove(
             f"The method {cls.key} takes its steps in the loop {cls.loop}; only steps of the speculative loop are proven here."
         )
     with torch_threads(1):  # the models are tiny
-        return _proof(cls, rules, tell, time.monotonic() + seconds, most)
+        return _proof(cls, rules, tell, time.process_time() + seconds, most)
 
 
 def _proof(
@@ -136,10 +136,10 @@ def _proof(
         for rule in rules
         if any(rule.lossless_with(k) and rule.judges(cls.shape, k) for k in (greedy, drawn))
     ]
-    # a share of the time for each rule that is enumerated
-    enumerated = [claim for claim in claims if not (claim.only_greedy or claim.same_text)]
-    shares = {claim: (until - time.monotonic()) / max(1, len(enumerated)) for claim in enumerated}
-    for rule in claims:
+    # texts first; the rules that are enumerated share the time that is left
+    texts = [claim for claim in claims if claim.only_greedy or claim.same_text]
+    enumerated = [claim for claim in claims if claim not in texts]
+    for rule in [*texts, *enumerated]:
         tell(f"{cls.key} with {rule.key} …")
         if rule.only_greedy:
             shown = bench.greedy_texts(rule)
@@ -148,7 +148,9 @@ def _proof(
         elif rule.same_text:
             shown = bench.sampled_texts(rule)
         else:
-            shown = bench.laws(rule, time.monotonic() + shares[rule], most)
+            left = len(enumerated) - enumerated.index(rule)
+            now = time.process_time()
+            shown = bench.laws(rule, now + (until - now) / left, most)
         if shown.enumerated and not shown.counterexample and shown.cases < ENOUGH:
             raise UserError(
                 f"The method {cls.key} cannot be proven with the rule {rule.key} in this time: only {shown.cases} cases were "
@@ -164,6 +166,7 @@ class _Bench:
     def __init__(self, cls: type[Drafter]) -> None:
         self.cls = cls
         self._models: dict[tuple[int, int | None], Models] = {}
+        self._truths: dict[int, Models] = {}
         self._sampled_cases = 0
         try:
             self.settings = resolve(cls.key, cls.options, {**small(cls), **cls.trial})
@@ -185,6 +188,12 @@ class _Bench:
             } <= {"draft"}
             self._models[vocabulary, end] = made if apart else remembering(made)
         return self._models[vocabulary, end]
+
+    def truth(self, models: Models) -> Models:
+        """The same models, whose target remembers the laws that it gave; for what is expected, not for what is proven."""
+        if isinstance(models.target, MemoModel):
+            return models
+        return self._truths.setdefault(id(models), replace(models, target=MemoModel(models.target)))
 
     def make(self, models: Models) -> Drafter:
         return self.cls.build(self.settings, models)
@@ -238,7 +247,7 @@ class _Bench:
             models = self.models(vocabulary, end)
             steps = self._steps(models, rule.key, sampling, prompt, TOKENS, rule)
             got = [token for step in steps for token in step.output]
-            expected = plain(models, sampling, prompt, TOKENS)
+            expected = plain(self.truth(models), sampling, prompt, TOKENS)
             proof.cases += 1
             if got != expected:
                 at = next(
@@ -262,7 +271,7 @@ class _Bench:
         """The law of a step, from the smallest case to the largest."""
         proof = RuleProof(rule.key, "the law of a step, all branches enumerated", enumerated=True)
         for vocabulary, end, prompt, sampling, before in cases():
-            if proof.cases >= most or time.monotonic() > until:
+            if proof.cases >= most or time.process_time() > until:
                 proof.left_out += 1
                 continue
             try:
@@ -290,12 +299,19 @@ class _Bench:
         def check() -> None:
             nonlocal count
             count += 1
-            if count > MOST_BRANCHES or time.monotonic() > until + 20:
+            if count > MOST_BRANCHES or time.process_time() > until + 20:
                 raise _TooMany
 
         try:
             return step_law(
-                models, lambda: self.make(models), rule(), sampling, prompt, before, check=check
+                models,
+                lambda: self.make(models),
+                rule(),
+                sampling,
+                prompt,
+                before,
+                check=check,
+                truth=self.truth(models),
             )
         except TextEnded:
             return None
@@ -314,7 +330,8 @@ class _Bench:
         if before or self._sampled_cases >= 2:
             raise _TooMany
         self._sampled_cases += 1
-        reader, counts, trees = (Reader(models, sampling, prompt=prompt), Counter(), [])
+        truth = self.truth(models)
+        reader, counts, trees = Reader(truth, sampling, prompt=prompt), Counter(), []
         for seed in range(RUNS):
             drawn = Sampling(sampling.temperature, sampling.top_k, sampling.top_p, seed)
             request = TextRequest(self.make(models), rule(), drawn, prompt, LENGTH + 1)
@@ -326,12 +343,12 @@ class _Bench:
         for output, count in counts.items():
             for path, weight in reader.law(prompt, output).items():
                 law[path] = law.get(path, 0.0) + count / RUNS * weight
-        truth = reader.law(prompt, ())
-        for path in {*law, *truth}:
-            p, got = truth.get(path, 0.0), law.get(path, 0.0)
+        expected = reader.law(prompt, ())
+        for path in {*law, *expected}:
+            p, got = expected.get(path, 0.0), law.get(path, 0.0)
             if abs(got - p) <= DEVIATIONS * (max(p * (1 - p), 1 / RUNS) / RUNS) ** 0.5:
                 law[path] = p
-        return StepLaw(law, truth, prompt, RUNS, trees)
+        return StepLaw(law, expected, prompt, RUNS, trees)
 
 
 def cases() -> Iterator[tuple[int, int | None, Path, Sampling, int]]:

@@ -120,9 +120,11 @@ def step_law(
     constraint: Callable[[], Constraint] = lambda: None,
     length: int = LENGTH,
     check: Callable[[], None] = lambda: None,
+    truth: Models | None = None,
 ) -> StepLaw:
-    """The law of the first ``length`` tokens of a step. check: called before every branch; may raise."""
-    reader = Reader(models, sampling, constraint, prompt, length)
+    """The law of the first ``length`` tokens of a step. check: called before every branch; may raise. truth: the same models, which may
+    remember texts, for the law that is expected."""
+    reader = Reader(truth or models, sampling, constraint, prompt, length)
     contexts, trees = set(), []
 
     def program(oracle: Oracle) -> list[tuple[Path, float]]:

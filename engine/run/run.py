@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from engine.chat.json_schema import JsonSchema
 from engine.chat.prompt_end import PromptEnd
@@ -12,8 +13,9 @@ from engine.core.constraint import Constraint
 from engine.core.drafter import Drafter
 from engine.core.ending import StopStrings
 from engine.core.load import Expected
-from engine.core.prompt import PromptReading
+from engine.core.prompt import PART, PromptReading
 from engine.core.rule import Verifier
+from engine.core.step import Clock
 from engine.core.text import TextRequest
 from engine.core.threads import ENGINE_LOCK, torch_threads
 from engine.loops import run_loop
@@ -25,9 +27,10 @@ from engine.trace import to_line, to_step_line
 from engine.trace.recording import Recorder
 
 
-def begin(openings: Sequence[Opened]) -> list[Run]:
+def begin(openings: Sequence[Opened], in_parts: bool = False) -> list[Run]:
     """The runs, which will take turns. Runs that feed one target the same tokens read them once; each run is charged for
-    the reading (``engine.core.prompt``)."""
+    the reading (``engine.core.prompt``). in_parts: a long prompt is read in several turns, for each of which a run's lines
+    have an empty one."""
     # alone and unrecorded, the first pass over a draft may read the prompt as well; a trace shows both apart
     apart = len(openings) > 1 or any(opened.plan.request.recorded for opened in openings)
     readings: dict[tuple, PromptReading] = {}
@@ -37,15 +40,17 @@ def begin(openings: Sequence[Opened]) -> list[Run]:
         key = (id(opened.models.target), *tokens)
         return readings.setdefault(key, PromptReading(tokens[:-1])) if apart else None
 
-    return [Run(opened, reading_for(opened)) for opened in openings]
+    return [Run(opened, reading_for(opened), in_parts) for opened in openings]
 
 
 class Run:
     """One run of an opened plan."""
 
-    def __init__(self, opened: Opened, reading: PromptReading | None = None) -> None:
+    def __init__(
+        self, opened: Opened, reading: PromptReading | None = None, in_parts: bool = False
+    ) -> None:
         """reading: of the prompt, perhaps shared with other runs; None: the first pass over a draft may read the prompt
-        as well."""
+        as well. in_parts: see ``begin``."""
         plan, models, request = opened.plan, opened.models, opened.plan.request
         rule = plan.rule(plan.rule_options)
         setting, prompt = opened.setting(rule), opened.prompt
@@ -55,6 +60,10 @@ class Run:
         drafter = _built(opened)
         if reading is not None:
             reading.expect(drafter.feature_layers, drafter.feature_rows)
+        self._reading = None
+        if in_parts and reading is not None and reading.unread > PART:
+            self._reading = reading
+        self._fresh = partial(models.target.session, opened.length + 1, drafter.feature_layers)
         text = _text(opened, drafter, rule)
         self._steps = run_loop(models.target, text, request.recorded, reading)
         self._watched = (
@@ -62,7 +71,7 @@ class Run:
         )
         if plan.sampling.greedy:
             self._watched = watched(plan.drafter, plan.options, opened.options, models)
-        self._threads = models.target.torch_threads
+        self._threads, self._device = models.target.torch_threads, models.target.device
         self._recorded = request.recorded
         self._ended_by: str | None = None
         self._guard = threading.Lock()
@@ -72,12 +81,12 @@ class Run:
         return to_line(self._recorder.run_line())
 
     def steps(self) -> Iterator[str]:
-        """The remaining step lines; may be called again after a pause."""
+        """The remaining step lines; may be called again after a pause. Where prompts are read in parts, "" after each."""
         while (line := self.step()) is not None:
             yield line
 
     def step(self) -> str | None:
-        """One more step line, or None after the end."""
+        """One more step line, None after the end; "" after a part of the prompt."""
         with self._guard:
             if self.finished:
                 return None
@@ -88,6 +97,8 @@ class Run:
     def _step(self) -> str | None:
         try:
             with ENGINE_LOCK:
+                if self._reads_part():
+                    return ""
                 step = next(self._steps, None)
         except BaseException as reason:
             self._end("error" if isinstance(reason, Exception) else "cancelled")
@@ -102,6 +113,15 @@ class Run:
             self._end(None)
         return line
 
+    def _reads_part(self) -> bool:
+        """Whether a part of the prompt was left to be read; it has been read then."""
+        if self._reading is not None:
+            clock = Clock(self._device, precise=True)
+            if self._reading.read_part(self._fresh, PART, clock):
+                return True
+            self._reading = None
+        return False
+
     def cancel(self) -> None:
         """End the run and free what it held; harmless after the end.
 
@@ -112,7 +132,7 @@ class Run:
                 self._end("cancelled")
 
     def _end(self, reason: str | None) -> None:
-        self.finished, self._ended_by = True, reason
+        self.finished, self._ended_by, self._reading = True, reason, None
         self._steps.close()
         self._steps = iter(())
         if self._watched is not None and reason != "error":

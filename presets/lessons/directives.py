@@ -19,6 +19,7 @@ from presets.lessons.numbers import written
 from presets.lessons.passes import passes, prices
 from presets.lessons.questions import question
 from presets.lessons.text import line
+from presets.machines import machines
 
 NUMBER = (int, float)
 SAME_TEXT = "same text as plain decoding"
@@ -147,6 +148,14 @@ def _passes(place: str, given: dict) -> dict:
     return {**given, **_shown(given), **found}
 
 
+def _rounds(place: str, given: dict) -> dict:
+    """The rounds of a server that reads a long prompt beside other texts, on a machine of the data sheets."""
+    _checked(place, given, {"machine": str, **SHOWN}, ("machine",))
+    known = {one["name"]: one for one in machines()}
+    _among(place, "machine", [given["machine"]], tuple(known))
+    return {**given, **_shown(given), "machine": known[given["machine"]]}
+
+
 def _figure(place: str, given: dict) -> dict:
     """The figure of a method's card."""
     _checked(place, given, {"method": str, **SHOWN}, ("method",))
@@ -193,21 +202,28 @@ def check_setting(stage: dict | None, wanted: dict) -> None:
     if "rule" in wanted:
         _among("a question’s with", "rule", [wanted["rule"]], tuple(stage["rules"]))
     if "machine" in wanted:
-        machines = tuple(one["name"] for one in stage["machines"])
-        _among("a question’s with", "machine", [wanted["machine"]], machines)
+        sheets = tuple(one["name"] for one in stage["machines"])
+        _among("a question’s with", "machine", [wanted["machine"]], sheets)
 
 
 SETTINGS: dict[str, dict] = {
     "rule": {"rule": str, "p": list, "q": list},
     "length": dict.fromkeys(("alpha", "cost", "k"), NUMBER),
     "passes": {"machine": str, "rows": int},
+    "rounds": {"rows": int, "part": int},
 }
 """The settings that readers can change on the instruments that judge, by instrument."""
 SHOWN = {"caption": str, "after": bool}
 """Fields of every instrument. after: the instrument is covered until the screen's first question is answered."""
-INSTRUMENTS = ("trace", "race", "live", "rule", "length", "passes", "figure")
+INSTRUMENTS = ("trace", "race", "live", "rule", "length", "passes", "rounds", "figure")
 KINDS: dict[str, Callable[[str, dict], dict]] = {
-    **dict(zip(INSTRUMENTS, (_trace, _race, _live, _rule, _length, _passes, _figure), strict=True)),
+    **dict(
+        zip(
+            INSTRUMENTS,
+            (_trace, _race, _live, _rule, _length, _passes, _rounds, _figure),
+            strict=True,
+        )
+    ),
     "predict": question,
     "claim": _claim,
 }

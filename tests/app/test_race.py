@@ -36,10 +36,13 @@ def test_every_lane_has_its_own_options():
     assert traces["chain-2"].run["drafter"]["options"]["length"] == 3
 
 
-def test_the_lanes_read_their_prompt_once(monkeypatch):
-    """Drafters with and without features; each lane writes the same text as a run of its own."""
+@pytest.mark.parametrize("part", [512, 2])
+def test_the_lanes_read_their_prompt_once(part, monkeypatch):
+    """Drafters with and without features; each lane writes the same text as a run of its own. Whole, and in parts, whichever
+    lane's turn it is."""
     keys, prompt = [lane.drafter for lane in races()[0].lanes], "Once upon a time there was"
     alone = {key: trace_of(prompt, drafter=key, max_new_tokens=4) for key in keys}
+    monkeypatch.setattr("engine.run.run.PART", part)
     taken, take_over = [], Session.take_over
     monkeypatch.setattr(
         Session, "take_over", lambda self, *given: taken.append(self) or take_over(self, *given)

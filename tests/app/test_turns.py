@@ -9,16 +9,18 @@ from dataclasses import replace
 
 import pytest
 
+from app.live import opened
 from app.made import made
 from app.seats import Seat, Seats
 from app.settings import LIMITS, limits
 from app.turns import HALF, RecentUse, Turns
 from app.visitors import VISITORS
 from engine.chat.wanted import WANTED, check_wanted
+from engine.core.prompt import PromptReading
 from engine.errors import UserError
 from engine.run import Opened, Plan, begin, open_run
 from engine.trace import read_trace
-from tests.engine.family import request
+from tests.engine.family import request, tokens_of
 
 PATIENCE = 120
 
@@ -123,6 +125,44 @@ def test_runs_that_take_turns_take_a_step_each():
     assert len(taken) == 180
     ends = [max(at for at, name in enumerate(taken) if name == one) for one in "abc"]
     assert min(ends) > 90, "none had run ahead to its end"
+
+
+def test_a_long_prompt_is_read_while_others_take_steps(monkeypatch):
+    monkeypatch.setattr("engine.run.run.PART", 8)
+    asked = request("The dog saw a cat and ran. " * 12, drafter="chain", max_new_tokens=6)
+    whole = open_run(asked)
+    expected = read_trace(whole.header() + "".join(whole.steps()) + whole.summary())
+    turns, taken, read_part = Turns(few()), [], PromptReading.read_part
+
+    def noted(self, *given):
+        time.sleep(0.02)
+        read = read_part(self, *given)
+        taken.append("part" if read else "end")
+        return read
+
+    monkeypatch.setattr(PromptReading, "read_part", noted)
+    long, short = Seat(opened([asked])[0], turns), Seat(Counted("step", 40, taken, 0.01), turns)
+    threads = [threading.Thread(target=list, args=[seat.advance()]) for seat in (long, short)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    found = read_trace(long.text)
+    unread = len(found.run["prompt"]["tokens"]) - 1
+    assert taken.count("part") == -(-unread // 8) > 4
+    while_read = taken[taken.index("part") : taken.index("end")]
+    assert "step" in while_read, "the other visitor took steps in between"
+    assert tokens_of(found) == tokens_of(expected)
+    assert found.summary["milliseconds"]["prefill"] > 0
+
+
+def test_step_is_one_step_however_long_the_prompt(monkeypatch):
+    monkeypatch.setattr("engine.run.run.PART", 8)
+    asked = request("The dog saw a cat and ran. " * 4, drafter="none", max_new_tokens=3)
+    seat = Seat(opened([asked])[0])
+    for steps in (1, 2):
+        assert list(seat.advance(single=True))[-1][1] == "paused"
+        assert seat.text.count('"kind":"step"') == steps
 
 
 def test_addresses_take_turns_however_many_runs_each_has():
@@ -292,8 +332,6 @@ def test_a_size_that_is_not_allowed_is_refused_before_the_run_begins():
 
 
 def test_keys_and_values_are_counted_before_they_are_held():
-    from app.live import opened
-
     with pytest.raises(UserError, match="keys and values"):
         opened([request("Once", max_new_tokens=900)], few(kv_megabytes=1))
     opening = Opened.of(Plan.of(request("Once", drafter="chain", max_new_tokens=100)))

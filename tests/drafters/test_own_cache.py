@@ -9,16 +9,18 @@ from engine.bench.long_prompts import KINDS, MIDDLE, long_prompts
 from engine.core.exhibits import Gauge, Token
 from engine.core.sampling import Sampling
 from engine.errors import UserError
-from engine.methods.own_cache.drafter import SELECTORS, OwnCacheDrafter
-from engine.methods.own_cache.gear import Gear
-from engine.methods.own_cache.longheads import turned
-from engine.methods.own_cache.lserve import LServe
-from engine.methods.own_cache.own_cache_shown import strip
-from engine.methods.own_cache.quantspec import QuantSpec, rounded
-from engine.methods.own_cache.selector import Past, attention, best_and_recent, pooled
-from engine.methods.own_cache.sentencekv import SentenceKV
-from engine.methods.own_cache.snapkv import SnapKV
-from engine.methods.own_cache.speckv import SpecKV
+from engine.methods.own_cache.drafter import OwnCacheDrafter
+from engine.methods.shared.gear import Gear
+from engine.methods.shared.longheads import turned
+from engine.methods.shared.lserve import LServe
+from engine.methods.shared.part_of_cache import SELECTORS
+from engine.methods.shared.part_of_cache_shown import strip
+from engine.methods.shared.quantspec import QuantSpec, rounded
+from engine.methods.shared.selector import Past, attention, best_and_recent, pooled
+from engine.methods.shared.sentencekv import SentenceKV
+from engine.methods.shared.snapkv import SnapKV
+from engine.methods.shared.speckv import SpecKV
+from engine.methods.shared.specpc import SpecKVPC, SpecPC
 from engine.model.cache_view import CacheView
 from engine.parts.loading import Models, load_models
 from engine.parts.opening import language_model
@@ -145,7 +147,10 @@ def test_weights_and_the_columns_that_stay():
     assert best_and_recent(pooled(scores), 10, 3).tolist() == [[2, 3, 4, 5, 6, 7, 8, 17, 18, 19]]
 
 
-@pytest.mark.parametrize("selector", ["snapkv", "speckv", "sentencekv", "lserve", "longheads"])
+@pytest.mark.parametrize(
+    "selector",
+    ["snapkv", "speckv", "specpc", "speckv_pc", "sentencekv", "lserve", "longheads"],
+)
 def test_no_column_is_read_twice_and_the_budget_is_kept(embedded, prompts, selector, monkeypatch):
     seen, take = [], CacheView.take
 
@@ -167,11 +172,12 @@ def test_no_column_is_read_twice_and_the_budget_is_kept(embedded, prompts, selec
 
 
 def remembered(cls, made):
-    def make(*given):
-        made.append(cls(*given))
-        return made[-1]
+    class Remembered(cls):
+        def __init__(self, *given):
+            super().__init__(*given)
+            made.append(self)
 
-    return make
+    return Remembered
 
 
 class Planted(Past):
@@ -184,6 +190,8 @@ class Planted(Past):
         session = SimpleNamespace(length=64, columns=lambda layer: (self.columns, self.columns))
         super().__init__(session, range(65), lambda token: "." if token % 8 == 7 else "a", None)
         self.continuation = lambda count: []
+        self.draft = lambda: SimpleNamespace(model=None, columns=session.columns)
+        self.queries_of = lambda session, count: self.queries(count)
 
     def queries(self, count, after=()):
         rows = torch.zeros(2, 4, 8)
@@ -191,7 +199,17 @@ class Planted(Past):
         return {0: rows}, 61
 
 
-@pytest.mark.parametrize("cls, heads", [(SnapKV, 2), (SpecKV, 2), (SentenceKV, 2), (LServe, 1)])
+def test_what_the_draft_model_looks_for_is_read_by_all_heads():
+    past, selector = Planted(), SpecPC(32, 2)
+    selector.begin(past)
+    selector.chosen(0, past.columns, past.columns)
+    for head in selector.places[0].tolist():
+        assert {20, 41, *range(48, 64)} <= set(head)
+
+
+@pytest.mark.parametrize(
+    "cls, heads", [(SnapKV, 2), (SpecKV, 2), (SpecKVPC, 2), (SentenceKV, 2), (LServe, 1)]
+)
 def test_what_is_looked_for_is_read(cls, heads):
     """LServe leaves half of the heads the text's ends."""
     past, selector = Planted(), cls(16, 2)

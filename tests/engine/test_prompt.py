@@ -6,6 +6,7 @@ import torch
 from engine.core.decode import decode
 from engine.core.prompt import PromptReading
 from engine.core.sampling import Sampling
+from engine.core.step import Clock
 from engine.core.text import TextRequest
 from engine.methods.chain.drafter import ChainDrafter
 from engine.model.language_model import LanguageModel
@@ -53,6 +54,37 @@ def test_texts_that_take_turns_write_what_they_write_alone(architecture, lean, s
         assert [step.output for step in one] == [step.output for step in other]
         for a, b in zip(one, other, strict=True):
             torch.testing.assert_close(a.logits, b.logits, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("architecture", "lean", "static"), WAYS)
+def test_a_prompt_read_in_parts_is_the_prompt_read_whole(architecture, lean, static):
+    """The text that takes the session, and one that copies what was read; the features of the last rows too."""
+    target = model_of(architecture, lean, static)
+    layers = (2,) if architecture == "llama" else ()
+    whole = PromptReading(PROMPT[:-1])
+    whole.expect(layers, 6)
+    expected = target.session(40, layers)
+    features = whole.fill(expected, 6)
+    reading, clock = PromptReading(PROMPT[:-1]), Clock(target.device, precise=True)
+    reading.expect(layers, 6)
+    fresh = lambda: target.session(40, layers)
+    read = []
+    while part := reading.read_part(fresh, 5, clock):
+        read.append((part, reading.unread))
+        target.session(40).prefill([7] * 9)  # somebody else's work in between
+    assert read == [(5, 8), (5, 3), (3, 0)]
+    first = reading.session(fresh, layers)
+    assert first.length == len(PROMPT) - 1 and reading.session(fresh, layers).length == 0
+    for session in (first, target.session(40, layers)):
+        found = reading.fill(session, 6)
+        assert (found is None) == (not layers)
+        if layers:
+            torch.testing.assert_close(found, features, atol=1e-5, rtol=1e-5)
+        logits = session.feed([PROMPT[-1], 4], [-1, 0])[0]
+        same = expected.feed([PROMPT[-1], 4], [-1, 0])[0]
+        torch.testing.assert_close(logits, same, atol=1e-5, rtol=1e-5)
+        expected.drop()
+    assert reading.charge(1e9) < 1e9, "the time of the parts"
 
 
 def test_each_gets_the_features_it_asked_for():

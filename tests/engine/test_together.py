@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.batch.together import decode_together
+from engine.batch.together import Budget, decode_together
 from engine.core.decode import decode
 from engine.core.load import GUESS
 from engine.core.options import resolve
@@ -17,10 +17,12 @@ from engine.methods.dyspec.drafter import DySpecDrafter
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.prompt_lookup.drafter import PromptLookupDrafter
 from engine.model.language_model import LanguageModel
+from engine.model.session import Session
 from engine.parts.loading import load_models
 from engine.parts.opening import language_model, load_language_model
 from engine.rules import verifier
 from presets import family, prompts
+from tests.drafters.writing import text_of
 from tests.engine.family import offered
 from tests.engine.tiny import CONFIGS, VOCABULARY, tiny_hf_model
 
@@ -167,6 +169,47 @@ def test_a_text_begins_where_another_ends(lean, draft, passes, monkeypatch):
     assert_same(found, expected)
     assert max(under_way) == 2 and sorted(closed) == [0, 1, 2, 3]
     assert set(passes) == (set() if lean else {2})
+
+
+@pytest.mark.parametrize("architecture", sorted(CONFIGS))
+def test_texts_go_on_while_a_long_prompt_is_read(architecture, draft, passes, monkeypatch):
+    """With prompts read a part a round, all texts are what they are alone; drafts are short meanwhile."""
+    target, long = model_of(architecture), LONG * 4
+    read, prefill = [], Session.prefill
+
+    def noted(self, tokens, *more, **named):
+        if self.model is target:
+            read.append(len(tokens))
+        return prefill(self, tokens, *more, **named)
+
+    monkeypatch.setattr(Session, "prefill", noted)
+
+    def several() -> list[TextRequest]:
+        made = requests(draft)
+        late = ChainDrafter({"length": 5, "stop_below": 0.0}, draft, VOCABULARY)
+        early = [
+            replace(one, prompt=prompt)
+            for one, prompt in zip(made, ([7], [9], [3], [5]), strict=True)
+        ]
+        return [*early, TextRequest(late, verifier("greedy"), Sampling(), long, 20)]
+
+    expected = [alone(target, one) for one in several()]
+    read.clear()
+    budget = Budget(rows=20, part=8)
+    found, before = [[] for _ in expected], []
+    for index, step in decode_together(target, several(), budget=budget):
+        if not found[-1] and index < 4:
+            going = sum(not steps or steps[-1].stop is None for steps in found[:4])
+            before.append((step.tree.deepest, budget.deepest(max(1, going), True)))
+        found[index].append(step)
+    assert [text_of(steps) for steps in found] == [text_of(steps) for steps in expected]
+    assert sum(read) == len(long) - 1 and max(read) <= budget.rows
+    assert len(before) > 8, "the others took steps while it was read"
+    assert all(depth <= most for depth, most in before) and budget.deepest(4, True) == 2
+    assert max(step.tree.deepest for step in found[-1]) > 2, (
+        "alone, its drafts are as long as they were"
+    )
+    assert passes, "and the passes are shared"
 
 
 def test_a_text_begins_with_the_shares_that_were_kept_of_the_others():

@@ -8,6 +8,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 from scipy.stats import chisquare
 
+from engine.batch.together import Budget
 from presets.lessons.class_quiz import class_quiz
 from presets.lessons.quiz import quiz
 from tests.axe import violations, violations_in_both_schemes
@@ -138,6 +139,33 @@ def test_the_curve_counts_what_a_chain_gains(tools):
     speeds = [tools.evaluate("k => Draftscope.speedup(0.7, 0.2, k)", k) for k in range(17)]
     assert tools.evaluate("Draftscope.bestLength(0.7, 0.2, 16)") == speeds.index(max(speeds))
     assert tools.evaluate("Draftscope.bestLength(0.1, 0.5, 16)") == 0
+
+
+@pytest.mark.parametrize("rows", [64, 256, 512, 4096])
+@pytest.mark.parametrize("part", [16, 128, 1024])
+def test_the_rounds_are_those_of_the_engine_s_batch(tools, rows, part):
+    """Roots, drafts and the prompt's rows, round by round, until the prompt is read."""
+    texts, draft, prompt = 5, 6, 3000
+    drafts = texts * min(draft, Budget(rows, part).deepest(texts, True))
+    found = tools.evaluate(
+        "(plan) => Draftscope.roundsOf(plan)",
+        {"rows": rows, "part": part, "texts": texts, "draft": draft, "prompt": prompt},
+    )
+    assert sum(one["prefill"] for one in found) == prompt
+    assert {(one["decode"], one["verify"]) for one in found} == {(texts, drafts)}
+    assert all(one["prefill"] >= part for one in found[:-1])
+    whole = [sum(one.values()) for one in found[:-1]]
+    assert all(one == max(rows, texts + drafts + part) for one in whole)
+
+
+def test_the_rounds_instrument_reads_at_its_settings(tools):
+    told = tools.evaluate("""() => {
+      const machine = {name: 'm', bandwidth: 1000, arithmetic: 100000, sheet: ''};
+      const made = Draftscope.lessonRounds({machine}, {changed() {}}), [rows] = made.element.querySelectorAll('input');
+      const waits = [6, 9, 15].map((power) => { rows.value = power; rows.dispatchEvent(new Event('input')); return made.readings().wait; });
+      return [waits, Draftscope.toSet(made, 'wait', {rows: 512, part: 256}), made.element.querySelectorAll('.ln-rows').length > 3]; }""")
+    (small, middle, large), unset, drawn = told
+    assert small <= middle < large and unset == ["set τ to 512"] and drawn
 
 
 def test_a_class_shares_the_numbers_of_its_seed(tools):

@@ -17,7 +17,7 @@ from engine.fast.gpu.static_session import BufferedSession
 from engine.model.session import Session
 
 _IDLE = DeviceRows([0], 0, [0], [1])
-"""The row that an ended sequence adds to a pass: it sees only itself and overwrites the first column."""
+"""The row that a sequence without a draft adds to a pass: it sees only itself and overwrites the first column."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,13 @@ class JointSessions(SeparateSessions):
         super().__init__(model, capacity, places)
         self._layers = features
         self._idle = [_IDLE] * places
+        self._begun: set[int] = set()  # places whose texts have been in a pass
         self._buffers = model.joint_buffer_sets().take(self, capacity, places)
         for place in range(places):
             self.open(place, ())
 
     def open(self, place: int, features: tuple[int, ...]) -> Session:
+        self._begun.discard(place)
         row = self._buffers.cache.row(place)
         self.sessions[place] = BufferedSession(self.model, row, features)
         return self.sessions[place]
@@ -69,9 +71,10 @@ class JointSessions(SeparateSessions):
         for index, draft in drafts.items():
             if self._idle[index].question is None and isinstance(draft, QuestionedDraft):
                 self._idle[index] = replace(_IDLE, question=draft.question.of_nothing())
+        self._begun |= drafts.keys()
         rows = [
-            self.sessions[index].lay_out(drafts[index]) if index in drafts else idle
-            for index, idle in enumerate(self._idle)
+            self.sessions[index].lay_out(drafts[index]) if index in drafts else self._idle_at(index)
+            for index in range(len(self._idle))
         ]
         found = self._seen(rows)
         seen = {}
@@ -81,6 +84,11 @@ class JointSessions(SeparateSessions):
             features = of_layers(its.features, self._layers, session.features)
             seen[index] = replace(its, features=features)
         return seen
+
+    def _idle_at(self, index: int) -> DeviceRows:
+        """The row of a place without a draft. Where a prompt is being read, it comes behind what was read."""
+        ended = index in self._begun
+        return replace(self._idle[index], prefix=0 if ended else self.sessions[index].length)
 
     def _seen(self, rows: list[DeviceRows]) -> list[Seen]:
         if all(one.question is not None for one in rows):

@@ -3,10 +3,12 @@
 The target writes a greedy text after each of four long prompts. Then draft passes read that text as it stands, a few tokens a
 step, as they would if all before were kept, and their favourites are compared with what the target wrote. So a row tells the
 chance that a drafted token is kept, and every selector is asked about the same tokens. No time is measured, so a busy machine
-does not matter. After the first prompt every selector also writes a text of its own, which must be that of plain decoding.
+does not matter. After the first prompt every selector also writes a text of its own, which must be that of plain decoding. And it
+writes one without being checked, from its part alone: how far that goes before it parts from plain decoding's is the price.
 """
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from torch import Tensor
 from tqdm import tqdm
@@ -16,25 +18,27 @@ from engine.bench.long_prompts import KINDS, MIDDLE, long_prompts
 from engine.bench.report import Report, setting, table
 from engine.bench.suite import Cards, turn_of
 from engine.core.chance import Chance
-from engine.core.decode import decode
 from engine.core.drafter import Start
 from engine.core.prompt import PromptReading
 from engine.core.sampling import Sampling, likeliest
 from engine.core.threads import torch_threads
-from engine.methods.own_cache.drafter import SELECTORS, OwnCacheDrafter
-from engine.methods.own_cache.speckv import SpecKV
+from engine.loops import run_loop
+from engine.methods import drafter as drafter_class
+from engine.methods.own_cache.drafter import OwnCacheDrafter
+from engine.methods.shared.part_of_cache import SELECTORS
 from engine.model.session import Session
 from engine.parts.loading import ModelPaths, Models, load_models
 
 LENGTHS, QUICK_LENGTHS = (1024, 4096, 8000), (1024,)
 TOKENS, QUICK_TOKENS = 96, 24
-EQUAL = 24  # tokens of the texts that every selector writes
+EQUAL = 24  # most tokens of the texts that every selector writes
 TITLE = "after prompts of {length:,} tokens: the share of the target's own tokens that a draft pass names"
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: by kind of prompt, the share of the tokens that draft passes named; read: the share of the bytes of keys and values that a draft pass read; equal: whether
-    the text written after the first prompt is that of plain decoding."""
+    """In a row: by kind of prompt, the share of the tokens that draft passes named; read: the share of the bytes of keys and
+    values that a draft pass read; equal: whether the text written after the first prompt is that of plain decoding; alone: the share of
+    the tokens before the first difference where nobody checks."""
     parts = OwnCacheDrafter.may_use()
     models = load_models(
         paths, {role: kind for role, kind in parts.items() if role in paths.parts}, "float32", "cpu"
@@ -44,17 +48,20 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     asked = bool(models.target.tokenizer.chat_template)
     lengths = sorted({min(length, most) for length in (QUICK_LENGTHS if quick else LENGTHS)})
     selectors = [
-        key for key in SELECTORS if key != SpecKV.key or parts.keys() <= models.parts.keys()
+        key
+        for key, one in SELECTORS.items()
+        if not one.needs_draft or parts.keys() <= models.parts.keys()
     ]
     rows, told = [], []
     for length in lengths:
         some = compared(models, selectors, length, tokens, asked)
         rows += some
         columns = ["selector", *(f"{kind}:.3f" for kind in KINDS), "middle:.3f", "mean:.3f"]
-        columns += ["read:.0%", "equal", "the paper=claim"]
+        columns += ["read:.0%", "equal", "alone:.0%", "the paper=claim"]
         told += [TITLE.format(length=length), table(some, columns), ""]
     told.append(
-        "middle: the kinds whose answer stands in the middle of the prompt. read: of the cache's bytes."
+        "middle: the kinds whose answer stands in the middle of the prompt. read: of the cache's bytes. alone: of the tokens, those\n"
+        "before the first that differs from plain decoding's where the part alone writes and nobody checks (reduced_cache)."
     )
     return Report("\n".join(told), {"setting": setting(models, tokens=tokens), "rows": rows})
 
@@ -80,6 +87,9 @@ def compared(
             for key in selectors:
                 ours = Ours(OwnCacheDrafter, models, key, {"selector": key})
                 found[key][kind] = guessed(ours, session, prompt, written)
+                unchecked = Ours(drafter_class("reduced_cache"), models, key, {"selector": key})
+                alone = text_of(unchecked, prompt, min(tokens, EQUAL), reading)
+                found[key][kind]["alike"] = alike(alone, written)
                 if kind == KINDS[0]:
                     some = text_of(ours, prompt, min(tokens, EQUAL), reading)
                     found[key]["equal"] = some == written[: len(some)]
@@ -89,8 +99,14 @@ def compared(
 
 def text_of(ours: Ours, prompt: Sequence[int], tokens: int, reading: PromptReading) -> list[int]:
     """A text whose prompt is read once for all texts."""
-    steps = decode(ours.models.target, ours.request(prompt, tokens), False, reading)
+    steps = run_loop(ours.models.target, ours.request(prompt, tokens), False, reading)
     return [token for step in steps for token in step.output]
+
+
+def alike(text: Sequence[int], written: Sequence[int]) -> float:
+    """The share of a text's tokens before the first that differs."""
+    same = (a == b for a, b in zip(text, written, strict=False))
+    return sum(takewhile(bool, same)) / len(text)
 
 
 def guessed(ours: Ours, session: Session, prompt: Sequence[int], written: Sequence[int]) -> dict:
@@ -136,5 +152,6 @@ def _row(key: str, found: dict, length: int) -> dict:
         "tokens": sum(len(found[kind]["right"]) for kind in KINDS),
         "read": sum(found[kind]["read"] for kind in KINDS) / len(KINDS),
         "equal": "yes" if found["equal"] else "no",
+        "alone": sum(found[kind]["alike"] for kind in KINDS) / len(KINDS),
         "claim": SELECTORS[key].claim,
     }

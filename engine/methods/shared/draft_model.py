@@ -17,6 +17,7 @@ from engine.methods.shared.read_ahead import ReadRow, RowsAhead, read_rows
 from engine.methods.shared.trimmed_head import NEVER
 from engine.model.cache import CAPACITY
 from engine.model.language_model import LanguageModel
+from engine.model.session import Session
 
 
 def stop_option(usual: float, what: str) -> Option:
@@ -90,6 +91,11 @@ class DraftReader:
             self._path_of = {ROOT: tuple(context[committed:])}
         self.passes += 1
         return self._spread(self._extended(context[self._session.length :]))
+
+    @property
+    def session(self) -> Session:
+        """The draft model's session of this text."""
+        return self._session
 
     def _extended(self, tokens: Sequence[int]) -> Tensor:
         """Read and commit these tokens; returns the logits after the last of them."""

@@ -7,7 +7,7 @@ is approached by the directions in which it is largest.
 
 import torch
 
-from engine.methods.own_cache.quantspec import QuantSpec
+from engine.methods.shared.quantspec import QuantSpec
 
 LOWER = 2  # bits
 OUTLIERS = 0.01  # of the numbers, at either end

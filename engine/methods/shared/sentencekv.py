@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from engine.methods.own_cache.selector import (
+from engine.methods.shared.selector import (
     OBSERVERS,
     ColumnSelector,
     attention,

@@ -8,7 +8,7 @@ steps. The paper learns which heads need only the ends; here these are the half 
 import torch
 from torch import Tensor
 
-from engine.methods.own_cache.selector import OBSERVERS, ColumnSelector, attention, recent
+from engine.methods.shared.selector import OBSERVERS, ColumnSelector, attention, recent
 
 INTERVAL = 4  # steps for which the pages stay chosen
 PARTS, LONGEST = 4, 16  # parts of a page; tokens of a part

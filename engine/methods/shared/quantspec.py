@@ -8,7 +8,7 @@ rounded along each channel in groups of tokens, values along each token.
 import torch
 from torch import Tensor
 
-from engine.methods.own_cache.selector import Selector
+from engine.methods.shared.selector import Selector
 
 GROUP = 128  # tokens
 UPPER = 4  # bits

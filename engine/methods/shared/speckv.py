@@ -4,7 +4,9 @@ Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026). The target
 the prompt, once, and the keys that its rows look at are kept, as ``snapkv`` keeps those that the prompt's end looks at.
 """
 
-from engine.methods.own_cache.selector import (
+from torch import Tensor
+
+from engine.methods.shared.selector import (
     OBSERVERS,
     ColumnSelector,
     attention,
@@ -17,6 +19,7 @@ AHEAD = 32  # tokens of the continuation
 
 class SpecKV(ColumnSelector):
     key = "speckv"
+    needs_draft = True
     claim = "SpecKV: more accurate than SnapKV at equal memory on RULER and LongBench (lossy there)"
 
     def begin(self, past):
@@ -26,5 +29,9 @@ class SpecKV(ColumnSelector):
         return not self.places
 
     def columns(self, layer, keys):
-        scores = pooled(attention(self._queries.pop(layer), keys, self._first).amax(1))
-        return best_and_recent(scores, self.budget, min(OBSERVERS, self.budget // 2))
+        last = min(OBSERVERS, self.budget // 2)
+        return best_and_recent(self.scores(layer, keys), self.budget, last)
+
+    def scores(self, layer: int, keys: Tensor) -> Tensor:
+        """keys [Hkv, T, D] -> [Hkv, T], at most 1"""
+        return pooled(attention(self._queries.pop(layer), keys, self._first).amax(1))

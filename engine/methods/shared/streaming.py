@@ -6,7 +6,7 @@ Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024
 
 import torch
 
-from engine.methods.own_cache.selector import ColumnSelector, recent
+from engine.methods.shared.selector import ColumnSelector, recent
 
 
 class Streaming(ColumnSelector):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import UserError
-from engine.methods.own_cache.selector import OBSERVERS, ColumnSelector, recent
+from engine.methods.shared.selector import OBSERVERS, ColumnSelector, recent
 
 CHUNKS, LAST = 16, 4  # that are read; of them the last ones of the text
 

@@ -4,7 +4,7 @@ Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS
 MagicDec (2024).
 """
 
-from engine.methods.own_cache.selector import (
+from engine.methods.shared.selector import (
     OBSERVERS,
     ColumnSelector,
     attention,

@@ -39,7 +39,7 @@ class Past:
     """The text as selectors see it: tokens up to the root, and the session that has read all but the last.
 
     piece: the text of a token, or None where the target has no tokenizer. continuation: so many tokens that a draft model
-    writes behind the text.
+    writes behind the text. draft: a draft model's session that has read the text.
     """
 
     def __init__(
@@ -48,15 +48,22 @@ class Past:
         tokens: Sequence[int],
         piece: Callable[[int], str] | None,
         continuation: Callable[[int], list[int]],
+        draft: Callable[[], Session] | None = None,
     ) -> None:
         self.session, self.tokens = session, tokens
-        self.piece, self.continuation = piece, continuation
+        self.piece, self.continuation, self.draft = piece, continuation, draft
 
     def queries(self, count: int, after: Sequence[int] = ()) -> tuple[dict[int, Tensor], int]:
         """The queries of the last ``count`` tokens and of those that might come after, and the place of the first."""
-        first = max(0, min(len(self.tokens) - count, self.session.length))
+        return self.queries_of(self.session, count, after)
+
+    def queries_of(
+        self, session: Session, count: int, after: Sequence[int] = ()
+    ) -> tuple[dict[int, Tensor], int]:
+        """The same in a session of any model that has read the text."""
+        first = max(0, min(len(self.tokens) - count, session.length))
         watch = Queries()
-        read_again(self.session, [*self.tokens[first:], *after], first, watch)
+        read_again(session, [*self.tokens[first:], *after], first, watch)
         return watch.taken(), first
 
 
@@ -66,6 +73,9 @@ class Selector(ABC):
     key: ClassVar[str]
     claim: ClassVar[str]
     """What the paper says about it, in a few words."""
+
+    needs_draft: ClassVar[bool] = False
+    """Whether a draft model must be there."""
 
     follows: ClassVar[bool] = False
     """Whether it wants to be told the queries of the tokens that are written."""

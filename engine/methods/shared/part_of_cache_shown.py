@@ -1,28 +1,31 @@
-"""What a draft pass reads of the text, as exhibits."""
+"""What is read of the text's keys and values, as exhibits."""
 
 import torch
 
 from engine.core.exhibits import Exhibit, Gauge, Later, Matrix, Token, Words
-from engine.methods.own_cache.selector import ColumnSelector, Past, Selector
-from engine.methods.own_cache.sentencekv import SentenceKV
+from engine.methods.shared.selector import ColumnSelector, Past, Selector
+from engine.methods.shared.sentencekv import SentenceKV
 
 STRETCHES, BANDS = 28, 8  # columns and rows of the picture
 SENTENCES, BEGINNING = 5, 12  # that are quoted, and tokens of each
 
 
-def exhibits(selector: Selector, past: Past, layers: list[int]) -> list[Exhibit | Later]:
-    """For the recorder, when something else is read than before. layers: those of which a part is read."""
+def exhibits(
+    selector: Selector, past: Past, layers: list[int], reader: str, rest: str
+) -> list[Exhibit | Later]:
+    """For the recorder, when something else is read than before. layers: those of which a part is read. reader: of that part.
+    rest: a sentence on what is left out."""
     length = past.session.length
     if not layers:
-        note = "All layers have a sliding window, so a draft pass reads what the target reads."
-        return [Words("What a draft pass reads", [note])]
+        note = f"All layers have a sliding window, so {reader} reads what the target reads."
+        return [Words(f"What {reader} reads", [note])]
     share = selector.share(length)
-    note = "The target reads all of it."
+    note = rest
     if share == 1:
-        note = "The budget holds the whole text, so a draft pass reads all of it."
+        note = f"The budget holds the whole text, so {reader} reads all of it."
     elif len(layers) < past.session.model.layers:
         note += " Layers with a sliding window are left as they are."
-    told = [Gauge("Bytes that a draft pass reads of the keys and values", share, note=note)]
+    told = [Gauge(f"Bytes that {reader} reads of the keys and values", share, note=note)]
     if isinstance(selector, ColumnSelector) and share < 1:
         read = [(layer, selector.places[layer]) for layer in layers]
         tokens = list(past.tokens[:length])
@@ -44,7 +47,7 @@ def strip(read: list[tuple[int, torch.Tensor]], tokens: list[int]) -> Matrix:
         share = torch.stack([_read(places, len(tokens)) for _, places in band]).mean(0)
         rows.append([float(share[at : at + size].mean()) for at in starts])
     return Matrix(
-        "Where the draft reads the text",
+        "Where the text is read",
         [_name(band) for band in bands],
         [Token(tokens[at]) for at in starts],
         rows,
@@ -77,4 +80,4 @@ def sentences(read: list[tuple[int, torch.Tensor]], tokens: list[int], ends: lis
         begins = [Token(token) for token in tokens[start:end][:BEGINNING]]
         more = " …" if end - start > BEGINNING else ""
         lines.append([f"{float(share[start:end].mean()):.0%} read: ", *begins, more])
-    return Words("Sentences that the draft reads most", lines)
+    return Words("Sentences that are read most", lines)

@@ -1,0 +1,43 @@
+"""The target writes from a part of its own keys and values, and nobody checks it: lossy.
+
+This is what the methods that choose keys and values were made for; as drafts (``engine.methods.own_cache``) they lose nothing.
+Li et al., SnapKV (NeurIPS 2024); Galim et al., Draft-based Approximate Inference for LLMs (SpecKV, ICLR 2026); Zhu et al.,
+SentenceKV (COLM 2025); Yang et al., LServe (MLSys 2025); Lu et al., LongHeads (2024); and others, a selector each. The prompt is
+read whole; from its last token on, every token sees only what the selector says, and its own keys and values, which later
+tokens may read, come from what it saw.
+"""
+
+from engine.core.sampling import display_distribution, likeliest
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.shared.part_of_cache import CachePartDrafter, part_options
+
+
+class ReducedCacheDrafter(CachePartDrafter):
+    key = "reduced_cache"
+    title = "A part of the cache, unchecked"
+    family, shape = "self", "chain"
+    summary = "The target writes from a part of its keys and values, unchecked: lossy."
+    draw_kinds = ("unseen",)
+    loop = "switching"
+    reader, rest = "a token", "What is left out is missing from the answer."
+    options = part_options(reader)
+    trial = {"selector": "streaming", "budget": 3, "sinks": 1}
+
+    def propose(self, context, max_depth):
+        tree = DraftTree()
+        if self.view is None:
+            return tree
+        self.turn_to(context)
+        q = display_distribution(self.read(context[-1:]), self.sampling)[0].cpu()
+        if self.sampling.greedy:
+            kind, token = "one_hot", likeliest(q)
+        else:
+            kind, token = "iid", self.chance.draw(q)
+        tree.draw(ROOT, token, kind, q, "part of the cache")
+        tree.exhibits += self.shown
+        return tree
+
+    def observe(self, kept):
+        if self.view is not None:
+            self.start.target.take_in(self.view.columns)
+            self.learn(1)

@@ -1,0 +1,154 @@
+"""Drafters that read, with the target's own weights, a part of the keys and values that the target has stored.
+
+Which part is for a selector to say, a file each beside this one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from torch import Tensor
+
+from engine.core.drafter import Drafter
+from engine.core.options import choice, whole
+from engine.core.sampling import Sampling
+from engine.errors import UserError
+from engine.methods.shared.draft_chain import DraftChain
+from engine.methods.shared.gear import Gear
+from engine.methods.shared.longheads import LongHeads
+from engine.methods.shared.lserve import LServe
+from engine.methods.shared.part_of_cache_shown import exhibits
+from engine.methods.shared.quantspec import QuantSpec
+from engine.methods.shared.selector import Past, Queries
+from engine.methods.shared.sentencekv import SentenceKV
+from engine.methods.shared.snapkv import SnapKV
+from engine.methods.shared.speckv import AHEAD, SpecKV
+from engine.methods.shared.specpc import SpecKVPC, SpecPC
+from engine.methods.shared.streaming import Streaming
+from engine.model.cache_view import CacheView, check_views
+from engine.model.session import Session
+
+_ALL = (
+    Streaming, SnapKV, SentenceKV, SpecKV, SpecPC, SpecKVPC, LServe, QuantSpec, Gear, LongHeads
+)  # fmt: skip
+SELECTORS = {one.key: one for one in _ALL}
+PART, FEWEST = 8, 16  # the budget that is chosen: this part of the prompt, and no fewer columns
+
+
+def part_options(reader: str) -> tuple:
+    """reader: what reads the part, for the page."""
+    return (
+        choice("selector", "snapkv", tuple(SELECTORS), "Selector").meaning(
+            f"What {reader} reads: the text's ends (streaming), what the prompt's end looks at (snapkv) or what a draft "
+            "model's answer looks at (speckv), what the draft model looks at (specpc) or both (speckv_pc), the sentences or pages that the last tokens ask for (sentencekv, lserve), "
+            "all of it in four bits or two (quantspec, gear), or chunks moved to the end (longheads)."
+        ),
+        whole("budget", 0, 0, 1 << 20, "Columns").meaning(
+            f"Columns of each layer that {reader} reads of the prompt (0: an eighth of them)."
+        ),
+        whole("sinks", 4, 0, 64, "First tokens", advanced=True).meaning(
+            "First tokens of the text that are read in any case."
+        ),
+    )
+
+
+class CachePartDrafter(Drafter):
+    """A drafter whose passes are the target's, over a part of the columns."""
+
+    uses_target = True
+    reader: ClassVar[str]
+    """What reads the part, for the page."""
+
+    rest: ClassVar[str]
+    """A sentence on what is left out."""
+
+    def __init__(self, settings, target, draft: DraftChain | None) -> None:
+        """draft: writes the continuation for the selector that wants one."""
+        super().__init__(settings)
+        self.target, self._draft = target, draft
+
+    @classmethod
+    def may_use(cls):
+        return DraftChain.needs
+
+    @classmethod
+    def build(cls, settings, models):
+        check_views(models.target)
+        budget, sinks = settings["budget"], settings["sinks"]
+        if 0 < budget <= sinks:
+            raise UserError(
+                f"A budget of {budget} columns has no room for the first {sinks} tokens and a recent one."
+            )
+        selector = SELECTORS[settings["selector"]]
+        if not selector.needs_draft:
+            return cls(settings, models.target, None)
+        if not DraftChain.needs.keys() <= models.parts.keys():
+            raise UserError(
+                f"The selector {selector.key} needs a draft model, which says what to read."
+            )
+        options = {"length": AHEAD, "stop_below": 0.0}
+        return cls(settings, models.target, DraftChain.build(options, models))
+
+    def begin(self, start):
+        super().begin(start)
+        sinks = self.settings["sinks"]
+        budget = self.settings["budget"] or max(len(start.prompt) // PART, FEWEST, sinks + 1)
+        tokenizer = self.target.tokenizer
+        piece = None if tokenizer is None else lambda token: tokenizer.decode([token])
+        guesses = self._continuation, self._read_by_draft
+        self._past = Past(start.target, start.prompt, piece, *guesses)
+        self._selector = SELECTORS[self.settings["selector"]](budget, sinks)
+        self._queries, self._passes, self.shown = Queries(), 0, []
+        self.view, self._rows = None, []
+        if start.target.length:  # else the text began with one token, so nothing has been read
+            self._selector.begin(self._past)
+            self.view = CacheView(start.target, self._queries)
+
+    def _continuation(self, count: int) -> list[int]:
+        self._begin_draft()
+        return self._draft.propose(self.start.prompt, count).tokens
+
+    def _read_by_draft(self) -> Session:
+        self._begin_draft()
+        self._draft.reader.read_logits(self.start.prompt)
+        return self._draft.reader.session
+
+    def _begin_draft(self) -> None:
+        most = self._draft.max_context - AHEAD
+        if len(self.start.prompt) > most:
+            raise UserError(
+                f"The draft model reads {most} tokens at most, and so cannot read this prompt for "
+                f"{self._selector.key}."
+            )
+        self._draft.begin(replace(self.start, sampling=Sampling(), constraint=None))
+
+    def passes(self):
+        return {"own cache": self._passes} | ({} if self._draft is None else self._draft.passes())
+
+    @property
+    def share(self) -> float:
+        """The bytes that a pass reads of the keys and values, as a share of all."""
+        return self._selector.share(self._past.session.length)
+
+    def turn_to(self, context: Sequence[int]) -> None:
+        """Before a pass: read what the selector says of the text up to the root, context[-1]."""
+        self._past.tokens = context
+        changes = self._selector.changes(self._past)
+        self.view.take(self._selector.chosen if changes else None)
+        if changes or not self.shown:
+            told = self.view.reduced, self.reader, self.rest
+            self.shown = exhibits(self._selector, self._past, *told)
+        self._rows = []
+
+    def read(self, tokens: Sequence[int]) -> Tensor:
+        """One pass; returns logits [R, V]."""
+        self._passes += 1
+        self._rows += tokens
+        return self.view.feed(tokens)
+
+    def learn(self, count: int) -> None:
+        """Of the rows read since ``turn_to``, so many stayed in the text."""
+        queries, tokens, self._rows = self._queries.taken(), self._rows[:count], []
+        if self._selector.follows and tokens:
+            kept = {layer: rows[:, : len(tokens)] for layer, rows in queries.items()}
+            self._selector.learn(kept, tokens)

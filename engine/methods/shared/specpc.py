@@ -1,0 +1,68 @@
+"""The prompt's tokens that a draft model attends to; and of these the columns that its answer makes the target look at.
+
+Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026): SpecPC, and SpecKV-PC, which puts SpecKV behind it. In the paper
+the target reads the tokens that are left as a shorter prompt. Here it has read the whole prompt, and sees their columns where they are.
+"""
+
+import torch
+from torch import Tensor
+
+from engine.methods.shared.selector import (
+    OBSERVERS,
+    ColumnSelector,
+    Past,
+    attention,
+    best_and_recent,
+    pooled,
+)
+from engine.methods.shared.speckv import SpecKV
+from engine.model.cache_view import check_views
+
+WIDER = 4  # times the budget: tokens that the first choice leaves to the second
+
+
+def asked_by_draft(past: Past) -> Tensor:
+    """[T]: the most that the prompt's end gives each column in the draft model, over the heads of the upper half of its layers. The
+    end's tokens count the more the later they stand."""
+    session, length = past.draft(), past.session.length
+    check_views(session.model)
+    queries, first = past.queries_of(session, OBSERVERS)
+    later = torch.linspace(0, 1, len(past.tokens) - first + 1)[1:]
+    most = torch.zeros(length)
+    for layer in [*queries][len(queries) // 2 :]:
+        weights = attention(queries[layer], session.columns(layer)[0][0], first)
+        rows = weights.unflatten(1, (-1, len(later))) * later.to(weights.device)[:, None]
+        most = torch.maximum(most, rows.amax((0, 1, 2))[:length].cpu())
+    return most
+
+
+class SpecPC(ColumnSelector):
+    key = "specpc"
+    claim = "SpecPC: more accurate than other ways to shorten a prompt, on RULER and LongBench (lossy there)"
+    needs_draft = True
+
+    def begin(self, past):
+        self._scores = pooled(asked_by_draft(past)[None])
+
+    def changes(self, past):
+        return not self.places
+
+    def columns(self, layer, keys):
+        scores = self._scores.to(keys.device)
+        return best_and_recent(scores, self.budget, min(OBSERVERS, self.budget // 2))
+
+
+class SpecKVPC(SpecKV):
+    key = "speckv_pc"
+    claim = "SpecKV-PC: SpecKV on a prompt that SpecPC has shortened, at the same memory faster (lossy there)"
+
+    def begin(self, past):
+        super().begin(past)
+        scores = pooled(asked_by_draft(past)[None])[0]
+        self._left = scores.topk(min(len(scores), WIDER * self.budget)).indices
+
+    def scores(self, layer, keys):
+        scores = super().scores(layer, keys)
+        left = torch.full_like(scores, -1.0)
+        left[:, self._left.to(keys.device)] = 0.0
+        return scores + left
