@@ -38,7 +38,7 @@ SAMPLE = (
     "Once upon a time, 12 + 30 = 42.\n\ndef area(width):\n\treturn 'Grüße, 漢字 🦊'  # <b>?</b>"
 )
 """A text that two vocabularies split in two ways."""
-SERVED = frozenset({"draft", "datastore"})
+SERVED = frozenset({"draft", "pard", "datastore"})
 """Kinds of parts that ask nothing of the target itself."""
 SAMPLED_RULES = ("rejection", "block", "traversal")
 """Rules for temperature 1. They weigh only tokens that the draft has or could have drawn, and the sum of all others."""
