@@ -95,7 +95,7 @@ class ParallelEagleStudent(Student):
 
     def _read(self, part: EagleCell, lesson: Lesson, rows: MaskedRows) -> Tensor:
         """The states [S, R, H] of rows over the pairs of a feature and the token after it."""
-        states = rows.filled(part.fuse(lesson.features[:, :-1]), part.mask_state[0])
+        states = rows.filled(part.fuse(lesson.features[:, :-1]), part.mask_state()[0])
         mask = torch.tensor(part.config.mask_token, device=lesson.tokens.device)
         tokens = rows.filled(lesson.tokens[:, 1:], mask)
         embedded = part.embed(tokens, self._embedding).to(states.dtype)

@@ -176,7 +176,6 @@ class EagleCell(nn.Module):
             )
         return self.fc(features if self.input_norm is None else self.input_norm(features))
 
-    @property
     def mask_state(self) -> Tensor:
         """[1, H]: stands for the state at a token that the target has not read (P-EAGLE)."""
         return self.fuse(self.mask_hidden[0])

@@ -81,7 +81,7 @@ class EagleReader:
         masks = [self._cell.config.mask_token] * (count - 1)
         tokens = [*context[self._context.length + 1 :], *masks]
         ahead = len(tokens) - len(states)
-        states = torch.cat([states, self._cell.mask_state.expand(ahead, -1)])
+        states = torch.cat([states, self._cell.mask_state().expand(ahead, -1)])
         self.passes += 1
         read = self._context.read(states, self._embedded(tokens), ahead)
         return self._law(read.logits[-count:])
