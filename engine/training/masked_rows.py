@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.training.counted_acceptance import run_lengths
-from engine.training.distill import divergence_loss
+from engine.training.divergences import forward_kl
 
 SHARE, LEAST = 0.7, 0.2
 """The share of the runs that have one more mask; the least share of the places that have so many (speculators' values)."""
@@ -88,10 +88,11 @@ def masked_loss(
 ) -> Tensor:
     """The mean distance from the target's laws. hidden [S, R, H] of the drafter, logits [S, T, V] of the target, counted bool
     [S, T]; row t of the target is for token t + 1."""
-    places = rows.places
-    keep = F.pad(counted[:, 1:], (0, 1), value=False)[:, places]
-    teacher = logits[:, places][keep]
-    return divergence_loss(head(hidden[keep]), teacher, teacher.new_ones(len(teacher)))
+    keep = F.pad(counted[:, 1:], (0, 1), value=False)[:, rows.places]
+    windows, kept = keep.nonzero(as_tuple=True)
+    log_p = logits.float().log_softmax(-1)[windows, rows.places[kept]]
+    log_q = head(hidden[windows, kept]).float().log_softmax(-1)
+    return forward_kl(log_q, log_p).sum() / max(1, len(log_q))
 
 
 @torch.no_grad()
