@@ -54,6 +54,14 @@ KINDS = {
         "a P-EAGLE drafter",
         "An EAGLE-3 layer that drafts all tokens in one pass, from mask tokens.",
         {"vLLM": "eagle3 with parallel_drafting: true"},
+        "--part parallel_eagle=DIR --drafter parallel_eagle",
+        tree=True,
+    ),
+    "pard": DrafterKind(
+        "a PARD draft model",
+        "A causal language model that drafts all tokens in one pass, from mask tokens.",
+        {"vLLM": "draft_model with parallel_drafting: true"},
+        "--part pard=DIR --drafter pard",
     ),
     "dflash": DrafterKind(
         "a DFlash drafter",
@@ -159,6 +167,8 @@ def kind_of(files: Described) -> str:
     algorithm = config.get(SPECULATORS)
     if isinstance(algorithm, str):
         return algorithm if algorithm in KINDS else "other"
+    if "mask_hidden" in files.shapes:
+        return "peagle"
     classes = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
     found = next((kind for word, kind in CLASSES if any(word in one for one in classes)), "")
     special = config.get("dflash_config")
@@ -193,4 +203,6 @@ def _of_tensors(files: Described, classes: list[str]) -> str:
         return "mtp"
     if files.adapter:
         return "adapter"
-    return "causal" if any(one.endswith(CAUSAL) for one in classes) else "other"
+    if any(one.endswith(CAUSAL) for one in classes):
+        return "pard" if files.number("pard_token") is not None else "causal"
+    return "other"

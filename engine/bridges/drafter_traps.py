@@ -13,6 +13,7 @@ from engine.printable import one_line
 EAGLES = ("eagle", "eagle3", "eagle4", "peagle")
 BLOCKS = ("dflash", "dflash2", "dspark", "domino", "lilicorr", "xpress")
 AUX = "eagle_aux_hidden_state_layer_ids"
+MASKS = ("mask_token_id", "pard_token", "ptd_token_id")
 BLOCK_AUX = ("aux_hidden_state_layer_ids", "target_layer_ids")
 
 
@@ -116,7 +117,7 @@ def _eagle3(files: Described, kind: str) -> Iterator[Trap]:
             "norm_before_fc and fc_norm exclude each other, and both are set.",
             wrong=True,
         )
-    if kind == "peagle" and files.number("mask_token_id") is None:
+    if kind == "peagle" and files.number(*MASKS) is None:
         yield Trap(
             "mask_token_id",
             "It drafts from mask tokens, and does not say which token that is.",

@@ -41,11 +41,20 @@ def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
 def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
     size = {"num_speculative_tokens": setting.size}
     options = setting.options
-    if setting.drafter == "chain":
+    if setting.drafter in ("chain", "pard"):
         how = "probabilistic" if setting.temperature else "greedy"
-        notes.append(STOPS)
-        model = setting.checkpoint or setting.draft or "DRAFT_MODEL"
-        return {"method": "draft_model", "model": model, **size, "draft_sample_method": how}
+        found = {
+            "method": "draft_model",
+            "model": "DRAFT_MODEL",
+            **size,
+            "draft_sample_method": how,
+        }
+        if setting.drafter == "pard":
+            known, found = setting.checkpoint, {**found, "parallel_drafting": True}
+        else:
+            known = setting.checkpoint or setting.draft
+            notes.append(STOPS)
+        return {**found, "model": known} if known else found
     if setting.drafter in TREES and setting.width > 1:
         notes.append(no_tree("vLLM", setting))
         return None

@@ -41,7 +41,7 @@ SAMPLE = (
 """A text that two vocabularies split in two ways."""
 OPENING = 2.4
 """Seconds within which each of the two questions must be answered that are asked when the target is opened."""
-SERVED = frozenset({"draft", "datastore"})
+SERVED = frozenset({"draft", "pard", "datastore"})
 """Kinds of parts that ask nothing of the target itself."""
 SAMPLED_RULES = ("rejection", "block", "traversal")
 """Rules for temperature 1. They weigh only tokens that the draft has or could have drawn, and the sum of all others."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from engine.methods.shared.dflash_model import DFlashConfig, DFlashModel
+from engine.training import selftext
 from engine.training.distill import divergence_loss
 from engine.training.new_models import attention_shape
 
@@ -61,6 +63,16 @@ def start_from(drafter: DFlashModel, target) -> None:
     drafter.norm.load_state_dict(target.model.norm.state_dict())
     drafter.fc.weight.normal_(std=0.01)
     drafter.fc.weight[:, -hidden:] += torch.eye(hidden)
+
+
+def mask_token(teacher) -> int:
+    """The mask of a teacher's tokenizer; else the first token that is not in its text."""
+    own = teacher.tokenizer.mask_token_id
+    if own is not None:
+        return own
+    counts = np.bincount(selftext.load(teacher.text_file).tokens)
+    absent = np.flatnonzero(counts == 0)
+    return int(absent[0]) if len(absent) else len(counts)
 
 
 def features_of(hidden_states: tuple[Tensor, ...], layer_ids: tuple[int, ...]) -> Tensor:

@@ -50,6 +50,16 @@ VLLM = {
         setting("dflash", 7, checkpoint="DIR"),
         {"method": "dflash", "model": "DIR", "num_speculative_tokens": 7},
     ),
+    "PARD": (
+        setting("pard", 7, checkpoint="DIR"),
+        {
+            "method": "draft_model",
+            "model": "DIR",
+            "num_speculative_tokens": 7,
+            "draft_sample_method": "greedy",
+            "parallel_drafting": True,
+        },
+    ),
     "MTP": (setting("mtp", 2), {"method": "mtp", "num_speculative_tokens": 2}),
     "prompt lookup": (
         LOOKUP,

@@ -13,7 +13,7 @@ from engine.bridges.drafter_kinds import KINDS
 from engine.bridges.inspecting import inspect_drafter
 from engine.errors import UserError
 from presets import family
-from tests.engine.eagle_cells import DRAFT, LAYOUTS, H, V, checkpoint
+from tests.engine.eagle_cells import DRAFT, LAYOUTS, H, V, checkpoint, peagle
 
 BLOCK = {
     "architectures": ["DFlashDraftModel"],
@@ -36,7 +36,8 @@ KIND = {
     "eagle": LAYOUTS["eagle"](),
     "eagle3": LAYOUTS["eagle3"](),
     "eagle4": ({"architectures": ["LlamaForCausalLMEagle4"]}, ONE),
-    "peagle": ({"speculators_model_type": "peagle"}, ONE),
+    "peagle": peagle(),
+    "pard": ({**CAUSAL, "pard_token": 3}, ONE),
     "dflash": (BLOCK, ONE),
     "dflash2": (BLOCK, {"candidate_selector.hidden_projection.weight": (2, 2)}),
     "dspark": ({**BLOCK, "markov_rank": 256}, ONE),

@@ -80,7 +80,19 @@ def eagle31() -> tuple[dict, dict]:
     return {**config, "fc_norm": True, "norm_output": True}, shapes | norms
 
 
+def peagle() -> tuple[dict, dict]:
+    """P-EAGLE: a second layer, and the feature of what is not written yet."""
+    config, shapes = speculators()
+    inner = {**config["transformer_layer_config"], "num_hidden_layers": 2}
+    config |= {"speculators_model_type": "peagle", "norm_before_residual": False}
+    config |= {"mask_token_id": 7, "transformer_layer_config": inner}
+    second = layer("layers.1", H, ("input_layernorm",))
+    return config, {**shapes, **second, "mask_hidden": (1, 1, 3 * H)}
+
+
 LAYOUTS = {"eagle": eagle, "eagle3": eagle3, "speculators": speculators, "eagle31": eagle31}
+EVERY = {**LAYOUTS, "peagle": peagle}
+"""That of cells that draft all tokens at once among them."""
 
 
 def tensors_of(shapes: dict) -> dict[str, torch.Tensor]:

@@ -18,7 +18,7 @@ from engine.methods.shared.eagle_context import ModuleContext, Read, context_of
 from engine.methods.shared.eagle_layout import read_cell
 from engine.methods.shared.eagle_reader import EagleReader
 from engine.model.language_model import LanguageModel
-from tests.engine.eagle_cells import LAYOUTS, H, V, checkpoint, tensors_of
+from tests.engine.eagle_cells import EVERY, LAYOUTS, H, V, checkpoint, tensors_of
 from tests.engine.tiny import tiny_hf_model
 from tests.grids import some
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
@@ -27,7 +27,7 @@ from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every tes
 @pytest.fixture(params=LAYOUTS)
 def cell(request, tmp_path):
     """All layouts, unless a test picks some."""
-    config, shapes = LAYOUTS[request.param]()
+    config, shapes = EVERY[request.param]()
     folder = checkpoint(tmp_path / "cell", config, tensors_of(shapes))
     return read_cell(folder, torch.float32, "cpu")
 
@@ -178,6 +178,21 @@ def test_drafts_are_the_same_in_fewer_calls(cell, target, monkeypatch):
     assert [q for _, q in found] == pytest.approx([q for _, q in expected], rel=1e-3)
     assert len(calls) < len(expected) // 3
     assert reader.passes >= plain.passes  # levels that nobody asked for count too
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("cell", ["peagle"], indirect=True)
+def test_masks_behind_the_pairs_are_read_and_forgotten(cell, target):
+    """In prompts and steps of several lengths, one beyond the rows of a pass and the first capacity."""
+    module, fast = contexts(cell, target)
+    for rows in (4, 1, 600, 2):
+        pairs = torch.randn(2, rows + 7, H)
+        found = [context.read(*pairs, ahead=7) for context in (module, fast)]
+        same(*found)
+        assert len(found[0].logits) == 8
+        again = [context.read(*torch.ones(2, 1, H)) for context in (module, fast)]
+        same(*again)
+    assert module.length == fast.length == 611
 
 
 @torch.no_grad()

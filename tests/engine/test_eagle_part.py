@@ -9,6 +9,7 @@ from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import (
     LlamaAttention,
+    LlamaDecoderLayer,
     LlamaMLP,
     LlamaRMSNorm,
     LlamaRotaryEmbedding,
@@ -20,7 +21,7 @@ from engine.methods.shared.eagle_layout import read_cell, write_cell
 from engine.methods.shared.opened_cell import check_fits
 from engine.parts.digest import FIELD
 from engine.parts.loading import ModelPaths, load_models
-from tests.engine.eagle_cells import DRAFT, LAYOUTS, TARGET, H, V, checkpoint, tensors_of
+from tests.engine.eagle_cells import DRAFT, EVERY, TARGET, H, V, checkpoint, tensors_of
 from tests.engine.tiny import tiny_model
 
 ROWS = 7
@@ -36,7 +37,7 @@ def saved(tmp_path):
     """saved(layout, change): the folder of a tiny checkpoint; change(config, tensors) may spoil both."""
 
     def one(layout, change=lambda config, tensors: None):
-        config, shapes = LAYOUTS[layout]()
+        config, shapes = EVERY[layout]()
         tensors = tensors_of(shapes)
         change(config, tensors)
         return checkpoint(tmp_path / layout, config, tensors)
@@ -82,6 +83,11 @@ def reference(layout, tensors, states, embedded, config):
     causal = torch.full((len(states), len(states)), float("-inf")).triu(1)[None, None]
     rows = residual + attention(given[None], turn, causal)[0][0]
     rows = rows + mlp(normed("post_attention_layernorm", rows))
+    for index in range(1, inner["num_hidden_layers"]):
+        later, place = LlamaDecoderLayer(llama, index), f"layers.{index}."
+        own = {k.removeprefix(place): v for k, v in tensors.items() if k.startswith(place)}
+        later.load_state_dict(own)
+        rows = later(rows[None], attention_mask=causal, position_embeddings=turn)[0]
     if config.get("norm_output"):
         mine["norm.weight"] = tensors["norm.weight"]
         rows = normed("norm", rows)
@@ -110,7 +116,7 @@ def test_scaled_positions_turn_as_in_llama(kind, saved):
         torch.testing.assert_close(found, wanted[0], atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", EVERY)
 def test_half_precision_leaves_the_angles_as_they_are(layout, saved):
     """Rounded frequencies would turn place 2000 by angles that are off by tenths of a radian and more."""
     folder, places = saved(layout), torch.tensor([1, 600, 2000])
@@ -122,7 +128,7 @@ def test_half_precision_leaves_the_angles_as_they_are(layout, saved):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", EVERY)
 def test_a_layout_computes_what_its_authors_do(layout, saved, target):
     folder = saved(layout)
     cell, tensors = opened(folder), load_file(folder / "model.safetensors")
@@ -140,6 +146,9 @@ def test_a_layout_computes_what_its_authors_do(layout, saved, target):
         torch.testing.assert_close(states, torch.cat(parts, -1) @ tensors["fc.weight"].T)
     elif layout != "eagle":
         torch.testing.assert_close(states, features @ tensors["fc.weight"].T)
+    if layout == "peagle":
+        blank = tensors["mask_hidden"][0] @ tensors["fc.weight"].T
+        torch.testing.assert_close(cell.mask_state(), blank)
     embedded = torch.randn(ROWS, H)
 
     def attend(_, queries, keys, values):
@@ -200,7 +209,7 @@ def test_embeddings_and_head_are_borrowed_unless_they_are_there(saved):
     assert len(calls) == 2
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", EVERY)
 def test_files_are_those_of_the_layout(layout, saved, tmp_path):
     folder = saved(layout)
     cell = opened(folder)
@@ -249,6 +258,9 @@ WRONG = [
     ("speculators", lambda c, t: c.pop("transformer_layer_config"), "transformer_layer_config"),
     ("speculators", config_says(eagle_aux_hidden_state_layer_ids=["x"]), "feature layers"),
     ("speculators", config_says(eagle_aux_hidden_state_layer_ids=[2, 5]), "2 feature layers"),
+    ("peagle", without("mask_hidden"), "lack mask_hidden"),
+    ("peagle", lambda c, t: c.pop("mask_token_id"), "mask_token_id is missing"),
+    ("peagle", config_says(mask_token_id=V), f"mask_token_id is {V}"),
 ]
 
 

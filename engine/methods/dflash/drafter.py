@@ -7,8 +7,8 @@ position is the true law of its token, whatever was drafted before it.
 
 from engine.core.arm import Arm
 from engine.core.options import whole
-from engine.core.tree import ROOT, DraftTree
 from engine.methods.shared.block_drafter import DiffusionDrafter
+from engine.methods.shared.block_walk import blind
 
 
 class DFlashDrafter(DiffusionDrafter):
@@ -27,16 +27,7 @@ class DFlashDrafter(DiffusionDrafter):
     trial = {"length": 2}
 
     def propose(self, context, max_depth):
-        tree, parent = DraftTree(), ROOT
-        marginals = self._marginals(context, max_depth).cpu()
-        if self.sampling.greedy:
-            kind, tokens = "one_hot", marginals.argmax(-1)
-        else:
-            kind = "iid"
-            tokens = self.chance.pick(marginals, self.chance.uniforms(len(marginals)))
-        for offset, token in enumerate(tokens.tolist()):
-            parent = tree.draw(parent, token, kind, marginals[offset], f"block {offset + 1}")
-        return tree
+        return blind(self._marginals(context, max_depth).cpu(), self.sampling, self.chance)
 
     def device_twin(self):
         from engine.methods.dflash.device import DeviceDFlash

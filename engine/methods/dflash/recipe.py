@@ -8,7 +8,6 @@ For SmolLM2-135M two layers and a head of 8,192 tokens are read for a block, 12 
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -16,13 +15,13 @@ from torch import Tensor
 from engine.core.options import Option, whole
 from engine.methods.shared.dflash_model import DFlashModel
 from engine.methods.shared.trimmed_head import rows_of
-from engine.training import selftext
 from engine.training.cell_training import most_frequent
 from engine.training.counted_acceptance import run_lengths
 from engine.training.diffusion import (
     block_embeddings,
     diffusion_config,
     diffusion_loss,
+    mask_token,
     random_anchors,
     start_from,
 )
@@ -62,7 +61,7 @@ class DFlashStudent(Student):
 
     @classmethod
     def of(cls, teacher, settings):
-        return cls(teacher.module, settings, _mask_token(teacher))
+        return cls(teacher.module, settings, mask_token(teacher))
 
     @property
     def taught_tokens(self) -> Tensor | None:
@@ -109,16 +108,6 @@ class DFlashStudent(Student):
 
     def _head(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self._rows)
-
-
-def _mask_token(teacher) -> int:
-    """The tokenizer's mask; else the first token that is not in the text."""
-    own = teacher.tokenizer.mask_token_id
-    if own is not None:
-        return own
-    counts = np.bincount(selftext.load(teacher.text_file).tokens)
-    absent = np.flatnonzero(counts == 0)
-    return int(absent[0]) if len(absent) else len(counts)
 
 
 STUDENT = DFlashStudent

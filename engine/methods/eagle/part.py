@@ -1,36 +1,24 @@
 """Feature drafters: EAGLE cells, which predict the target's next hidden states."""
 
-from functools import lru_cache
-from weakref import WeakKeyDictionary
+from pathlib import Path
 
 import torch
 
+from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleCell
 from engine.methods.shared.eagle_config import tiny_config
-from engine.methods.shared.eagle_layout import read_cell
-from engine.methods.shared.opened_cell import check_fits, compiled
+from engine.methods.shared.opened_cell import open_cell
 from engine.model.language_model import LanguageModel
 from engine.parts.kinds import Opener, PartKind
 
-_BESIDE: WeakKeyDictionary[LanguageModel, dict[EagleCell, EagleCell]] = WeakKeyDictionary()
-"""The cells that borrow rows of a target's head."""
-
-
-@lru_cache(maxsize=4)
-def open_cell(path: str, dtype, device: str) -> EagleCell:
-    """A cell, opened once per process."""
-    return compiled(read_cell(path, dtype, device))
-
 
 def _load(path: str, target: LanguageModel, dtype, device: str) -> EagleCell:
-    cell = open_cell(path, target.dtype, device)  # it computes on the target's states
-    check_fits(cell, target)
-    if cell.lm_head is not None or not cell.pieces.own_vocabulary:
-        return cell
-    known = _BESIDE.setdefault(target, {})
-    if cell not in known:
-        known[cell] = compiled(cell.beside(target.model))
-    return known[cell]
+    cell = open_cell(path, target, device)
+    if cell.pieces.masks:
+        raise UserError(
+            f"{Path(path).name} drafts all tokens in one pass, from mask_hidden; the drafter parallel_eagle does that."
+        )
+    return cell
 
 
 def tiny_cell(target: LanguageModel, opener: Opener | None = None) -> EagleCell:

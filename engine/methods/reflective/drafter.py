@@ -37,7 +37,7 @@ class ReflectiveDrafter(DraftModelDrafter):
         "The target reads the draft once more behind a reflective prompt, in the same pass: lossy."
     )
     options = (
-        *DraftChain.options,
+        *DraftChain.options[:2],  # its length and where it stops
         choice("prompt", "check", tuple(PROMPTS), "Reflective prompt").meaning(
             "Words that ask the target to reflect on the draft."
         ),

@@ -20,11 +20,13 @@ from engine.fast.cpu.compiled_reader import Attention, CompiledReader
 from engine.fast.cpu.store import through_module
 from engine.methods.shared.compiled_cell_levels import MOST_PAIRS, CellAhead
 from engine.methods.shared.eagle_cell import EagleCell
-from engine.methods.shared.eagle_context import MOST_ROWS, EagleContext, ModuleContext, Read
+from engine.methods.shared.eagle_context import EagleContext, ModuleContext, Read, spans
 from engine.model.language_model import LanguageModel
 
 SIZES = (1, 4, 8)
 """Rows of the usual passes: a step's true pairs, and a level of the tree."""
+AT_ONCE = (8, 16)
+"""The same for a cell that reads masks behind the pairs."""
 
 
 class _Pass(nn.Module):
@@ -67,7 +69,7 @@ def compiled_cell(cell: EagleCell, target: LanguageModel) -> CompiledReader:
         rows,
         f"eagle {config} {cell.pieces}",
         sum(weight.numel() for weight in cell.layers.parameters()),
-        SIZES,
+        AT_ONCE if cell.pieces.masks else SIZES,
     )
 
 
@@ -92,15 +94,16 @@ class CompiledContext(EagleContext):
             for capacity in capacities(coming, MOST_PAIRS + count):
                 self._ahead.graph(count, capacity, ahead=True)
 
-    def read(self, states: Tensor, embedded: Tensor) -> Read:
-        for start in range(0, len(states), MOST_ROWS):
-            part = slice(start, start + MOST_ROWS)
+    def read(self, states: Tensor, embedded: Tensor, ahead: int = 0) -> Read:
+        for part in spans(len(states), ahead):
             rows = len(states[part])
-            self._columns.length = self.length
+            self.forget(0)
             places = np.arange(self.length, self.length + rows)
             own = np.tri(rows, dtype=bool)
-            last = self._pass(states[part], embedded[part], places, own, 1)
+            last = self._pass(states[part], embedded[part], places, own, 1 + ahead)
             self.length += rows
+        self.length -= ahead
+        self.forget(0)
         return last
 
     def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:

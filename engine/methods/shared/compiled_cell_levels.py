@@ -72,6 +72,7 @@ class CellAhead(AheadPasses):
         super().__init__()
         self._cell, self._target = cell, target.model
         fits = bool(sizes) and isinstance(target, CompiledModel) and _reads_its_drafts(cell, target)
+        fits = fits and not cell.pieces.masks  # such a cell drafts all levels at once
         self.blocks = BLOCKS if fits else ()
 
     def _compiled(self, count: int, capacity: int, features: tuple[int, ...]) -> AheadPass:

@@ -4,7 +4,11 @@ Leviathan et al., Fast Inference from Transformers via Speculative Decoding (202
 Chen et al., Accelerating Large Language Model Decoding with Speculative Sampling (2023).
 """
 
-from engine.core.options import whole
+from torch import Tensor
+
+from engine.core.options import choice, whole
+from engine.core.tree import DraftTree
+from engine.methods.shared.acceptance_estimator import AcceptanceEstimator, log_odds
 from engine.methods.shared.draft_model import DraftModelDrafter, stop_option
 
 
@@ -20,8 +24,13 @@ class DraftChain(DraftModelDrafter):
             "Draft no further when the chance that everything so far is kept falls below this, by "
             "q; on a GPU never, because there the whole chain is drafted in one go",
         ),
+        choice("chance", "q", ("q", "estimate"), "Chance told by", advanced=True).meaning(
+            "What tells that chance: q of the drafted tokens, in greedy decoding; or what was kept of this text where the draft "
+            "model was as sure, asked before each token is drawn, at any temperature (vLLM's estimator)."
+        ),
     )
     size_option, usual_size = "length", 4
+    _estimator: AcceptanceEstimator | None = None
 
     @classmethod
     def kinds(cls, sampling):
@@ -34,7 +43,26 @@ class DraftChain(DraftModelDrafter):
         super().begin(start)
         if self.draft.asynchronous:
             self.stop_below = 0.0
+        elif self.settings.get("chance") == "estimate":
+            self.stop_below = self.settings["stop_below"]
+            self._estimator = AcceptanceEstimator(self.settings["length"])
 
     def propose(self, context, max_depth):
         length = min(self.settings["length"], max_depth)
-        return self._chain(context, length, self._likely)
+        if self._estimator is None:
+            return self._chain(context, length, self._likely)
+        return self._chain(context, length, follows=self._worth_drawing)
+
+    def _worth_drawing(self, tree: DraftTree, q: Tensor) -> bool:
+        """Whether the drafted tokens and one more from q [V] are likely to be kept: a question that knows no drawn token."""
+        chance = 1.0
+        for place, law in enumerate([*tree.laws, q]):
+            chance *= self._estimator.chance(log_odds(law), place)
+        return chance >= self.stop_below
+
+    def observe(self, kept):
+        super().observe(kept)
+        accepted = len(kept.path) - kept.tree.forced
+        if self._estimator is not None and accepted >= 0:
+            drafted = kept.tree.laws[: len(kept.tree) - kept.tree.forced]
+            self._estimator.see([log_odds(law) for law in drafted], accepted)

@@ -97,6 +97,21 @@ class DraftReader:
         """The draft model's session of this text."""
         return self._session
 
+    def read_masks(self, context: Sequence[int], mask: int, count: int) -> Tensor:
+        """Catch up with the text, and read ``count`` - 1 masks behind it in the same pass: q [count, V] of the tokens that come
+        next, each blind to those before it. The masks are forgotten, and no constraint is applied."""
+        session = self._session
+        self._row_of = {ROOT: -1}
+        fresh = context[session.length :]
+        begin = max(0, len(fresh) - 1 - count)  # a prompt; more tokens than a step can write
+        if begin:
+            session.prefill(fresh[:begin], layers=())
+        rows = [*fresh[begin:], *[mask] * (count - 1)]
+        logits, _ = session.feed(rows, range(-1, len(rows) - 1))
+        session.commit(range(len(fresh) - begin))
+        self.passes += 1
+        return self._q(self._spread(logits[-count:]))
+
     def _extended(self, tokens: Sequence[int]) -> Tensor:
         """Read and commit these tokens; returns the logits after the last of them."""
         return self._session.extend(tokens)
@@ -242,11 +257,11 @@ class DraftModelDrafter(Drafter):
         context: Sequence[int],
         length: int,
         reads: Callable[[DraftTree], bool] = lambda tree: True,
-        follows: Callable[[DraftTree], bool] = lambda tree: True,
+        follows: Callable[[DraftTree, Tensor], bool] = lambda tree, q: True,
     ) -> DraftTree:
         """Draft at most ``length`` tokens, one after another. After each token but the last, ``reads`` decides whether
-        the draft model reads it, and ``follows`` then decides whether another one follows. The token itself stays in
-        any case."""
+        the draft model reads it, and ``follows`` then decides, given q [V] behind it, whether another one follows. The
+        token itself stays in any case."""
         tree, parent = DraftTree(), ROOT
         drawn = None if self.sampling.greedy else self.chance.uniforms(length)
         q = self._reader.read(context, 1 if drawn is not None else length)
@@ -256,7 +271,7 @@ class DraftModelDrafter(Drafter):
             if place + 1 == length or not reads(tree):
                 break
             q = self._reader.expand([parent], tree.tokens[-1:], tree.parents[-1:])[0]
-            if not follows(tree):
+            if not follows(tree, q):
                 break
         return tree
 

@@ -3,7 +3,8 @@
 EAGLE (Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty", 2024) and EAGLE-2
 (2024) read the state that feeds the target's head. EAGLE-3 ("EAGLE-3: Scaling up Inference Acceleration of
 Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and reads
-its own states from there on. A multi-token-prediction layer (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the
+its own states from there on. P-EAGLE ("P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026) reads a learned
+feature and a mask token where nothing is written yet, and drafts all tokens in one pass. A multi-token-prediction layer (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the
 cell of EAGLE-1 with a norm on each half of a pair, all of a layer's norms, and one at its end. One class serves them
 all; names of tensors are those of vLLM's ``speculators`` for EAGLE-3.
 
@@ -48,6 +49,7 @@ class Pieces:
     own_embeddings: bool = False
     own_vocabulary: bool = False
     readout: bool = False
+    masks: bool = False
 
 
 class EagleLayer(nn.Module):
@@ -131,6 +133,8 @@ class EagleCell(nn.Module):
         self.fc_norm = nn.ModuleList(nn.RMSNorm(width, eps=eps) for width in each)
         self.input_norm = nn.RMSNorm(fused, eps=eps) if pieces.input_norm else None
         self.fc = nn.Linear(fused if config.fused else 2 * hidden, hidden, bias=pieces.fc_bias)
+        unseen = fused if config.fused else config.target_hidden_size
+        self.mask_hidden = nn.Parameter(torch.zeros(1, 1, unseen)) if pieces.masks else None
         self.norm = nn.RMSNorm(hidden, eps=eps) if pieces.norm else None
         wide = config.sampling_size
         self.feature_sampler = FeatureSampler(hidden, wide) if wide else None
@@ -171,6 +175,10 @@ class EagleCell(nn.Module):
                 [norm(one) for norm, one in zip(self.fc_norm, each, strict=True)], -1
             )
         return self.fc(features if self.input_norm is None else self.input_norm(features))
+
+    def mask_state(self) -> Tensor:
+        """[1, H]: stands for the state at a token that the target has not read (P-EAGLE)."""
+        return self.fuse(self.mask_hidden[0])
 
     def forward(
         self, states: Tensor, embedded: Tensor, turn: tuple[Tensor, Tensor], attend: Attend

@@ -1,8 +1,8 @@
 """Shapes of an EAGLE cell, read from the config.json of any published layout.
 
 Layouts: ``eagle`` (EAGLE-1 and 2), ``eagle3`` (the authors' EAGLE-3), ``speculators`` (vLLM's, with
-``speculators_model_type: eagle3``) and ``mtp`` (a multi-token-prediction layer, in its base checkpoint or taken out of
-it). Everything that a config leaves open, such as biases and norms, follows from
+``speculators_model_type: eagle3``), ``peagle`` (the same with ``speculators_model_type: peagle``) and ``mtp`` (a
+multi-token-prediction layer, in its base checkpoint or taken out of it). Everything that a config leaves open, such as biases and norms, follows from
 the tensors (``engine.methods.shared.eagle_layout``), because configs are often copies of the target's.
 """
 
@@ -18,17 +18,25 @@ from transformers import LlamaConfig
 from transformers.activations import ACT2FN
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-Layout = Literal["eagle", "eagle3", "speculators", "mtp"]
+Layout = Literal["eagle", "eagle3", "speculators", "peagle", "mtp"]
 UNSTEADY = ("dynamic", "longrope")
 """Kinds of rotary angles that depend on the length of the text; with them, keys made earlier would be wrong."""
-FUSED = ("eagle3", "speculators")
+FUSED = ("eagle3", "speculators", "peagle")
 """The layouts of cells that read several lower layers of the target."""
 FUSED_LAYERS = 3
 """The target's layers that an EAGLE-3 cell fuses."""
 SPECULATORS = "speculators_model_type"
 """The entry of config.json that vLLM's ``speculators`` writes."""
+PUBLISHED = {
+    "speculators": ("eagle3", "Eagle3DraftModel"),
+    "peagle": ("peagle", "PEagleDraftModel"),
+}
+"""Layout -> what that entry says, and the name of the class."""
 SAMPLING = "feature_sampling_size"
 """The entry of config.json for the width in which features are sampled (FSPAD)."""
+MASKS = ("mask_token_id", "pard_token", "ptd_token_id")
+"""The entries of config.json for the token that stands for one that is not written yet: of speculators, and the two that vLLM
+reads."""
 MOST_NUMBER = 1 << 24
 MOST = {"num_attention_heads": 1024, "head_dim": 4096, "num_hidden_layers": 64}
 """Largest sizes in a configuration, and ``MOST_NUMBER`` for all others: nothing is made for a larger one."""
@@ -41,7 +49,8 @@ class EagleConfig:
     config's entries on rotary positions. sampling_size: width in which FSPAD samples features; 0: they are read as
     they are. norm_before_residual: whether the first layer of an EAGLE-3 cell adds
     to its normed input. norm_output: whether the normed state, which the head reads, is also the state that is read next
-    (EAGLE-3.1, MTP). Raises ValueError or TypeError for values that are not numbers."""
+    (EAGLE-3.1, MTP). mask_token: read in the place of a token that is not written yet (P-EAGLE); None: no such token is
+    named. Raises ValueError or TypeError for values that are not numbers."""
 
     layout: Layout
     vocab_size: int
@@ -61,6 +70,7 @@ class EagleConfig:
     rope: Mapping[str, object] = field(default_factory=dict)
     sampling_size: int = 0
     norm_output: bool = False
+    mask_token: int | None = None
 
     @property
     def fused(self) -> bool:
@@ -102,8 +112,9 @@ class EagleConfig:
         return frequencies.tolist(), float(factor)
 
     @classmethod
-    def read(cls, raw: dict, layout: Layout) -> EagleConfig:
-        """From the JSON object of a config of this layout. Raises KeyError, TypeError or ValueError."""
+    def read(cls, raw: dict, layout: Layout, layers: int = 1) -> EagleConfig:
+        """From the JSON object of a config of this layout. layers: that the tensors have, because some configs tell the target's.
+        Raises KeyError, TypeError or ValueError."""
         inner = raw["transformer_layer_config"] if SPECULATORS in raw else raw
         if layout == "mtp":
             inner = inner.get("text_config", inner)
@@ -116,7 +127,7 @@ class EagleConfig:
             num_attention_heads=heads,
             num_key_value_heads=inner.get("num_key_value_heads") or heads,
             head_dim=inner.get("head_dim") or hidden // max(1, heads),
-            num_hidden_layers=1
+            num_hidden_layers=layers
             if layout in ("eagle3", "mtp")
             else inner.get("num_hidden_layers", 1),
             target_hidden_size=raw.get("target_hidden_size") or hidden,
@@ -129,6 +140,7 @@ class EagleConfig:
             rope=_rope(inner),
             sampling_size=raw.get(SAMPLING) or 0,
             norm_output=layout == "mtp" or (layout in FUSED and bool(raw.get("norm_output"))),
+            mask_token=next((raw[name] for name in MASKS if raw.get(name) is not None), None),
         )
         found.check()
         return found
@@ -153,6 +165,11 @@ class EagleConfig:
             raise ValueError(
                 f"it names {len(self.feature_layers)} feature layers, and a cell fuses {FUSED_LAYERS}"
             )
+        mask = self.mask_token
+        if mask is None and self.layout == "peagle":
+            raise ValueError(f"{MASKS[0]} is missing")
+        if mask is not None and not (isinstance(mask, int) and 0 <= mask < self.vocab_size):
+            raise ValueError(f"{MASKS[0]} is {mask!r}")
         if self.hidden_act not in ACT2FN:
             raise ValueError(f"hidden_act is {self.hidden_act!r}")
         if not 0 < self.rms_norm_eps < 1:
@@ -180,8 +197,11 @@ class EagleConfig:
             outer[SAMPLING] = self.sampling_size
         if self.feature_layers:
             outer["eagle_aux_hidden_state_layer_ids"] = list(self.feature_layers)
-        if self.layout == "speculators":
-            head = {"architectures": ["Eagle3DraftModel"], SPECULATORS: "eagle3"}
+        if self.mask_token is not None:
+            outer[MASKS[0]] = self.mask_token
+        if self.layout in PUBLISHED:
+            kind, name = PUBLISHED[self.layout]
+            head = {"architectures": [name], SPECULATORS: kind}
             return {**head, **outer, "transformer_layer_config": inner}
         name = "LlamaForCausalLMEagle3" if self.fused else "LlamaForCausalLMEagle"
         return {"architectures": [name], **inner, **outer, "dtype": "float32"}

@@ -8,7 +8,7 @@ anything of the text.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,9 +41,10 @@ class EagleContext(ABC):
         self._cell, self._target = cell, target
 
     @abstractmethod
-    def read(self, states: Tensor, embedded: Tensor) -> Read:
-        """Commit pairs that follow the committed ones, states and embeddings [R, H]; drafted rows are
-        forgotten. Returns the row of the last pair."""
+    def read(self, states: Tensor, embedded: Tensor, ahead: int = 0) -> Read:
+        """Commit pairs that follow the committed ones, states and embeddings [R, H], but for the last ``ahead`` of them, which
+        stand for what is not written yet; drafted rows are forgotten. Returns the row of the last committed pair and those
+        behind it."""
 
     @abstractmethod
     def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:
@@ -92,6 +93,15 @@ def context_of(cell: EagleCell, target: LanguageModel) -> EagleContext:
     return (cell.make_context or ModuleContext)(cell, target)
 
 
+def spans(rows: int, ahead: int) -> Iterator[slice]:
+    """The passes over so many rows; the last pair and the ``ahead`` rows behind it are in the last of them."""
+    start = 0
+    while rows - start > MOST_ROWS + ahead:
+        yield slice(start, start + MOST_ROWS)
+        start += MOST_ROWS
+    yield slice(start, rows)
+
+
 class ModuleContext(EagleContext):
     """Makes passes through the module, in plain torch."""
 
@@ -101,17 +111,17 @@ class ModuleContext(EagleContext):
         self._drafted = 0
 
     @torch.no_grad()
-    def read(self, states: Tensor, embedded: Tensor) -> Read:
-        last = states[-1:]
-        for start in range(0, len(states), MOST_ROWS):
-            part = slice(start, start + MOST_ROWS)
+    def read(self, states: Tensor, embedded: Tensor, ahead: int = 0) -> Read:
+        last = states
+        for part in spans(len(states), ahead):
             rows = len(states[part])
             self._drafted = 0
             mask = causal(rows, self.length, states.device)
             places = torch.arange(self.length, self.length + rows, device=states.device)
-            last = self._through(states[part], embedded[part], places, mask)[-1:]
+            last = self._through(states[part], embedded[part], places, mask)
             self.length += rows
-        return self._with_logits(last)
+        self.length -= ahead
+        return self._with_logits(last[-1 - ahead :])
 
     @torch.no_grad()
     def grow(self, states: Tensor, embedded: Tensor, depth: int, seen: Tensor | None) -> Read:

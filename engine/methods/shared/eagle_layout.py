@@ -4,7 +4,8 @@
 ``eagle3``: ``midlayer``, ``fc`` over three features, ``norm``, ``lm_head`` over the draft's own vocabulary,
 ``d2t`` (offsets: the target's token is i + d2t[i]) and ``t2d`` (bool, over the target's vocabulary). Where there are d2t
 and t2d but no ``lm_head``, the rows are the target's; no published checkpoint leaves them out.
-``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's. EAGLE-3.1 adds ``fc_norm.0`` to
+``speculators``: the same with ``layers.0`` for ``midlayer`` and a config of vLLM's; ``peagle`` adds ``mask_hidden``,
+[1, 1, 3 Ht], which any other layout may have, too. EAGLE-3.1 adds ``fc_norm.0`` to
 ``fc_norm.2``, and ``norm_output`` to the config.
 FSPAD's parts have the layout ``eagle`` with ``feature_sampler`` and ``readout`` added; no FSPAD checkpoint is
 published.
@@ -13,7 +14,7 @@ published.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from engine.errors import UserError
 from engine.methods.shared.eagle_cell import EagleCell, Pieces
-from engine.methods.shared.eagle_config import EagleConfig, Layout
+from engine.methods.shared.eagle_config import PUBLISHED, EagleConfig, Layout
 from engine.parts.files import in_dtype, json_object, stored_tensors, write_tensors
 from engine.parts.opening import refuse_pickled
 
@@ -53,7 +54,7 @@ def cell_of(
     """The cell of a configuration and of tensors under ``EagleCell``'s names. name: of the checkpoint. Raises UserError, one
     sentence, where they do not fit each other."""
     try:
-        config = EagleConfig.read(raw, layout)
+        config = EagleConfig.read(raw, layout, _layers(named))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise UserError(f"The configuration of {name} cannot be used: {words}.") from error
@@ -69,12 +70,15 @@ def cell_of(
 def layout_of(raw: Mapping[str, object], tensors: Mapping[str, Tensor], name: str) -> Layout:
     """The layout of a config and its tensors. Raises UserError if it is none of these."""
     kind = raw.get("speculators_model_type")
-    if kind not in (None, "eagle3"):
-        raise UserError(f"{name} is a speculator of the kind {kind!r}; here it must be eagle3.")
+    known = {said: layout for layout, (said, _) in PUBLISHED.items()}
+    if kind is not None and kind not in known:
+        raise UserError(
+            f"{name} is a speculator of the kind {kind!r}; here it must be {' or '.join(known)}."
+        )
     if "fc.weight" not in tensors:
         raise UserError(f"{name} is not a feature drafter: it has no tensor fc.weight.")
-    if kind == "eagle3":
-        return "speculators"
+    if kind is not None:
+        return known[kind]
     if any(key.startswith((MIDLAYER, f"{FIRST}hidden_norm")) for key in tensors):
         return "eagle3"
     if any(key.startswith(FIRST) for key in tensors):
@@ -116,6 +120,12 @@ def _ours(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return named
 
 
+def _layers(named: Iterable[str]) -> int:
+    """How many layers have tensors."""
+    found = {name.split(".")[1] for name in named if name.startswith("layers.")}
+    return max(1, len(found))
+
+
 def _pieces(named: Mapping[str, Tensor]) -> Pieces:
     attention = f"{FIRST}self_attn"
     return Pieces(
@@ -130,6 +140,7 @@ def _pieces(named: Mapping[str, Tensor]) -> Pieces:
         own_embeddings="embed_tokens.weight" in named,
         own_vocabulary="d2t" in named,
         readout="readout.weight" in named,
+        masks="mask_hidden" in named,
     )
 
 
@@ -137,6 +148,8 @@ def _check_shapes(cell: EagleCell, named: Mapping[str, Tensor], name: str) -> No
     """Raises UserError if the tensors are not those that the config promises."""
     wanted = cell.state_dict()
     needed = {"norm.weight"} if cell.config.layout != "eagle" else set()
+    if cell.config.layout == "peagle":
+        needed.add("mask_hidden")
     if cell.config.fused and not cell.pieces.own_vocabulary:
         needed.add("lm_head.weight")  # the rows of some tokens can be the target's
     lacking = sorted((wanted.keys() | needed) - named.keys())

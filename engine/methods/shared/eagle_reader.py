@@ -70,6 +70,23 @@ class EagleReader:
         return level
 
     @torch.no_grad()
+    def at_once(self, context: Sequence[int], count: int) -> Tensor | None:
+        """Read the committed tokens, and ``count`` - 1 masks behind them in the same pass: q [count, V] of the tokens that come
+        next, each blind to those before it; None if no feature is known yet. Forced tokens at the end, which the target has
+        not seen, are read with the mask's state."""
+        if not self._waiting:
+            return None
+        states = self.fuse(torch.cat(self._waiting))
+        self._waiting = []
+        masks = [self._cell.config.mask_token] * (count - 1)
+        tokens = [*context[self._context.length + 1 :], *masks]
+        ahead = len(tokens) - len(states)
+        states = torch.cat([states, self._cell.mask_state().expand(ahead, -1)])
+        self.passes += 1
+        read = self._context.read(states, self._embedded(tokens), ahead)
+        return self._law(read.logits[-count:])
+
+    @torch.no_grad()
     def grow(
         self,
         states: Tensor,

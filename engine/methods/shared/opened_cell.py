@@ -1,9 +1,35 @@
 """What is done with every EAGLE cell that is opened: it must fit its target, and on a CPU its passes are compiled."""
 
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+import torch
+
 from engine.errors import UserError
 from engine.methods.shared.compiled_cell_context import compiled_contexts
 from engine.methods.shared.eagle_cell import EagleCell
+from engine.methods.shared.eagle_layout import read_cell
 from engine.model.language_model import LanguageModel
+
+_BESIDE: WeakKeyDictionary[LanguageModel, dict[EagleCell, EagleCell]] = WeakKeyDictionary()
+"""The cells that borrow rows of a target's head."""
+
+
+@lru_cache(maxsize=4)
+def _opened(path: str, dtype: torch.dtype, device: str) -> EagleCell:
+    return compiled(read_cell(path, dtype, device))
+
+
+def open_cell(path: str, target: LanguageModel, device: str) -> EagleCell:
+    """The cell in a folder, opened once per process, beside its target."""
+    cell = _opened(path, target.dtype, device)  # it computes on the target's states
+    check_fits(cell, target)
+    if cell.lm_head is not None or not cell.pieces.own_vocabulary:
+        return cell
+    known = _BESIDE.setdefault(target, {})
+    if cell not in known:
+        known[cell] = compiled(cell.beside(target.model))
+    return known[cell]
 
 
 def compiled(cell: EagleCell) -> EagleCell:

@@ -6,6 +6,8 @@ chance that a token so far is refused, 1 - the product of those chances, exceeds
 was drawn from q, and dropping a drawn token for its value would change the law of the text.
 """
 
+from torch import Tensor
+
 from engine.core.drafter import Kept
 from engine.core.exhibits import Later, Table, Token
 from engine.core.options import number, whole
@@ -51,7 +53,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
         length = min(self.settings["length"], max_depth)
         return self._chain(context, length, follows=self._hopeful)
 
-    def _hopeful(self, tree: DraftTree) -> bool:
+    def _hopeful(self, tree: DraftTree, q: Tensor) -> bool:
         """Whether to draft on behind the token that was read last."""
         self._chances.append(self.head.chance(self._reader.states[-1]))
         self._all_kept *= self._chances[-1]
