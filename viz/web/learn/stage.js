@@ -4,11 +4,12 @@
 import { el } from "../base.js";
 import { mountCompare } from "../compare.js";
 import { exhibitRow } from "../exhibits.js";
+import { lessonExperts } from "./experts.js";
 import { lessonLength, lessonPasses } from "./length.js";
 import { lessonRule } from "./rule.js";
 import { mountWatch } from "../watch.js";
 
-const INSTRUMENTS = { rule: lessonRule, length: lessonLength, passes: lessonPasses };
+const INSTRUMENTS = { rule: lessonRule, length: lessonLength, passes: lessonPasses, experts: lessonExperts };
 const CLOSE = 0.0101;   // a slider's step
 const same = (a, b) => (Array.isArray(a) ? a.every((one, i) => same(one, b[i])) : typeof a === "number"
   ? Math.abs(a - b) < CLOSE : a === b);
