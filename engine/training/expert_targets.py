@@ -39,9 +39,9 @@ MATCHING = 0.5  # of the time: the experts learn what the draft's layers compute
 RATES = {"muon_rate": 5e-3, "adam_rate": 1e-3}  # afterwards
 CHUNK = 64  # tokens
 SHARPNESS = 100.0  # of the step from an unused expert to a used one
-LOCALITY, CHUNKS, BALANCE = 2e-3, 1.0, 1e-2
+LOCALITY, CHUNKS, BALANCE = 5e-4, 0.5, 1e-2
 """Weights of the losses beside that of the text."""
-AIM = 0.3
+AIM = 0.2
 """The share of the experts that a chunk may use without a loss. The paper changes the weight of this loss instead, as the
 training goes on."""
 MEASURED = 12  # held-out documents of each workload

@@ -1,5 +1,5 @@
-// An instrument of two targets with experts: which experts the rows of a pass need together, what such a pass costs, and
-// how long a draft pays.
+// An instrument of two targets with experts: which experts the rows of a pass need together, what such a pass costs,
+// and how long a draft pays.
 import { el, svgEl, writeText } from "../base.js";
 import { chartKey, lessonChart, lessonSlider } from "./chart.js";
 import { expectedTokens } from "./law.js";
@@ -9,8 +9,8 @@ const CELL = 10, HIGH = 15, LEFT = 96, TOP = 6, two = (value) => value.toFixed(2
 const percent = (share) => `${Math.round(100 * share)} %`;
 
 /**
- * How many times as fast as plain decoding drafts of k tokens are, by what passes over 1, 2 … rows take; drafting itself
- * is taken to cost nothing, as looking up does.
+ * How many times as fast as plain decoding drafts of k tokens are, by what passes over 1, 2 … rows take; drafting
+ * itself is taken to cost nothing, as looking up does.
  * @type {(target: { kept: number, wide: number[] }, k: number) => number}
  */
 export const expertSpeed = ({ kept, wide }, k) => expectedTokens(kept, k) * wide[0] / wide[k];
@@ -88,12 +88,13 @@ export function lessonExperts(spec, { changed }) {
       told: `Speed over draft length: ${fastest}.`,
     }), chartKey(names));
     writeText(said, `${target.name}, k = ${k}: a pass over ${k + 1} row${k ? "s" : ""} leaves out ` +
-      `${percent(target.idle[k])} of the experts and costs ${two(target.wide[k] / target.wide[0])} times a pass over one ` +
-      `row. Decoding is ${two(expertSpeed(target, k))} times as fast; best is k = ${best}.`);
-    writeText(sheet, `The picture shows one layer and one text; the shares are of all layers and six texts. A guess of ` +
-      `the small draft is kept with chance ${two(target.kept)}; the price of drafting is left out. Passes were measured ` +
-      `with each expert ${spec.wider} times as wide, as in a larger model, on one thread of ${spec.machine}. Of the small ` +
-      `target itself a pass over 8 rows takes ${two(target.milliseconds[7] / target.milliseconds[0])} times one row.`);
+      `${percent(target.idle[k])} of the experts and costs ${two(target.wide[k] / target.wide[0])} times a pass over ` +
+      `one row. Decoding is ${two(expertSpeed(target, k))} times as fast; best is k = ${best}.`);
+    writeText(sheet, `The picture shows one layer and one text; the shares are of all layers and six texts. A guess ` +
+      `of the small draft is kept with chance ${two(target.kept)}; the price of drafting is left out. Passes were ` +
+      `measured with each expert ${spec.wider} times as wide, as in a larger model, on one thread of ` +
+      `${spec.machine}. Of the small target itself a pass over 8 rows takes ` +
+      `${two(target.milliseconds[7] / target.milliseconds[0])} times one row.`);
   }
   draw();
   return { element, settings: () => ({ target: names[chosen], k }),
