@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Sequence
-from statistics import median
 
 import torch
 from torch import Tensor, nn
 
 from engine.model.experts import ExpertsForCausalLM, outputs_of
 from engine.model.language_model import LanguageModel
+from engine.model.session import Session
+
+ROUNDS = 3
 
 
 def used(model: LanguageModel, text: Sequence[int]) -> Tensor:
@@ -43,19 +45,25 @@ def widened(module: ExpertsForCausalLM, times: int) -> ExpertsForCausalLM:
 
 
 def milliseconds(
-    model: LanguageModel, texts: Sequence[Sequence[int]], rows: Sequence[int], rounds: int = 3
+    model: LanguageModel, texts: Sequence[Sequence[int]], rows: Sequence[int]
 ) -> list[float]:
-    """What a pass takes, by its number of rows: the median over places of the texts. The numbers of rows take turns at each
-    place, so that a machine that is busy for a while slows all of them."""
-    most, took = max(rows), {count: [] for count in rows}
+    """What a pass takes, by its number of rows: the mean over places of the texts, at each place the shortest of ``ROUNDS``
+    passes. The numbers of rows take turns, so that a machine that is busy for a while slows all of them."""
+    most, took = max(rows), []
     for text in texts:
         session = model.session(len(text))
-        for start in range(0, len(text) - most, most):
-            for _ in range(rounds):
-                for count in rows:
-                    began = time.perf_counter()
-                    session.feed(text[start : start + count], range(-1, count - 1))
-                    took[count].append(1000 * (time.perf_counter() - began))
-                    session.drop()
-            session.prefill(text[start : start + most])
-    return [median(took[count]) for count in rows]
+        for start in range(0, len(text) - most, 2 * most):
+            session.prefill(text[session.length : start])
+            rounds = [
+                [_timed(session, text[start : start + n]) for n in rows] for _ in range(ROUNDS)
+            ]
+            took.append([min(each) for each in zip(*rounds, strict=True)])
+    return [sum(each) / len(each) for each in zip(*took, strict=True)]
+
+
+def _timed(session: Session, tokens: Sequence[int]) -> float:
+    began = time.perf_counter()
+    session.feed(tokens, range(-1, len(tokens) - 1))
+    took = time.perf_counter() - began
+    session.drop()
+    return 1000 * took

@@ -39,8 +39,9 @@ MATCHING = 0.5  # of the time: the experts learn what the draft's layers compute
 RATES = {"muon_rate": 5e-3, "adam_rate": 1e-3}  # afterwards
 CHUNK = 64  # tokens
 SHARPNESS = 100.0  # of the step from an unused expert to a used one
-LOCALITY, CHUNKS, BALANCE = 5e-4, 0.5, 1e-2
+LOCALITY, CHUNKS, UNUSED, BALANCE = 5e-4, 0.5, 1.0, 1e-2
 """Weights of the losses beside that of the text."""
+LEAST = 0.1  # score that every expert should have somewhere in a batch
 AIM = 0.2
 """The share of the experts that a chunk may use without a loss. The paper changes the weight of this loss instead, as the
 training goes on."""
@@ -55,7 +56,7 @@ class ExpertsPlan:
     changes: Mapping = field(default_factory=dict)
     length: int = 256
     windows: int = 16_000
-    rows: int = 8
+    rows: int = 4
 
 
 def experts_config(draft: LlamaForCausalLM, per_token: int, **changes) -> ExpertsConfig:
@@ -130,8 +131,9 @@ def train_target(
 
 
 def sharing_loss(scores: Sequence[Tensor]) -> Tensor:
-    """BlockFFN's losses, the mean over the layers. scores: [B, T, E] of each layer, before the ReLU."""
-    return sum(LOCALITY * locality(one) + CHUNKS * chunk_use(one) for one in scores) / len(scores)
+    """BlockFFN's losses and one of our own, the mean over the layers. scores: [B, T, E] of each layer, before the ReLU."""
+    losses = ((LOCALITY, locality), (CHUNKS, chunk_use), (UNUSED, unused))
+    return sum(weight * loss(one) for weight, loss in losses for one in scores) / len(scores)
 
 
 def locality(scores: Tensor) -> Tensor:
@@ -147,8 +149,14 @@ def chunk_use(scores: Tensor) -> Tensor:
     shares = active / active.sum(-1, keepdim=True).clamp(min=1e-6)
     chunk = min(CHUNK, scores.shape[1])
     whole = scores.shape[1] // chunk * chunk
-    unused = torch.log1p(-shares[:, :whole].clamp(max=0.999)).unflatten(1, (-1, chunk))
-    return ((1 - unused.sum(2).exp()).mean() - AIM).relu()
+    spared = torch.log1p(-shares[:, :whole].clamp(max=0.999)).unflatten(1, (-1, chunk))
+    return ((1 - spared.sum(2).exp()).mean() - AIM).relu()
+
+
+def unused(scores: Tensor) -> Tensor:
+    """How far the experts are from being used anywhere in the batch. With so little text most of them would else be given up
+    for good, and the others be used everywhere."""
+    return (LEAST - scores.flatten(0, 1).amax(0)).relu().mean()
 
 
 def balance_loss(scores: Sequence[Tensor], per_token: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from itertools import product
 
 from engine.core.threads import torch_threads
 from engine.parts.loading import load_models
@@ -27,6 +28,7 @@ RACES = (
 )
 """Their prompts, and the texts of plain decoding, are what the targets read."""
 LONGEST = 16  # tokens of a draft
+TIMED = 3  # texts on which passes are timed
 SHOWN = 24  # the token of the first text at which the picture begins
 WIDER = 16
 """How many times as wide the experts are in the passes that stand for a larger model."""
@@ -34,8 +36,8 @@ WIDER = 16
 
 @cache
 def expert_passes() -> dict:
-    """{"machine", "wider", "pieces", "targets"}; a target: {"name", "kept": the chance that a guess of the family's draft is
-    kept, "experts": of a layer, "uses": of each piece the experts of the middle layer, "idle": the share of all experts that
+    """{"machine", "wider", "kept": the chance that a guess of the draft is kept, over both targets, "pieces", "targets"}; a
+    target: {"name", "experts": of a layer, "uses": of each piece the experts of the middle layer, "idle": the share of all experts that
     1, 2 ... neighbouring tokens do not use, "milliseconds" and "wide": those of a pass over 1, 2 ... rows}."""
     return json.loads(FILE.read_text("utf-8"))
 
@@ -45,19 +47,20 @@ def measure() -> None:
     plain = [finished(race)["none"] for race in RACES]
     texts = [_tokens(trace) for trace in plain]
     with torch_threads(1):
-        targets = [_measured(name, texts, plain) for name in TARGETS]
+        targets = [_measured(name, texts) for name in TARGETS]
     pieces = [*plain[0].run["prompt"]["pieces"], *_of_output(plain[0], "pieces")]
     shown = slice(SHOWN, SHOWN + LONGEST + 1)
     found = {
         "machine": processor(),
         "wider": WIDER,
+        "kept": round(_kept(plain), 4),
         "pieces": pieces[shown],
         "targets": [{**one, "uses": one["uses"][shown]} for one in targets],
     }
     FILE.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 
-def _measured(name: str, texts: list[list[int]], plain: list[Trace]) -> dict:
+def _measured(name: str, texts: list[list[int]]) -> dict:
     target = load_models(family(name), {}).target
     using = [used(target, text) for text in texts]
     layers, _, experts = using[0].shape
@@ -65,7 +68,6 @@ def _measured(name: str, texts: list[list[int]], plain: list[Trace]) -> dict:
     wide = language_model(widened(target.model, WIDER), target.tokenizer, target.name)
     return {
         "name": TARGETS[name],
-        "kept": round(_kept(name, plain), 4),
         "experts": experts,
         "uses": [one.nonzero()[:, 0].tolist() for one in using[0][layers // 2]],
         "idle": [round(sum(idle(one, n) for one in using) / len(using), 4) for n in rows],
@@ -75,13 +77,14 @@ def _measured(name: str, texts: list[list[int]], plain: list[Trace]) -> dict:
 
 
 def _times(model, texts: list[list[int]], rows: range) -> list[float]:
-    return [round(one, 4) for one in milliseconds(model, texts, rows)]
+    return [round(one, 4) for one in milliseconds(model, texts[:TIMED], rows)]
 
 
-def _kept(name: str, plain: list[Trace]) -> float:
-    """The share of the drafted tokens that were kept, of those that were looked at, over chains after these prompts."""
+def _kept(plain: list[Trace]) -> float:
+    """The share of the drafted tokens that were kept, of those that were looked at, over chains after these prompts on both
+    targets."""
     reached = accepted = 0
-    for trace in plain:
+    for name, trace in product(TARGETS, plain):
         request = RunRequest(
             prompt=trace.run["prompt"]["text"],
             models=family(name),
@@ -90,8 +93,8 @@ def _kept(name: str, plain: list[Trace]) -> float:
             max_new_tokens=trace.summary["new_tokens"],
         )
         run = open_run(request)
-        written = read_trace("".join([run.header(), *run.steps(), run.summary()]))
-        for depth in written.summary["acceptance_by_depth"]:
+        lines = "".join([run.header(), *run.steps(), run.summary()])
+        for depth in read_trace(lines).summary["acceptance_by_depth"]:
             reached += depth["reached"]
             accepted += depth["accepted"]
     return accepted / reached

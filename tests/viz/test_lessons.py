@@ -413,8 +413,7 @@ def test_the_experts_of_a_pass_are_those_of_its_rows(tools):
         assert tools.evaluate(needed, [uses, rows]) == expected
     wide = [1.0, 1.1, 1.3, 2.0, 3.5]
     speeds = [sum(0.8**i for i in range(k + 1)) / wide[k] for k in range(5)]
-    target = {"kept": 0.8, "wide": wide}
-    found = tools.evaluate("(t) => t.wide.map((_, k) => Draftscope.expertSpeed(t, k))", target)
-    assert found == pytest.approx(speeds)
-    best = tools.evaluate("(t) => Draftscope.expertBest(t)", target)
+    told = "(wide) => wide.map((_, k) => Draftscope.expertSpeed(0.8, wide, k))"
+    assert tools.evaluate(told, wide) == pytest.approx(speeds)
+    best = tools.evaluate("(wide) => Draftscope.expertBest(0.8, wide)", wide)
     assert best == speeds.index(max(speeds))

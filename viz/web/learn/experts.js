@@ -11,16 +11,16 @@ const percent = (share) => `${Math.round(100 * share)} %`;
 /**
  * How many times as fast as plain decoding drafts of k tokens are, by what passes over 1, 2 … rows take; drafting
  * itself is taken to cost nothing, as looking up does.
- * @type {(target: { kept: number, wide: number[] }, k: number) => number}
+ * @type {(kept: number, wide: number[], k: number) => number}
  */
-export const expertSpeed = ({ kept, wide }, k) => expectedTokens(kept, k) * wide[0] / wide[k];
+export const expertSpeed = (kept, wide, k) => expectedTokens(kept, k) * wide[0] / wide[k];
 
 /**
  * The length that is fastest.
- * @type {(target: { kept: number, wide: number[] }) => number}
+ * @type {(kept: number, wide: number[]) => number}
  */
-export const expertBest = (target) =>
-  target.wide.reduce((best, _, k) => (expertSpeed(target, k) > expertSpeed(target, best) + 1e-12 ? k : best), 0);
+export const expertBest = (kept, wide) => wide.reduce((best, _, k) =>
+  (expertSpeed(kept, wide, k) > expertSpeed(kept, wide, best) + 1e-12 ? k : best), 0);
 
 /**
  * The experts that at least one of the first rows uses, in order.
@@ -48,7 +48,7 @@ function grid({ experts, uses }, pieces, rows) {
 }
 
 /**
- * spec: {target, targets: [{name, kept, experts, uses, idle, milliseconds, wide}], pieces, wider, machine}.
+ * spec: {target, targets: [{name, experts, uses, idle, milliseconds, wide}], pieces, kept, wider, machine}.
  * @param {any} spec
  * @param {{ changed(): void }} hooks
  */
@@ -71,28 +71,30 @@ export function lessonExperts(spec, { changed }) {
   const element = el("div", { class: "ln-experts" }, el("div", { class: "ln-buttons" }, pick), slider.element, picture,
     said, sheet);
 
+  const speed = ({ wide }, length) => expertSpeed(spec.kept, wide, length);
+  const bestOf = ({ wide }) => expertBest(spec.kept, wide);
   function draw() {
     const target = spec.targets[chosen], ks = Array.from({ length: longest + 1 }, (_, i) => i);
     const lines = spec.targets.map((one) => ({ name: one.name, dots: true,
-      points: ks.map((at) => [at, expertSpeed(one, at)]) }));
-    const fastest = spec.targets.map((one) => `${one.name} is fastest at ${expertBest(one)}`).join(", ");
+      points: ks.map((at) => [at, speed(one, at)]) }));
+    const fastest = spec.targets.map((one) => `${one.name} is fastest at ${bestOf(one)}`).join(", ");
     const top = Math.ceil(2 * Math.max(...lines.flatMap(({ points }) => points.map(([, y]) => y)))) / 2;
-    const best = expertBest(target);
+    const best = bestOf(target);
     picture.replaceChildren(grid(target, spec.pieces, k + 1), lessonChart({
       x: { low: 0, high: longest, ticks: ks.filter((i) => i % 2 === 0).map((i) => [i, String(i)]),
         label: "k, tokens drafted in a step" },
       y: { low: 0, high: top, ticks: Array.from({ length: Math.floor(2 * top) + 1 }, (_, i) => [i / 2, String(i / 2)]),
         label: "times as fast" },
-      lines, marks: spec.targets.map((one) => ({ at: [expertBest(one), expertSpeed(one, expertBest(one))],
-        words: `best ${expertBest(one)}`, kind: one === target ? "best" : "own" })),
+      lines, marks: spec.targets.map((one) => ({ at: [bestOf(one), speed(one, bestOf(one))],
+        words: `best ${bestOf(one)}`, kind: one === target ? "best" : "own" })),
       told: `Speed over draft length: ${fastest}.`,
     }), chartKey(names));
     writeText(said, `${target.name}, k = ${k}: a pass over ${k + 1} row${k ? "s" : ""} leaves out ` +
       `${percent(target.idle[k])} of the experts and costs ${two(target.wide[k] / target.wide[0])} times a pass over ` +
-      `one row. Decoding is ${two(expertSpeed(target, k))} times as fast; best is k = ${best}.`);
+      `one row. Decoding is ${two(speed(target, k))} times as fast; best is k = ${best}.`);
     writeText(sheet, `The picture shows one layer and one text; the shares are of all layers and six texts. A guess ` +
-      `of the small draft is kept with chance ${two(target.kept)}; the price of drafting is left out. Passes were ` +
-      `measured with each expert ${spec.wider} times as wide, as in a larger model, on one thread of ` +
+      `of the small draft is kept, over both, with chance ${two(spec.kept)}; the price of drafting is left out. ` +
+      `Passes were measured with each expert ${spec.wider} times as wide, as in a larger model, on one thread of ` +
       `${spec.machine}. Of the small target itself a pass over 8 rows takes ` +
       `${two(target.milliseconds[7] / target.milliseconds[0])} times one row.`);
   }
@@ -100,5 +102,5 @@ export function lessonExperts(spec, { changed }) {
   return { element, settings: () => ({ target: names[chosen], k }),
     depends: { idle: ["target", "k"], best: ["target"] },
     tell: { target: (name) => `choose “${name}”`, k: (count) => `set k to ${count}` },
-    readings: () => ({ idle: spec.targets[chosen].idle[k], best: expertBest(spec.targets[chosen]) }) };
+    readings: () => ({ idle: spec.targets[chosen].idle[k], best: bestOf(spec.targets[chosen]) }) };
 }
