@@ -112,6 +112,18 @@ def test_experts_that_no_row_needs_are_not_computed(module):
     assert broken(text[None]).logits.isnan().any()
 
 
+@pytest.mark.parametrize("key", ["none", "prompt_lookup"])
+def test_a_step_shows_what_its_pass_left_out(module, key):
+    model, text = opened(module), list(PROMPT)
+    for step in steps_of(Models(model), key, PROMPT, 12):
+        rows = [text[-1], *step.tree.tokens]
+        using = used(model, [*text[:-1], *rows])[:, -len(rows) :]
+        (gauge,) = (one for one in step.tree.exhibits if one.kind == "gauge")
+        assert gauge.value == pytest.approx(idle(using, len(rows)))
+        assert gauge.mark == pytest.approx(idle(using[:, :1], 1))
+        text += step.output
+
+
 @torch.no_grad()
 def test_a_layer_may_need_no_expert():
     module = module_of(0)
