@@ -62,6 +62,8 @@ ABOUT_MODELS = {
     "": "14 M parameters, trained for this page: simple stories, sums, code. Nearly every drafter runs with it.",
     "smollm2": "SmolLM2-135M-Instruct answers questions; the prompt is your turn. Ten times larger.",
     "hybrid": "2.4 M parameters, most layers Mamba-2: how trees are checked on a state.",
+    "experts": "1.6 M parameters, mostly small experts; neighbouring tokens use the same ones, so a pass skips most.",
+    "experts-topk": "The same size, a usual mixture: each token uses eight experts of its own choice.",
     "image": "0.4 M parameters that draw digits, token by token.",
 }
 """What each family is."""

@@ -1,6 +1,7 @@
 """`python -m presets`: run every preset and every race once; keep their traces for the page.
 `python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the figures of the
-method cards. `python -m presets price [KEY ...]`: the costs of lossy methods. `python -m presets real`: fetches the
+method cards. `python -m presets price [KEY ...]`: the costs of lossy methods. `python -m presets experts`: what passes of
+the targets with experts need and take, on one thread; best on a quiet machine. `python -m presets real`: fetches the
 targets that are no part of the repository, unless they are there. `python -m presets speed [NAME ...]`: how fast these
 examples are against plain decoding, here, and whether the texts are alike. `python -m presets check`: whether each
 "look for" and each claim of a lesson is true. `python -m presets prompts NAME [WORKLOAD]`: with which prompts of its
@@ -15,6 +16,7 @@ from presets.checked import record_checked
 from presets.conditions import untrue
 from presets.fetched import fetch, sources
 from presets.fitting import fitting
+from presets.lessons import expert_passes
 from presets.lessons.claims import untrue_claims
 from presets.methods.measuring import measure
 from presets.methods.pricing import measure_prices
@@ -31,6 +33,8 @@ def main(arguments: list[str]) -> int:
         elif arguments[:1] == ["prompts"] and len(arguments) in (2, 3):
             for prompt, broken in fitting(*arguments[1:]):
                 print(f"{prompt}: {'; '.join(broken) or 'fits'}", flush=True)
+        elif arguments == ["experts"]:
+            expert_passes.measure()
         elif arguments == ["real"]:
             fetch_all()
         elif arguments[:1] == ["speed"]:

@@ -12,9 +12,13 @@ TITLES = {
     "": "Small, instant",
     "smollm2": "A real chat model",
     "hybrid": "Small, on a recurrent state",
+    "experts": "Small, experts that neighbours share",
+    "experts-topk": "Small, experts chosen token by token",
     "image": "Pictures",
 }
 """Each family in a few words, in the order in which they are offered."""
+BORROWING = ("experts", "experts-topk")
+"""Families whose draft is that of the embedded one."""
 
 
 def families() -> list[str]:
@@ -43,6 +47,8 @@ def family(name: str = "") -> ModelPaths:
         return ModelPaths(str(models / "target"), _parts(models))
     folder = models / "families" / name
     target = folder / "target" if (folder / "target").is_dir() else folder
+    if name in BORROWING:
+        return ModelPaths(str(folder), {"draft": str(models / "draft")}, name)
     return ModelPaths(str(place_of(name) if name in sources() else target), _parts(folder), name)
 
 

@@ -126,6 +126,11 @@ def _passes(told: Mapping, here: str) -> list[Cell]:
     ]
 
 
+def _experts(told: Mapping, here: str) -> list[Cell]:
+    body = 'from presets.lessons.expert_passes import expert_passes\n\nexperts_figure(expert_passes()["targets"]).show()'
+    return [*_caption(told, here, "The page shows the experts of every row."), code(body)]
+
+
 def _figure(told: Mapping, here: str) -> list[Cell]:
     lines = [
         "from presets import cards",
@@ -180,6 +185,7 @@ CELLS: dict[str, Callable[[Mapping, str], list[Cell]]] = {
     "rule": _rule,
     "length": _length,
     "passes": _passes,
+    "experts": _experts,
     "figure": _figure,
     "predict": _predict,
     "claim": _claim,

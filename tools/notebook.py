@@ -48,7 +48,7 @@ from presets.lessons.moments import moment
 from presets.lessons.passes import passes, prices
 from presets.recording import request_of
 from viz.figures import race_figures, run_figures
-from viz.instruments import length_figure, passes_figure, rule_figure, step_figure
+from viz.instruments import experts_figure, length_figure, passes_figure, rule_figure, step_figure
 
 
 def toss(p, q, times):

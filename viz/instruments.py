@@ -156,3 +156,19 @@ def passes_figure(
         costs = [max(1.0, 2 * MODEL * count / machine["arithmetic"] / memory) for count in counts]
         drawn.add_scatter(name=machine["name"], x=counts, y=costs, line={"dash": "dot"})
     return drawn.update_xaxes(type="log").update_yaxes(type="log")
+
+
+def experts_figure(targets: Sequence[Mapping]) -> go.Figure:
+    """The share of the experts that a pass leaves out, by its rows. targets: {"name", "idle": that share for 1, 2 ... rows}."""
+    drawn = figure(
+        "Experts that no row needs", "rows in one pass", "share of all experts", key=True
+    )
+    for target, colour in zip(targets, ("accepted", "draft"), strict=True):
+        drawn.add_scatter(
+            name=target["name"],
+            x=list(range(1, len(target["idle"]) + 1)),
+            y=list(target["idle"]),
+            mode="lines+markers",
+            line={"color": COLOURS[colour]},
+        )
+    return drawn.update_yaxes(range=[0, 1])

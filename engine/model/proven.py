@@ -8,6 +8,7 @@ PROVEN: dict[str, str] = {
     "CodeGenForCausalLM": "masked",
     "Cohere2ForCausalLM": "usual",
     "CohereForCausalLM": "usual",
+    "ExpertsForCausalLM": "experts",
     "Gemma2ForCausalLM": "usual",
     "Gemma3ForCausalLM": "usual",
     "GemmaForCausalLM": "usual",

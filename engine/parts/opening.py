@@ -25,6 +25,7 @@ from engine.model.admission import CHAINS, admitted
 from engine.model.by_length import ByLengthModel, reads_by_length
 from engine.model.checkpoint_rules import check_rules, unapplied
 from engine.model.edges import window_of
+from engine.model.experts import ExpertsForCausalLM, ExpertsModel
 from engine.model.hybrid import HybridModel
 from engine.model.language_model import (
     LanguageModel,
@@ -68,9 +69,12 @@ def language_model(
         "windowed": lambda: MaskedModel(module, tokenizer, name, own, window_of(module.config)),
         CHAINS: lambda: ChainModel(module, tokenizer, name, own),
     }
-    hybrid = {"hybrid": lambda: HybridModel(module, tokenizer, name)}
-    others = usual | masked if takes_attention(module) else masked
-    ways = hybrid if keeps_state(module) else others
+    if keeps_state(module):
+        ways = {"hybrid": lambda: HybridModel(module, tokenizer, name)}
+    elif isinstance(module, ExpertsForCausalLM):
+        ways = {"experts": lambda: ExpertsModel(module, tokenizer, name)}
+    else:
+        ways = usual | masked if takes_attention(module) else masked
     return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
 
 

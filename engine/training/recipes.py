@@ -17,6 +17,7 @@ so each can run alone; those that train resume where they were stopped.
     prompts      held-out prompts of the generators, in no text seen so far -> presets/prompts
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
     hybrid       corpora -> <models>/families/hybrid: a target with state-space layers and its draft, for the drafter stree
+    experts      corpora and draft -> <models>/families/experts, experts-topk: targets of which a pass computes some experts
     family       all recipes from the windows on, in order; a stopped one goes on
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     halve        the part of --name, or diffusion -> the same with its matrices in 8 bits, half the bytes
@@ -41,6 +42,7 @@ from engine.training import (
     pretraining_recipes,
 )
 from engine.training.common import UserError, place, say
+from engine.training.expert_targets import experts
 from engine.training.family import family
 from engine.training.hybrid_pair import hybrid
 from engine.training.part_recipe import train_part
@@ -77,6 +79,7 @@ BUILT_IN: dict[str, Recipe] = {
     "datastore": counted_parts.datastore,
     "family": family,
     "hybrid": hybrid,
+    "experts": experts,
     "halve": halve_part,
     "image": image,
     "scylla": scylla,

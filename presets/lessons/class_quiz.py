@@ -16,14 +16,8 @@ WORD = 0xFFFFFFFF
 MILLION = 1e6
 
 
-def _tokens(alpha: float, k: float) -> float:
-    """Tokens that a step with a chain of k gains on average, each drafted token being kept with the chance alpha."""
-    return sum(alpha**depth for depth in range(int(k) + 1))
-
-
 ANSWERS: dict[str, Callable[..., float]] = {
-    "expected": _tokens,
-    "speedup": lambda alpha, c, k: _tokens(alpha, k) / (1 + c * k),
+    "speedup": lambda alpha, c, k: sum(alpha**depth for depth in range(int(k) + 1)) / (1 + c * k),
     "keeping": lambda p, q: min(1.0, p / q),
     "plain": lambda gigabytes, bandwidth: 1000 * gigabytes / bandwidth,
 }

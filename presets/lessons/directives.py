@@ -14,6 +14,7 @@ from presets import cards, examples, races
 from presets.checked import checked
 from presets.checking import check
 from presets.conditions import figure, finished, holds
+from presets.lessons.expert_passes import expert_passes
 from presets.lessons.moments import moment
 from presets.lessons.numbers import written
 from presets.lessons.passes import passes, prices
@@ -156,6 +157,17 @@ def _rounds(place: str, given: dict) -> dict:
     return {**given, **_shown(given), "machine": known[given["machine"]]}
 
 
+def _experts(place: str, given: dict) -> dict:
+    """Which experts the rows of a pass need, what the pass costs, and the draft length that pays, on two targets."""
+    _checked(place, given, {"target": str, **SHOWN}, ("target",))
+    _among(place, "target", [given["target"]], _names(expert_passes()))
+    return {**given, **_shown(given), **expert_passes()}
+
+
+def _names(stage: dict) -> tuple[str, ...]:
+    return tuple(one["name"] for one in stage["targets"])
+
+
 def _figure(place: str, given: dict) -> dict:
     """The figure of a method's card."""
     _checked(place, given, {"method": str, **SHOWN}, ("method",))
@@ -204,6 +216,8 @@ def check_setting(stage: dict | None, wanted: dict) -> None:
     if "machine" in wanted:
         sheets = tuple(one["name"] for one in stage["machines"])
         _among("a question’s with", "machine", [wanted["machine"]], sheets)
+    if "target" in wanted:
+        _among("a question’s with", "target", [wanted["target"]], _names(stage))
 
 
 SETTINGS: dict[str, dict] = {
@@ -211,19 +225,25 @@ SETTINGS: dict[str, dict] = {
     "length": dict.fromkeys(("alpha", "cost", "k"), NUMBER),
     "passes": {"machine": str, "rows": int},
     "rounds": {"rows": int, "part": int},
+    "experts": {"target": str, "k": int},
 }
 """The settings that readers can change on the instruments that judge, by instrument."""
 SHOWN = {"caption": str, "after": bool}
 """Fields of every instrument. after: the instrument is covered until the screen's first question is answered."""
-INSTRUMENTS = ("trace", "race", "live", "rule", "length", "passes", "rounds", "figure")
+INSTRUMENTS = (
+    "trace",
+    "race",
+    "live",
+    "rule",
+    "length",
+    "passes",
+    "rounds",
+    "experts",
+    "figure",
+)
+READERS = (_trace, _race, _live, _rule, _length, _passes, _rounds, _experts, _figure)
 KINDS: dict[str, Callable[[str, dict], dict]] = {
-    **dict(
-        zip(
-            INSTRUMENTS,
-            (_trace, _race, _live, _rule, _length, _passes, _rounds, _figure),
-            strict=True,
-        )
-    ),
+    **dict(zip(INSTRUMENTS, READERS, strict=True)),
     "predict": question,
     "claim": _claim,
 }

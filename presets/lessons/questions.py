@@ -9,7 +9,7 @@ from presets.lessons.text import line
 
 JUDGES = {
     "run": ("tokens_a_step", "passes", "steps", "tokens", "acceptance_rate", "longest_kept"),
-    "instrument": ("share", "fits", "best", "gain", "free", "kept", "wait", "drafted"),
+    "instrument": ("share", "fits", "best", "gain", "free", "kept", "wait", "drafted", "idle"),
 }
 """The judges in the browser, and the readings that each has."""
 NUMBER = (int, float)

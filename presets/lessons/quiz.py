@@ -11,7 +11,6 @@ from presets.lessons.questions import first_true
 
 FILE = Path(__file__).parent / "quiz.toml"
 COMPUTED = {
-    "expected": {"alpha", "k"},
     "speedup": {"alpha", "c", "k"},
     "keeping": {"p", "q"},
     "plain": {"gigabytes", "bandwidth"},

@@ -19,11 +19,11 @@ ROPED = [name for name in VARIANTS if name.startswith(("llama, ", "phi3, "))]
 
 def model_type_of(cls: str) -> str:
     """The model type whose configuration builds this class."""
+    known = {**MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "experts": "ExpertsForCausalLM"}
     return next(
         kind
-        for kind in sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
-        if MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[kind] == cls
-        and kind not in ("gpt-sw3", "internlm3", "iquestcoder")
+        for kind in sorted(known)
+        if known[kind] == cls and kind not in ("gpt-sw3", "internlm3", "iquestcoder")
     )
 
 

@@ -106,6 +106,7 @@ def test_the_list_names_them(capsys):
     told = {one["name"]: one for one in json.loads(capsys.readouterr().out)["models"]}
     assert list(told) == families() and {"", NAME, "hybrid", "image"} <= set(told)
     assert told[""]["here"] and "draft" in told["hybrid"]["parts"]
+    assert told["experts"]["parts"] == told["experts-topk"]["parts"] == ["draft"]
     assert main(["list"]) == 0
     assert title(NAME) in capsys.readouterr().out
 

@@ -35,6 +35,7 @@ def test_unknown_recipe(capsys):
         "evaluate",
         "conversations",
         "hybrid",
+        "experts",
     ],
 )
 def test_missing_corpora(recipe, tmp_path, capsys):

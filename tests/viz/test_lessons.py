@@ -430,3 +430,18 @@ def test_the_last_screen_leads_to_the_next_lesson(watched, tmp_path):
     assert not link.is_visible()
     page.get_by_role("button", name="Next", exact=True).click()
     assert link.is_visible() and link.get_attribute("href") == "two.html"
+
+
+def test_the_experts_of_a_pass_are_those_of_its_rows(tools):
+    """And the best length is the fastest by the times of the passes."""
+    uses = [[3, 1], [1], [7, 0], [2]]
+    needed = "([uses, rows]) => Draftscope.neededExperts(uses, rows)"
+    for rows in range(1, 5):
+        expected = sorted({one for row in uses[:rows] for one in row})
+        assert tools.evaluate(needed, [uses, rows]) == expected
+    wide = [1.0, 1.1, 1.3, 2.0, 3.5]
+    speeds = [sum(0.8**i for i in range(k + 1)) / wide[k] for k in range(5)]
+    told = "(wide) => wide.map((_, k) => Draftscope.expertSpeed(0.8, wide, k))"
+    assert tools.evaluate(told, wide) == pytest.approx(speeds)
+    best = tools.evaluate("(wide) => Draftscope.expertBest(0.8, wide)", wide)
+    assert best == speeds.index(max(speeds))

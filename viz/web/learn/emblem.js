@@ -30,6 +30,8 @@ const EMBLEMS = {
   lossy: () => [line("M10 52C30 52 34 10 58 10S90 52 112 52", "kept"),
     line("M10 52C40 52 50 20 74 20S100 52 112 52", "refused")],
   "long-prompts": () => row(9, (i) => box(8 + 12 * i, 10, 8, 40, [0, 3, 4, 8].includes(i) ? "kept" : "soft")),
+  experts: () => [[1, 2, 6], [1, 2, 6], [1, 6, 7]].flatMap((used, r) =>
+    row(9, (i) => box(8 + 12 * i, 6 + 18 * r, 9, 12, used.includes(i) ? "kept" : "soft"))),
 };
 
 /**

@@ -2,14 +2,13 @@
 // be handed in. The public mountQuiz.
 /** @import { LessonHost } from "../view-types.d.ts" */
 import { clamp, el, followTheme, followWidth, freshId, setAttributes, writeText } from "../base.js";
-import { expectedTokens, speedup } from "./law.js";
+import { speedup } from "./law.js";
 import { seeded, shuffled } from "./seeded.js";
 
 const DIGITS = 100;
 
 /** The formulas of the questions, by name. Each takes the numbers that the seed has drawn. */
 const QUIZ_ANSWERS = {
-  expected: ({ alpha, k }) => expectedTokens(alpha, k),
   speedup: ({ alpha, c, k }) => speedup(alpha, c, k),
   keeping: ({ p, q }) => Math.min(1, p / q),
   plain: ({ gigabytes, bandwidth }) => (1000 * gigabytes) / bandwidth,

@@ -4,12 +4,15 @@
 import { el } from "../base.js";
 import { mountCompare } from "../compare.js";
 import { exhibitRow } from "../exhibits.js";
+import { lessonExperts } from "./experts.js";
 import { lessonLength, lessonPasses } from "./length.js";
 import { lessonRounds } from "./rounds.js";
 import { lessonRule } from "./rule.js";
 import { mountWatch } from "../watch.js";
 
-const INSTRUMENTS = { rule: lessonRule, length: lessonLength, passes: lessonPasses, rounds: lessonRounds };
+const INSTRUMENTS = {
+  rule: lessonRule, length: lessonLength, passes: lessonPasses, rounds: lessonRounds, experts: lessonExperts,
+};
 const CLOSE = 0.0101;   // a slider's step
 const same = (a, b) => (Array.isArray(a) ? a.every((one, i) => same(one, b[i])) : typeof a === "number"
   ? Math.abs(a - b) < CLOSE : a === b);
