@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from app.again import again
 from app.link import read, wish_of
 from app.menu import offer, preset_menu
 from engine.trace import read_trace
@@ -32,6 +33,12 @@ def test_a_finished_run_asks_for_the_same_again(held):
     assert values["prompt"] == PROMPT and not values.get("json_schema")
     for name in ("heal", "python_names"):
         assert bool(values.get(name)) == bool(held.get(name))
+    wanted = again(trace.run, 4)
+    assert wanted.prompt == PROMPT
+    assert {"heal": wanted.heal, "python_names": wanted.python_names} == {
+        **dict.fromkeys(("heal", "python_names"), False),
+        **held,
+    }
 
 
 @pytest.mark.journey
