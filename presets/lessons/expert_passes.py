@@ -90,6 +90,7 @@ def _kept(plain: list[Trace]) -> float:
             models=family(name),
             drafter="chain",
             options={"length": 4, "stop_below": 0.0},
+            temperature=1.0,  # greedy texts of so small models repeat themselves, and repetitions are kept
             max_new_tokens=trace.summary["new_tokens"],
         )
         run = open_run(request)
