@@ -215,7 +215,7 @@ SETTINGS: dict[str, dict] = {
     "rule": {"rule": str, "p": list, "q": list},
     "length": dict.fromkeys(("alpha", "cost", "k"), NUMBER),
     "passes": {"machine": str, "rows": int},
-    "experts": {"target": str, "k": int},
+    "experts": {"target": str, "k": int, "alpha": NUMBER},
 }
 """The settings that readers can change on the instruments that judge, by instrument."""
 SHOWN = {"caption": str, "after": bool}

@@ -36,9 +36,12 @@ WIDER = 16
 
 @cache
 def expert_passes() -> dict:
-    """{"machine", "wider", "kept": the chance that a guess of the draft is kept, over both targets, "pieces", "targets"}; a
-    target: {"name", "experts": of a layer, "uses": of each piece the experts of the middle layer, "idle": the share of all experts that
-    1, 2 ... neighbouring tokens do not use, "milliseconds" and "wide": those of a pass over 1, 2 ... rows}."""
+    """{"machine", "wider", "kept", "pieces", "targets"}; a target: {"name", "experts", "uses", "idle", "milliseconds", "wide"}.
+
+    kept: the chance that a guess of the draft is kept at temperature 1, over both targets. experts: of a layer. uses: of
+    each piece the experts of the middle layer. idle: the share of all experts that 1, 2 ... neighbouring tokens do not
+    use. milliseconds, wide: those of a pass over 1, 2 ... rows, and with wider experts.
+    """
     return json.loads(FILE.read_text("utf-8"))
 
 
