@@ -150,7 +150,7 @@ def _passes(place: str, given: dict) -> dict:
 
 def _experts(place: str, given: dict) -> dict:
     """Which experts the rows of a pass need, what the pass costs, and the draft length that pays, on two targets."""
-    _checked(place, given, {"target": str, **SHOWN}, ("target",))
+    _checked(place, given, {"target": str, "alpha": NUMBER, **SHOWN}, ("target",))
     _among(place, "target", [given["target"]], _names(expert_passes()))
     return {**given, **_shown(given), **expert_passes()}
 

@@ -48,13 +48,13 @@ function grid({ experts, uses }, pieces, rows) {
 }
 
 /**
- * spec: {target, targets: [{name, experts, uses, idle, milliseconds, wide}], pieces, kept, wider, machine}.
+ * spec: {target, alpha, targets: [{name, experts, uses, idle, milliseconds, wide}], pieces, kept, wider, machine}.
  * @param {any} spec
  * @param {{ changed(): void }} hooks
  */
 export function lessonExperts(spec, { changed }) {
   const longest = spec.pieces.length - 1, names = spec.targets.map(({ name }) => name);
-  let chosen = names.indexOf(spec.target), k = 7, alpha = spec.kept;
+  let chosen = names.indexOf(spec.target), k = 7, alpha = spec.alpha ?? spec.kept;
   const pick = el("select", { class: "ln-select", "aria-label": "Target", onchange: () => {
     chosen = Number(pick.value);
     draw();
