@@ -159,7 +159,7 @@ def _rounds(place: str, given: dict) -> dict:
 
 def _experts(place: str, given: dict) -> dict:
     """Which experts the rows of a pass need, what the pass costs, and the draft length that pays, on two targets."""
-    _checked(place, given, {"target": str, **SHOWN}, ("target",))
+    _checked(place, given, {"target": str, "alpha": NUMBER, **SHOWN}, ("target",))
     _among(place, "target", [given["target"]], _names(expert_passes()))
     return {**given, **_shown(given), **expert_passes()}
 
@@ -224,8 +224,14 @@ SETTINGS: dict[str, dict] = {
     "rule": {"rule": str, "p": list, "q": list},
     "length": dict.fromkeys(("alpha", "cost", "k"), NUMBER),
     "passes": {"machine": str, "rows": int},
+<<<<<<< HEAD
     "rounds": {"rows": int, "part": int},
     "experts": {"target": str, "k": int},
+||||||| b30f4588
+    "experts": {"target": str, "k": int},
+=======
+    "experts": {"target": str, "k": int, "alpha": NUMBER},
+>>>>>>> wip-experts
 }
 """The settings that readers can change on the instruments that judge, by instrument."""
 SHOWN = {"caption": str, "after": bool}

@@ -32,3 +32,16 @@ def test_neighbours_share_experts_on_one_target_alone():
     shared, own = (told["idle"] for told in expert_passes()["targets"])
     assert shared[0] >= 0.8 and own[0] >= 0.8
     assert shared[7] >= 0.6 and own[7] < shared[7] - 0.2
+
+
+def best_length(told, alpha: float) -> int:
+    """By the weights of the experts that a pass reads, the greater part of a large model's."""
+    tokens = [sum(alpha**i for i in range(k + 1)) for k in range(len(told["idle"]))]
+    speeds = [gain / (1 - share) for gain, share in zip(tokens, told["idle"], strict=True)]
+    return speeds.index(max(speeds))
+
+
+@pytest.mark.parametrize("alpha", [0.6, 0.7, 0.8])
+def test_the_best_draft_is_shorter_where_tokens_choose_their_own_experts(alpha):
+    shared, own = expert_passes()["targets"]
+    assert best_length(own, alpha) < best_length(shared, alpha)

@@ -48,13 +48,13 @@ function grid({ experts, uses }, pieces, rows) {
 }
 
 /**
- * spec: {target, targets: [{name, experts, uses, idle, milliseconds, wide}], pieces, kept, wider, machine}.
+ * spec: {target, alpha, targets: [{name, experts, uses, idle, milliseconds, wide}], pieces, kept, wider, machine}.
  * @param {any} spec
  * @param {{ changed(): void }} hooks
  */
 export function lessonExperts(spec, { changed }) {
   const longest = spec.pieces.length - 1, names = spec.targets.map(({ name }) => name);
-  let chosen = names.indexOf(spec.target), k = 7;
+  let chosen = names.indexOf(spec.target), k = 7, alpha = spec.alpha ?? spec.kept;
   const pick = el("select", { class: "ln-select", "aria-label": "Target", onchange: () => {
     chosen = Number(pick.value);
     draw();
@@ -66,13 +66,19 @@ export function lessonExperts(spec, { changed }) {
       draw();
       changed();
     } });
+  const chance = lessonSlider({ label: "α, a guess is kept", low: 0, high: 0.99, step: 0.01, value: alpha, told: two,
+    onInput: (value) => {
+      alpha = value;
+      draw();
+      changed();
+    } });
   const picture = el("div", { class: "ln-picture" }), said = el("p", { class: "ln-verdict", role: "status" });
   const sheet = el("p", { class: "ln-quiet" });
-  const element = el("div", { class: "ln-experts" }, el("div", { class: "ln-buttons" }, pick), slider.element, picture,
-    said, sheet);
+  const element = el("div", { class: "ln-experts" }, el("div", { class: "ln-buttons" }, pick), slider.element,
+    chance.element, picture, said, sheet);
 
-  const speed = ({ wide }, length) => expertSpeed(spec.kept, wide, length);
-  const bestOf = ({ wide }) => expertBest(spec.kept, wide);
+  const speed = ({ wide }, length) => expertSpeed(alpha, wide, length);
+  const bestOf = ({ wide }) => expertBest(alpha, wide);
   function draw() {
     const target = spec.targets[chosen], ks = Array.from({ length: longest + 1 }, (_, i) => i);
     const lines = spec.targets.map((one) => ({ name: one.name, dots: true,
@@ -93,14 +99,15 @@ export function lessonExperts(spec, { changed }) {
       `${percent(target.idle[k])} of the experts and costs ${two(target.wide[k] / target.wide[0])} times a pass over ` +
       `one row. Decoding is ${two(speed(target, k))} times as fast; best is k = ${best}.`);
     writeText(sheet, `The picture shows one layer and one text; the shares are of all layers and six texts. A guess ` +
-      `of the small draft is kept, over both, with chance ${two(spec.kept)}; the price of drafting is left out. ` +
-      `Passes were measured with each expert ${spec.wider} times as wide, as in a larger model, on one thread of ` +
-      `${spec.machine}. Of the small target itself a pass over 8 rows takes ` +
+      `of the small draft was kept with chance ${two(spec.kept)} at temperature 1; the price of drafting is left ` +
+      `out. Passes were measured with each expert ${spec.wider} times as wide, as in a larger model, on one thread ` +
+      `of ${spec.machine}. Of the small target itself a pass over 8 rows takes ` +
       `${two(target.milliseconds[7] / target.milliseconds[0])} times one row.`);
   }
   draw();
-  return { element, settings: () => ({ target: names[chosen], k }),
-    depends: { idle: ["target", "k"], best: ["target"] },
-    tell: { target: (name) => `choose “${name}”`, k: (count) => `set k to ${count}` },
+  return { element, settings: () => ({ target: names[chosen], k, alpha }),
+    depends: { idle: ["target", "k"], best: ["target", "alpha"] },
+    tell: { target: (name) => `choose “${name}”`, k: (count) => `set k to ${count}`,
+      alpha: (value) => `set α to ${two(value)}` },
     readings: () => ({ idle: spec.targets[chosen].idle[k], best: bestOf(spec.targets[chosen]) }) };
 }
