@@ -224,14 +224,8 @@ SETTINGS: dict[str, dict] = {
     "rule": {"rule": str, "p": list, "q": list},
     "length": dict.fromkeys(("alpha", "cost", "k"), NUMBER),
     "passes": {"machine": str, "rows": int},
-<<<<<<< HEAD
     "rounds": {"rows": int, "part": int},
-    "experts": {"target": str, "k": int},
-||||||| b30f4588
-    "experts": {"target": str, "k": int},
-=======
     "experts": {"target": str, "k": int, "alpha": NUMBER},
->>>>>>> wip-experts
 }
 """The settings that readers can change on the instruments that judge, by instrument."""
 SHOWN = {"caption": str, "after": bool}
