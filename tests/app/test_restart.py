@@ -34,6 +34,7 @@ def test_pages_outlive_their_server(tabs, tmp_path):
     port, kept = free_port(), {"DRAFTSCOPE_CACHE": str(tmp_path)}
     writing = {
         "DRAFTSCOPE_AHEAD": "all",
+        "DRAFTSCOPE_MEASURE": "1",
         **VISITORS,
     }  # it writes files while it is killed
     with serving(port=port, **kept, **writing) as first:

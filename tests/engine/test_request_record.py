@@ -202,18 +202,17 @@ def test_a_writer_that_is_killed_leaves_whole_lines(tmp_path, monkeypatch):
     runner = SmallRunner(monkeypatch)
     pipe = RecordPipe(RecordSettings(str(tmp_path), 10_000_000, 1.0), ABOUT)
     recorded(runner, pipe)
-    for number in range(4):
+    for number in range(20):
         runner.add(f"r{number}", eos_token_id=None)
     until = time.monotonic() + 120
     while sum(path.stat().st_size for path in tmp_path.glob("*.ndjson")) < 100_000:
         step(runner)
-        time.sleep(0.05)
+        time.sleep(0.005)
         assert time.monotonic() < until and not pipe.broken
     os.kill(pipe._process.pid, signal.SIGKILL)
     pipe._process.wait()
     while not pipe.broken:
         step(runner)
-        time.sleep(0.05)
     for path in tmp_path.glob("*.ndjson"):
         text = path.read_text("utf-8")
         assert text.endswith("\n")
