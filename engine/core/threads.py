@@ -1,6 +1,7 @@
 """The number of threads that the process computes with, a setting that is changed for a while, and the engine's one lock."""
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -44,5 +45,35 @@ def is_halved() -> bool:
     return _halved > 0
 
 
-ENGINE_LOCK = threading.Lock()
+class InOrder:
+    """A lock that threads get in the order in which they asked for it. ``threading.Lock`` may go again and again to the thread that has
+    just given it up, so that a run that reads a long prompt would keep others from beginning."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._line: deque[threading.Event] = deque()
+        """A turn for each thread that holds the lock, the first, or waits for it."""
+
+    def __enter__(self) -> None:
+        mine = threading.Event()
+        with self._guard:
+            self._line.append(mine)
+            self._line[0].set()
+        try:
+            mine.wait()
+        except BaseException:
+            self._leave(mine)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._leave(self._line[0])
+
+    def _leave(self, turn: threading.Event) -> None:
+        with self._guard:
+            self._line.remove(turn)
+            if self._line:
+                self._line[0].set()
+
+
+ENGINE_LOCK = InOrder()
 """Held for each step, so that no lane's time includes another lane's work."""
