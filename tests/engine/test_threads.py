@@ -1,9 +1,12 @@
 """How many threads OpenVINO and torch compute with."""
 
+import threading
+import time
+
 import pytest
 import torch
 
-from engine.core.threads import halved, is_halved, torch_threads
+from engine.core.threads import InOrder, halved, is_halved, torch_threads
 from engine.fast.cpu import core_count as cpu_threads
 from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.core_count import fewest_that_pays, settings
@@ -25,6 +28,42 @@ from presets import family
 )
 def test_all_threads_unless_fewer_are_clearly_faster(milliseconds, count):
     assert fewest_that_pays(milliseconds) == count
+
+
+def test_the_engine_s_lock_goes_to_whoever_asked_first():
+    """Also where the thread that gives it up wants it again at once."""
+    lock, order = InOrder(), []
+
+    def once() -> None:
+        with lock:
+            order.append("other")
+
+    other = threading.Thread(target=once)
+    for turn in range(20):
+        with lock:
+            order.append("busy")
+            if turn == 0:
+                other.start()
+                while len(lock._line) < 2:
+                    time.sleep(0.001)
+    other.join(60)
+    assert order[:3] == ["busy", "other", "busy"] and not lock._line
+
+
+def test_the_engine_s_lock_is_free_after_an_error_and_after_a_wait_that_is_broken_off(monkeypatch):
+    lock = InOrder()
+    with pytest.raises(ValueError), lock:
+        raise ValueError
+
+    def broken(self, timeout=None):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(threading.Event, "wait", broken)
+        with lock:
+            pass
+    with lock:
+        assert len(lock._line) == 1
 
 
 def test_the_choice_is_measured_once(monkeypatch):

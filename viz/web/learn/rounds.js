@@ -84,7 +84,8 @@ export function lessonRounds({ machine }, { changed }) {
       `${(read / 1000).toFixed(2)} s in ${rounds.length} rounds. Drafts have ` +
       `${drafts} ${drafts === 1 ? "token" : "tokens"} meanwhile.`);
     curve.replaceChildren(lessonChart({
-      x: { low: 64, high: 32768, log: true, ticks: powers.filter((_, i) => i % 3 === 0).map((i) => [i, String(i)]),
+      x: { low: 64, high: 32768, log: true, ticks: powers.filter((_, i) => i % 3 === 0)
+        .map((i) => [i, i < 1024 ? String(i) : `${i / 1024}k`]),
         label: "τ, rows of a round" },
       y: { low: 1, high: 10000, log: true, ticks: [1, 10, 100, 1000, 10000].map((i) => [i, String(i)]),
         label: "milliseconds" },
