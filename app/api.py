@@ -95,10 +95,10 @@ def run(
     seed: int = 0,
     max_new_tokens: int = 96,
     json_schema: str = "",
-    python_names: bool = False,
-    heal: bool = False,
     steps: bool = True,
     models: str = "",
+    python_names: bool = False,
+    heal: bool = False,
     request: gr.Request | None = None,
 ) -> Iterator[str]:
     """Continue a prompt by speculative decoding and get the trace of the run: every drafted token, whether
@@ -121,11 +121,11 @@ def run(
         seed: the same seed, prompt and settings give the same text
         max_new_tokens: write at most this many tokens
         json_schema: a JSON schema that the text must follow; empty: any text
-        python_names: prompt and text are Python, and a name that a line uses must exist in the text so far
-        heal: the prompt may end in the middle of a token: its last tokens are taken back, and the "text" begins with them
         steps: false leaves the step lines out, which makes the answer short: enough for text and figures
         models: empty for the small models that write text; another family as `list` names them: smollm2 for a chat
             model that answers the prompt, image for those that draw a digit, named by the prompt
+        python_names: prompt and text are Python, and a name that a line uses must exist in the text so far
+        heal: the prompt may end in the middle of a token: its last tokens are taken back, and the "text" begins with them
     """
     values = {
         "prompt": prompt,

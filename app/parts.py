@@ -234,7 +234,7 @@ def names_box(elem_id: str) -> gr.Checkbox:
 def heal_box(elem_id: str) -> gr.Checkbox:
     return gr.Checkbox(
         False,
-        label="Heal its end",
+        label="Heal the prompt’s end",
         elem_id=elem_id,
         info="The prompt may end in the middle of a token: its last tokens are taken back, and the text begins with them.",
         min_width=0,

@@ -73,7 +73,6 @@ class Watch:
             self.look_for = example_note(TAB, self.presets, words.WATCH_OWN, "prompt")
         with gr.Row(elem_classes="pg-ask"):
             self.prompt = prompt_box("prompt", first["prompt"], lines=1)
-            self.heal = heal_box("heal")
             self._buttons()
             self.said.render()
         with gr.Row(elem_id="watch-room", elem_classes="pg-room"):
@@ -116,6 +115,7 @@ class Watch:
 
     def _constraints(self) -> None:
         self.json_schema, self.python_names = schema_box("json-schema"), names_box("python-names")
+        self.heal = heal_box("heal")
 
     @property
     def fields(self) -> list:

@@ -85,7 +85,7 @@ def test_every_drafter_that_takes_a_draft_offers_all_of_them(two):
 
 
 def test_the_embedded_family_offers_the_drafts_of_its_recipes():
-    shipped = {"draft", "draft-3m", "s2d"}
+    shipped = {"draft", "draft-3m", "pard", "s2d"}
     assert set(choice_of("chain")["choices"]) == shipped
     assert choice_of("chain")["default"] == "draft"
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from engine.core.drafter import Drafter
+from engine.core.finite import refuse_nan
 from engine.core.options import choice, whole
 from engine.core.sampling import Sampling
 from engine.errors import UserError
@@ -144,7 +145,9 @@ class CachePartDrafter(Drafter):
         """One pass; returns logits [R, V]."""
         self._passes += 1
         self._rows += tokens
-        return self.view.feed(tokens)
+        logits = self.view.feed(tokens)
+        refuse_nan(logits, self.target.name)
+        return logits
 
     def learn(self, count: int) -> None:
         """Of the rows read since ``turn_to``, so many stayed in the text."""
