@@ -47,6 +47,8 @@ def test_the_end_of_a_prompt_is_healed(visit):
     page = visitor.page
     assert visitor.run() == "done"
     clear(page)
+    visitor.change()
+    page.click("#advanced button")
     page.check("#heal input")
     covered(page, "whether the prompt’s end is healed")
     assert visitor.run() == "done"

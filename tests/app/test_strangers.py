@@ -164,7 +164,7 @@ NONSENSE = [
     ("/run/predict", {"data": [], "fn_index": "\ud800"}),
     ("/run/predict", {"data": [], "fn_index": 1, "session_hash": 7}),
     ("/run/predict", {"data": [], "fn_index": 1, "session_hash": "../" * 99}),
-    ("/run/methods", {"data": []}),
+    ("/run/methods", {"data": 7}),
     ("/queue/join", {"data": [], "fn_index": 1}),
     ("/queue/join", {"data": [], "fn_index": 9999, "session_hash": "a"}),
     ("/queue/join", {"data": [], "fn_index": None, "session_hash": "a"}),
