@@ -69,6 +69,8 @@ def test_the_end_of_a_prompt_is_healed(visit):
         "() => JSON.parse(DraftscopePage.trace('watch').split('\\n')[0] || '{}').constraint?.key === 'heal'"
         " && DraftscopePage.agrees('watch')"
     )
+    other.click("#change")
+    other.click("#advanced button")
     assert other.is_checked("#heal input")
 
 

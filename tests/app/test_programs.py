@@ -44,7 +44,9 @@ def test_there_are_four_endpoints_and_they_are_documented(client):
     found = client.view_api(return_format="dict", print_info=False)["named_endpoints"]
     assert set(found) == {"/list", "/methods", "/run", "/compare"}
     names = [one["parameter_name"] for one in found["/run"]["parameters"]]
-    assert names[-2:] == ["steps", "models"], "what is new stands last, for those who count places"
+    assert names[-4:] == ["steps", "models", "python_names", "heal"], (
+        "what is new stands last, for those who count places"
+    )
     assert all(len(endpoint["description"]) > 60 for endpoint in found.values())
     for name in ("/run", "/compare"):
         for parameter in found[name]["parameters"]:

@@ -27,8 +27,8 @@ export const GLOSSARY = {
   lossless: "The text has exactly the distribution that the target alone would give it.",
   "law of a constrained text": "Masked decoding cuts p at each place to what may come next: not the target's " +
     "own law, given a valid text.",
-  "law of a healed prompt": "The prompt's last tokens were taken back. The text has the target's own law, given that it " +
-    "begins with what they spell.",
+  "law of a healed prompt": "The prompt's last tokens were taken back. The text has the target's own law, given " +
+    "that it begins with what they spell.",
   "equal up to rounding": "The target's text, up to rounding in half precision: of two tokens that are nearly as " +
     "likely, drafting may change which one is written.",
   "another law": "The texts are meant to follow the law that is named here, not the target’s own.",
