@@ -270,7 +270,10 @@ class CompiledPasses:
             return [argument.numpy() for argument in self._arguments(rows, FIRST)]
 
         def make(rows: int) -> Pass:
-            return self._pass(graph, features, rows)
+            made = self._pass(graph, features, rows)
+            if self.large:  # naming the graph's file has read all of the weights
+                self.tidy()
+            return made
 
         return Graphs(self.general, make, self.sizes, example, awaited=not self.large)
 
