@@ -237,8 +237,6 @@ def heal_box(elem_id: str) -> gr.Checkbox:
         label="Heal the prompt’s end",
         elem_id=elem_id,
         info="The prompt may end in the middle of a token: its last tokens are taken back, and the text begins with them.",
-        min_width=0,
-        scale=0,
     )
 
 
