@@ -31,6 +31,7 @@ class RecordFolder:
         self._folder, self._about, self._words = Path(folder), about, words
         self._room = most - sum(path.stat().st_size for path in self._folder.glob("*.ndjson"))
         self._open: dict[str, tuple[RequestRecord, int, list[int]]] = {}
+        self._ends = 0  # bytes kept for the ends of all that are open
         self._full = False
 
     def take(self, parcel: dict) -> None:
@@ -42,7 +43,9 @@ class RecordFolder:
         for name, step in steps_of(parcel):
             if name in self._open:
                 record = self._open[name][0]
+                end = record.end_bytes
                 line = record.step(step)
+                self._ends += record.end_bytes - end
                 if line and self._write(name, line):
                     record.keep()
                 elif line:
@@ -60,6 +63,7 @@ class RecordFolder:
         path = self._folder / file_name(begun["request"], begun["when"])
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         self._open[begun["request"]] = record, os.open(path, flags, 0o600), [0]
+        self._ends += record.end_bytes
         if not self._write(begun["request"], record.run_line()):
             self._forget(begun["request"])
             path.unlink()
@@ -68,7 +72,7 @@ class RecordFolder:
         """Whether there was room for the line, and for the ends of all records. last: room was kept for it."""
         record, file, size = self._open[name]
         data = line.encode("utf-8", "replace")
-        kept = 0 if last else sum(one.end_bytes for one, *_ in self._open.values()) + len(data)
+        kept = 0 if last else self._ends + len(data)
         if not last and size[0] + len(data) + record.end_bytes > MOST_RECORD:
             return False
         if len(data) + kept > self._room and not last:
@@ -96,7 +100,9 @@ class RecordFolder:
             self._forget(name)
 
     def _forget(self, name: str) -> None:
-        os.close(self._open.pop(name)[1])
+        record, file, _ = self._open.pop(name)
+        self._ends -= record.end_bytes
+        os.close(file)
 
 
 def file_name(request: str, when: float) -> str:
@@ -136,8 +142,8 @@ def steps_of(parcel: dict):
         )
 
 
-FLAT = ("drafted", "p", "q", "coins")
-SHOWN = ("top", "top_p", "top_q")
+FLAT = ("drafted", "q", "coins")
+SHOWN = ("p", "top", "top_p", "top_q")
 COLUMNS = (*FLAT, *SHOWN)
 
 

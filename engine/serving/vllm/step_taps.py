@@ -21,6 +21,8 @@ from engine.serving.vllm.record_pipe import RecordPipe
 log = logging.getLogger("vllm.draftscope")
 TOP = 8
 """Tokens shown of each distribution, as in every trace."""
+BLOCK = 32
+"""Tokens in a block, see ``likeliest``."""
 
 
 class StepTaps:
@@ -38,6 +40,7 @@ class StepTaps:
         self._sampling = self._broken = False
         self._judged: dict = {}
         self._coins: Tensor | None = None
+        self._rows: Tensor | None = None
 
     def install(self) -> None:
         from vllm.v1.sample import rejection_sampler
@@ -135,24 +138,33 @@ class StepTaps:
         """written [B, K + 1]; drafted [N]; counts: of each request; q [N, V] or None; logits [N, V]."""
         if not (self._sampling and self._recorded):
             return  # vLLM warms up, or nobody is recorded
-        total = logits.logsumexp(-1, keepdim=True)
+        self._judged = {"drafted": drafted.int(), "counts": list(counts), "coins": self._coins}
         named = drafted.clamp(min=0).long()[:, None]
-        # where the outcome is at hand, only the rows that were looked at
-        rows = self._walked(written, counts) if logits.device.type == "cpu" else None
-        shown, sums = (logits, total) if rows is None else (logits[rows], total[rows])
-        top, tokens = shown.topk(min(TOP, shown.shape[-1]), -1)
-        self._judged = {
-            "drafted": drafted.int(),
-            "counts": list(counts),
-            "p": (logits.gather(1, named) - total).exp().float()[:, 0],
-            "top": tokens.int(),
-            "top_p": (top - sums).exp().float(),
-            "rows": rows,
-            "coins": self._coins,
-        }
         if q is not None:
             self._judged["q"] = q.gather(1, named).float()[:, 0]
-            self._judged["top_q"] = (q if rows is None else q[rows]).gather(1, tokens).float()
+        # where the outcome is at hand, only the rows that were looked at
+        rows = self._walked(written, counts) if logits.device.type == "cpu" else None
+        if rows is not None:
+            few = torch.tensor(rows, dtype=torch.long)
+            named, logits = named.index_select(0, few), self._own_rows(logits, few)
+            q = None if q is None else q.index_select(0, few)
+        top, tokens = likeliest(logits, TOP)
+        weights = (logits.sub_ if rows is not None else logits.sub)(top[:, :1]).exp_()
+        total = weights.sum(-1, keepdim=True)
+        self._judged |= {
+            "rows": rows,
+            "p": (weights.gather(1, named) / total).float()[:, 0],
+            "top": tokens.int(),
+            "top_p": ((top - top[:, :1]).exp_() / total).float(),
+        }
+        if q is not None:
+            self._judged["top_q"] = q.gather(1, tokens).float()
+
+    def _own_rows(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """A copy of these rows, in memory that is kept: new pages cost more than the copy."""
+        if self._rows is None or len(self._rows) < len(rows):
+            self._rows = logits.new_empty(len(logits), logits.shape[-1])
+        return torch.index_select(logits, 0, rows, out=self._rows[: len(rows)])
 
     def _walked(self, written: Tensor, counts: list[int]) -> list[int]:
         """The rows of recorded requests in which a token was kept or refused."""
@@ -207,6 +219,20 @@ class StepTaps:
         self._ended += lost
         self._recorded -= lost
         self._left_out |= lost
+
+
+def likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """As ``logits.topk(count)`` of each row [N, V], in a fifth of the time on a CPU: each of the greatest numbers lies in one of
+    as many blocks, those with the greatest maxima."""
+    size = logits.shape[-1] // BLOCK * BLOCK
+    if size < 2 * count * BLOCK:
+        return logits.topk(min(count, logits.shape[-1]), -1)
+    blocks = logits[:, :size].unflatten(-1, (-1, BLOCK)).amax(-1).topk(count, -1).indices
+    within = torch.arange(BLOCK, device=logits.device)
+    rest = torch.arange(size, logits.shape[-1], device=logits.device).expand(len(logits), -1)
+    places = torch.cat([(blocks[..., None] * BLOCK + within).flatten(1), rest], 1)
+    values, order = logits.gather(1, places).topk(count, -1)
+    return values, places.gather(1, order)
 
 
 def _copied(value: Tensor) -> Tensor:
