@@ -85,7 +85,7 @@ def methods(search: str = "") -> list[dict]:
 
 def run(
     prompt: str,
-    drafter: str = "chain",
+    drafter: str = "auto",
     options: dict | None = None,
     verifier: str = "",
     rule_options: dict | None = None,

@@ -29,7 +29,7 @@ class RunRequest:
 
     prompt: str
     models: ModelPaths
-    drafter: str = "chain"
+    drafter: str = "auto"
     options: dict = field(default_factory=dict)
     verifier: str | None = None
     """The rule; None: the drafter's own."""

@@ -62,9 +62,9 @@ def test_a_plan_refuses_in_one_sentence_what_can_be_known_without_models(mistake
 
 def test_a_plan_opens_nothing():
     plan = Plan.of(RunRequest("Once", NOWHERE, options={"length": "3"}, temperature=0.5, seed=4))
-    assert plan.drafter is drafter("chain") and plan.options["length"] == 3
+    assert plan.drafter is drafter("auto") and plan.options["length"] == 3
     assert plan.sampling == Sampling(0.5, seed=4)
-    assert plan.rule is rule_class(drafter("chain").default_verifier)
+    assert plan.rule is rule_class(drafter("auto").default_verifier)
     with pytest.raises(UserError, match="folder"):
         Opened.of(plan)
 
