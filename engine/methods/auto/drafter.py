@@ -125,10 +125,11 @@ class AutoDrafter(Drafter):
     def observe(self, kept: Kept):
         offer, self._offer = self._offer, None
         bandit, tokens = self._bandit, len(kept.tokens)
-        times = sum(kept.milliseconds.values()) - self._looked
+        if bandit.plain is None:
+            times = 1.0 if offer is None else offer.cost + offer.catch_up
+        else:
+            times = sum(kept.milliseconds.values()) - self._looked
         if offer is not None:
-            if bandit.plain is None:
-                times = offer.cost + offer.catch_up
             offer.source.see(
                 offer, len(kept.path), min(len(kept.path) + 1, kept.tree.deepest), tokens
             )
