@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.cli import terminal
 from engine.cli.tuning_text import told
 from engine.errors import UserError
+from engine.fast.cpu.budget import graph_memory
 from engine.parts.loading import ModelPaths
 from engine.tune.other_machines import pasted
 from engine.tune.prompt_sample import PromptText, Sample
@@ -56,7 +57,8 @@ def _show(tuning: Tuning, as_json: bool) -> int:
         if as_json:
             terminal.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-    with terminal.listening() as interrupts:
+    # each drafter has the graphs that it has in a run by itself
+    with terminal.listening() as interrupts, graph_memory().unbounded():
         coming = tuning.lines()
         try:
             for line in coming:

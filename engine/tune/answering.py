@@ -19,6 +19,18 @@ def ranked(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> list[
     return sorted(known, key=lambda candidate: speeds[candidate.key, texts].ratio, reverse=True)
 
 
+def near(
+    candidates: Sequence[Candidate], speeds: Speeds, texts: int, margin: float
+) -> list[Candidate]:
+    """The fastest first, and those that are slower by no more than this share."""
+    known = ranked(candidates, speeds, texts)
+    return [
+        candidate
+        for candidate in known
+        if speeds[candidate.key, texts].ratio >= (1 - margin) * speeds[known[0].key, texts].ratio
+    ]
+
+
 def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candidate | None:
     """The fastest; of those of one drafter and rule that come near to it, the one that drafts least. Checked ones go before
     predicted ones."""
@@ -29,14 +41,12 @@ def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candida
     if not known:
         return None
     first = known[0]
-    enough = (1 - TIE) * speeds[first.key, texts].ratio
-    near = [
+    tied = [
         candidate
-        for candidate in known
+        for candidate in near(known, speeds, texts, TIE)
         if (candidate.cls, candidate.rule) == (first.cls, first.rule)
-        and speeds[candidate.key, texts].ratio >= enough
     ]
-    return min(near, key=lambda candidate: candidate.size)
+    return min(tied, key=lambda candidate: candidate.size)
 
 
 def off_above(candidate: Candidate, speeds: Speeds, texts: Sequence[int]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
+from math import ceil
 from statistics import median
 from time import perf_counter
 
@@ -19,13 +20,18 @@ from engine.tune.candidates import Candidate
 
 GROUP = 6
 """Prompts of a turn of one text at a time. Neighbours are of different kinds, so turns are alike."""
-FEWEST, SECONDS = 3, 4.0
+FEWEST, SECONDS = 3, 2.0
 """Such turns of each candidate, at least, and the time after which no other begins."""
 TURN = 0.25
 """Seconds of a turn of several texts at a time."""
 
 Speeds = list[float | None]
 """Tokens a second of each candidate, of all texts together while they are written; None where nothing was written yet."""
+
+
+def sampled(texts: int) -> int:
+    """After how many prompts, from the first, so many texts at a time are written; one at a time also after more, if time is left."""
+    return GROUP * (FEWEST if texts == 1 else max(2, 1 + ceil(texts / GROUP)))
 
 
 class Stretch:
@@ -90,7 +96,7 @@ class Race:
 
     def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
         """All steps until fewer texts are left than are to be written at a time: all write the same texts."""
-        some = [*islice(cycle(prompts), max(2 * texts, 2 * GROUP))]
+        some = [*islice(cycle(prompts), sampled(texts))]
         stretches = [Stretch(self._steps(candidate, some, texts)) for candidate in self._candidates]
         going = stretches
         while going:
