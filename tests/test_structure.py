@@ -51,7 +51,7 @@ FLOORS = {
     ),
     "proof": "core rules model parts methods methods.shared loops",
     "tune": "core rules model chat batch parts methods sizes trace loops run",
-    "cli": "core rules fast.cpu parts methods methods.shared proof run tune bridges trace",
+    "cli": "core rules parts methods methods.shared proof run tune bridges trace",
 }
 """Room of the engine -> the rooms below it."""
 

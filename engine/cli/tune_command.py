@@ -8,7 +8,6 @@ from pathlib import Path
 from engine.cli import terminal
 from engine.cli.tuning_text import told
 from engine.errors import UserError
-from engine.fast.cpu.budget import graph_memory
 from engine.parts.loading import ModelPaths
 from engine.tune.other_machines import pasted
 from engine.tune.prompt_sample import PromptText, Sample
@@ -57,8 +56,7 @@ def _show(tuning: Tuning, as_json: bool) -> int:
         if as_json:
             terminal.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-    # each drafter has the graphs that it has in a run by itself
-    with terminal.listening() as interrupts, graph_memory().unbounded():
+    with terminal.listening() as interrupts:
         coming = tuning.lines()
         try:
             for line in coming:

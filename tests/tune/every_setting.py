@@ -96,10 +96,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.processor_time:
         time.perf_counter = time.process_time
-    from engine.fast.cpu.budget import graph_memory
-
-    with graph_memory().unbounded():  # as in a tuning from the command line
-        compare(asked.models, asked.drafters and asked.drafters.split(","), asked.prompts)
+    compare(asked.models, asked.drafters and asked.drafters.split(","), asked.prompts)
 
 
 if __name__ == "__main__":
