@@ -110,7 +110,8 @@ class Tuning:
         begun = yield from self._write_on(begun, FIRST, drafters * 4 * FIRST, OTHER_SIZE)
         yield from self._costs(opened.costs.of_one_text(opened.models.target, opened.draft))
         if (beside := opened.beside) is not None:
-            yield from self._costs(opened.costs.of_several(beside, opened.texts))
+            most = max(len(candidate.all.lengths) for candidate in begun)
+            yield from self._costs(opened.costs.of_several(beside, opened.texts, most))
         fast = list({candidate.cls: candidate for candidate in begun}.values())[:drafters]
         sized = [known(each) for candidate in fast for each in in_sizes(candidate)]
         tried = yield from self._write_on(unique([*begun, *sized]), FIRST, 3 * KEPT * FIRST)
