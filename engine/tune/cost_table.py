@@ -52,13 +52,13 @@ class CostTable:
         if draft is not None:
             yield from self._measured("draft", draft, 1, self.usual, DRAFT_ROWS)
 
-    def of_several(
-        self, target: LanguageModel, texts: Sequence[int], most: int
-    ) -> Iterator[dict]:
+    def of_several(self, target: LanguageModel, texts: Sequence[int], most: int) -> Iterator[dict]:
         """The same of passes over these numbers of texts. target: as it reads several. most: rows that a text asks for."""
         for count in texts:
             if count > 1:
-                rows = [each for each in JOINT_ROWS if each < 2 * most and each * count <= MOST_ROWS]
+                rows = [
+                    each for each in JOINT_ROWS if each < 2 * most and each * count <= MOST_ROWS
+                ]
                 yield from self._measured("target", target, count, self.usual, rows)
 
     def _measured(
