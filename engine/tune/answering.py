@@ -49,21 +49,30 @@ def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candida
     return min(tied, key=lambda candidate: candidate.size)
 
 
+def crossing(ratios: Mapping[int, float]) -> list[int]:
+    """By number of texts, times plain decoding: the last number, from the fewest, at which drafting pays, and the next, at which it
+    does not; as far as there are such."""
+    before: list[int] = []
+    for count in sorted(ratios):
+        if ratios[count] < 1:
+            return [*before, count]
+        before = [count]
+    return before
+
+
 def off_above(candidate: Candidate, speeds: Speeds, texts: Sequence[int]) -> int | None:
     """The most texts at a time up to which the candidate is faster than plain decoding, between two measured numbers along a line;
     None where it is as far as was measured."""
-    before: tuple[int, float] | None = None
-    for count in sorted(texts):
-        if (candidate.key, count) not in speeds:
-            continue
-        ratio = speeds[candidate.key, count].ratio
-        if ratio < 1:
-            if before is None:
-                return 0
-            place, above = before
-            return int(place + (count - place) * (above - 1) / (above - ratio))
-        before = count, ratio
-    return None
+    known = [count for count in texts if (candidate.key, count) in speeds]
+    ratios = {count: speeds[candidate.key, count].ratio for count in known}
+    *before, last = crossing(ratios) or [None]
+    if last is None or ratios[last] >= 1:
+        return None
+    if not before:
+        return 0
+    (place,) = before
+    above, below = ratios[place] - 1, 1 - ratios[last]
+    return int(place + (last - place) * above / (above + below))
 
 
 def answer(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from math import ceil
-from statistics import median
 from time import perf_counter
 
 from engine.batch.together import decode_together
@@ -35,16 +34,16 @@ def sampled(texts: int) -> int:
 
 
 class Stretch:
-    """Steps of one candidate. speed: of all steps so far."""
+    """Steps of one candidate; others may come when they are over. speed: of all steps so far."""
 
     def __init__(self, steps: Iterator[Step]) -> None:
-        self._steps = steps
+        self.steps = steps
         self._tokens, self._spent = 0, 0.0
 
     def go_on(self, seconds: float = float("inf")) -> bool:
         """Take steps for so long. Returns whether there are more."""
         began = perf_counter()
-        for step in self._steps:
+        for step in self.steps:
             self._tokens += len(step.output)
             self._spent += sum(step.milliseconds.values())
             if perf_counter() - began > seconds:
@@ -75,23 +74,20 @@ class Race:
         return self._alone(prompts) if texts == 1 else self._together(prompts, texts)
 
     def _alone(self, prompts: Sequence[ChatPrompt]) -> Iterator[Speeds]:
-        """The median of the turns."""
-        speeds: list[list[float]] = [[] for _ in self._candidates]
+        """All steps of all turns, so that a prompt counts as it does in a prediction."""
+        stretches = [Stretch(iter(())) for _ in self._candidates]
         coming, began = cycle(prompts), perf_counter()
-        while True:
+        for turn in count(1):
             group = [*islice(coming, GROUP)]
-            for candidate, own in zip(self._candidates, speeds, strict=True):
-                steps = (
+            for candidate, stretch in zip(self._candidates, stretches, strict=True):
+                stretch.steps = (
                     step
                     for each in group
                     for step in candidate.steps(self._models, each, *self._text)
                 )
-                stretch = Stretch(steps)
                 stretch.go_on()
-                own.append(stretch.speed)
-                yield [median(each) if each else None for each in speeds]
-            late = perf_counter() - began > SECONDS * len(speeds)
-            if late and len(speeds[0]) >= FEWEST:
+                yield [each.speed for each in stretches]
+            if turn >= FEWEST and perf_counter() - began > SECONDS * len(stretches):
                 return
 
     def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:

@@ -9,11 +9,11 @@ ever fewer after ever more prompts (``engine.tune.narrowing``).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 
 from engine.core.sampling import Sampling
-from engine.tune.answering import Speeds, answer, best, near, ranked
+from engine.tune.answering import Speeds, answer, best, crossing, near, ranked
 from engine.tune.candidates import Candidate, by_other_rules, in_sizes
 from engine.tune.checking_race import SECONDS, Race, sampled
 from engine.tune.narrowing import FINALISTS, FIRST, KEPT, OTHER_SIZE, ROUNDS, SOON, margin, still_in
@@ -156,21 +156,17 @@ class Tuning:
                 yield from self._settings([] if candidate.plain else [candidate])
 
     def _check(self) -> Iterator[Line]:
-        """Run the best beside plain decoding, for each number of texts at a time."""
+        """Run the best beside plain decoding: for one text at a time, and for the numbers of texts between which it stops paying."""
         opened, furthest = self._opened, self._furthest()
-        self._time.texts = 0
-        for left, texts in zip(range(len(opened.texts), 0, -1), opened.texts, strict=True):
+        self._time.texts, tried = 0, []
+        while (texts := self._unchecked(furthest, tried)) is not None:
+            tried.append(texts)
             speeds = self._speeds(furthest)
             first = best(furthest, speeds, 1)
             rivals = near(furthest, speeds, texts, margin(furthest[0].prompts))
             runners = rivals[: FINALISTS if texts == 1 else 1]
             if texts > 1 and (first.key, texts) in speeds:
                 runners = [first] if first in rivals else [*runners, first]
-            hopeless = all(speeds[candidate.key, texts].ratio < HOPELESS for candidate in runners)
-            if hopeless or all(
-                (candidate.key, texts) in self._measured.checked for candidate in runners
-            ):
-                continue
             contest = Race(
                 [self._plain, *runners],
                 opened.models,
@@ -179,7 +175,7 @@ class Tuning:
                 self.request.new_tokens,
             )
             for rates in contest.run([prompt for _, prompt in opened.prompts], texts):
-                self._time.other = left * (1 + len(runners)) * SECONDS
+                self._time.other = 2 * (1 + len(runners)) * SECONDS
                 yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
             plainly, *others = rates
             then = [candidate.after(sampled(texts)) for candidate in runners]
@@ -189,6 +185,17 @@ class Tuning:
                     told = Speed(predicted[candidate.key, texts].predicted, plainly, speed)
                     self._measured.checked[candidate.key, texts] = told
             yield from self._settings(runners)
+
+    def _unchecked(self, furthest: Sequence[Candidate], tried: Collection[int]) -> int | None:
+        """For how many texts at a time the answer still rests on a prediction, these left out; None: for no number."""
+        speeds = self._speeds(furthest)
+        first = best(furthest, speeds, 1)
+        known = {texts: speed for (key, texts), speed in speeds.items() if key == first.key}
+        for texts in (1, *crossing({texts: speed.ratio for texts, speed in known.items()})):
+            speed = known[texts]
+            if texts not in tried and speed.checked is None and speed.ratio >= HOPELESS:
+                return texts
+        return None
 
     def _furthest(self) -> list[Candidate]:
         """The candidates that wrote after as many prompts as any; only these are compared."""
