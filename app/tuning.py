@@ -170,8 +170,9 @@ class TuningJob:
             self._note(line)
             yield written(line)
             if more and line["kind"] == "progress" and time.monotonic() - answered > EVERY:
-                yield self._so_far()
-                answered, more = time.monotonic(), False
+                told = self._so_far()
+                yield told
+                answered, more = time.monotonic(), '"kind":"answer"' not in told
 
     def cancel(self) -> None:
         self._closed = True

@@ -30,9 +30,17 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "tests/drafters",
             "tests/verifiers",
             "tests/bench",
+            "tests/tune",
             "tests/test_outside_methods.py",
         ),
-        (*ENGINE, "tests/engine", "tests/drafters", "tests/verifiers", "tests/bench"),
+        (
+            *ENGINE,
+            "tests/engine",
+            "tests/drafters",
+            "tests/verifiers",
+            "tests/bench",
+            "tests/tune",
+        ),
     ),
     "page": (
         ("tests/app", "tests/viz", "tests/presets", "tests/tools", *NOTEBOOKS),

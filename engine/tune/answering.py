@@ -19,6 +19,18 @@ def ranked(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> list[
     return sorted(known, key=lambda candidate: speeds[candidate.key, texts].ratio, reverse=True)
 
 
+def near(
+    candidates: Sequence[Candidate], speeds: Speeds, texts: int, margin: float
+) -> list[Candidate]:
+    """The fastest first, and those that are slower by no more than this share."""
+    known = ranked(candidates, speeds, texts)
+    return [
+        candidate
+        for candidate in known
+        if speeds[candidate.key, texts].ratio >= (1 - margin) * speeds[known[0].key, texts].ratio
+    ]
+
+
 def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candidate | None:
     """The fastest; of those of one drafter and rule that come near to it, the one that drafts least. Checked ones go before
     predicted ones."""
@@ -29,31 +41,38 @@ def best(candidates: Sequence[Candidate], speeds: Speeds, texts: int) -> Candida
     if not known:
         return None
     first = known[0]
-    enough = (1 - TIE) * speeds[first.key, texts].ratio
-    near = [
+    tied = [
         candidate
-        for candidate in known
+        for candidate in near(known, speeds, texts, TIE)
         if (candidate.cls, candidate.rule) == (first.cls, first.rule)
-        and speeds[candidate.key, texts].ratio >= enough
     ]
-    return min(near, key=lambda candidate: candidate.size)
+    return min(tied, key=lambda candidate: candidate.size)
+
+
+def crossing(ratios: Mapping[int, float]) -> list[int]:
+    """By number of texts, times plain decoding: the last number, from the fewest, at which drafting pays, and the next, at which it
+    does not; as far as there are such."""
+    before: list[int] = []
+    for count in sorted(ratios):
+        if ratios[count] < 1:
+            return [*before, count]
+        before = [count]
+    return before
 
 
 def off_above(candidate: Candidate, speeds: Speeds, texts: Sequence[int]) -> int | None:
     """The most texts at a time up to which the candidate is faster than plain decoding, between two measured numbers along a line;
     None where it is as far as was measured."""
-    before: tuple[int, float] | None = None
-    for count in sorted(texts):
-        if (candidate.key, count) not in speeds:
-            continue
-        ratio = speeds[candidate.key, count].ratio
-        if ratio < 1:
-            if before is None:
-                return 0
-            place, above = before
-            return int(place + (count - place) * (above - 1) / (above - ratio))
-        before = count, ratio
-    return None
+    known = [count for count in texts if (candidate.key, count) in speeds]
+    ratios = {count: speeds[candidate.key, count].ratio for count in known}
+    *before, last = crossing(ratios) or [None]
+    if last is None or ratios[last] >= 1:
+        return None
+    if not before:
+        return 0
+    (place,) = before
+    above, below = ratios[place] - 1, 1 - ratios[last]
+    return int(place + (last - place) * above / (above + below))
 
 
 def answer(

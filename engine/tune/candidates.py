@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 
 from engine.chat.turns import ChatPrompt
 from engine.core.drafter import Drafter
@@ -38,7 +39,8 @@ class Candidate:
 
     size: the value of the option ``sized``, or for a drafter without one the most nodes of its steps. prompts: how many, from the
     first, have been written. counts: by kind of prompt, and under ALL. beside: tokens and milliseconds of plain decoding, which
-    wrote after the same prompts at about the same time: a machine may be busier at another.
+    wrote after the same prompts at about the same time: a machine may be busier at another. earlier: counts of all kinds and
+    ``beside``, by the number of prompts after which they stood so.
     """
 
     cls: type[Drafter]
@@ -47,6 +49,7 @@ class Candidate:
     prompts: int = 0
     counts: dict[str, Counts] = field(default_factory=dict)
     beside: tuple[int, float] = (0, 0.0)
+    earlier: dict[int, tuple[Counts, tuple[int, float]]] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:
@@ -120,9 +123,19 @@ class Candidate:
         """Take the counts of the next prompt's text, and of plain decoding's."""
         for name in (kind, ALL):
             self.counts.setdefault(name, Counts()).add(counts)
-        self.prompts += 1
         tokens, spent = self.beside
         self.beside = tokens + plainly.new_tokens, spent + sum(plainly.milliseconds.values())
+        self.wrote(self.prompts + 1)
+
+    def wrote(self, prompts: int) -> None:
+        """Remember what stands now as what was counted after so many prompts."""
+        self.prompts = prompts
+        self.earlier[prompts] = deepcopy(self.all), self.beside
+
+    def after(self, prompts: int) -> Candidate:
+        """It as it stood after so many prompts, all kinds together; as it stands now where that is not known."""
+        counts, beside = self.earlier.get(prompts, (self.all, self.beside))
+        return replace(self, prompts=prompts, counts={ALL: counts}, beside=beside)
 
 
 def plain(sampling: Sampling) -> Candidate:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import cycle, islice
-from statistics import median
+from itertools import count, cycle, islice
+from math import ceil
 from time import perf_counter
 
 from engine.batch.together import decode_together
@@ -19,7 +19,7 @@ from engine.tune.candidates import Candidate
 
 GROUP = 6
 """Prompts of a turn of one text at a time. Neighbours are of different kinds, so turns are alike."""
-FEWEST, SECONDS = 3, 4.0
+FEWEST, SECONDS = 3, 2.0
 """Such turns of each candidate, at least, and the time after which no other begins."""
 TURN = 0.25
 """Seconds of a turn of several texts at a time."""
@@ -28,17 +28,22 @@ Speeds = list[float | None]
 """Tokens a second of each candidate, of all texts together while they are written; None where nothing was written yet."""
 
 
+def sampled(texts: int) -> int:
+    """After how many prompts, from the first, so many texts at a time are written; one at a time also after more, if time is left."""
+    return GROUP * (FEWEST if texts == 1 else max(2, 1 + ceil(texts / GROUP)))
+
+
 class Stretch:
-    """Steps of one candidate. speed: of all steps so far."""
+    """Steps of one candidate; others may come when they are over. speed: of all steps so far."""
 
     def __init__(self, steps: Iterator[Step]) -> None:
-        self._steps = steps
+        self.steps = steps
         self._tokens, self._spent = 0, 0.0
 
     def go_on(self, seconds: float = float("inf")) -> bool:
         """Take steps for so long. Returns whether there are more."""
         began = perf_counter()
-        for step in self._steps:
+        for step in self.steps:
             self._tokens += len(step.output)
             self._spent += sum(step.milliseconds.values())
             if perf_counter() - began > seconds:
@@ -69,28 +74,25 @@ class Race:
         return self._alone(prompts) if texts == 1 else self._together(prompts, texts)
 
     def _alone(self, prompts: Sequence[ChatPrompt]) -> Iterator[Speeds]:
-        """The median of the turns."""
-        speeds: list[list[float]] = [[] for _ in self._candidates]
+        """All steps of all turns, so that a prompt counts as it does in a prediction."""
+        stretches = [Stretch(iter(())) for _ in self._candidates]
         coming, began = cycle(prompts), perf_counter()
-        while True:
+        for turn in count(1):
             group = [*islice(coming, GROUP)]
-            for candidate, own in zip(self._candidates, speeds, strict=True):
-                steps = (
+            for candidate, stretch in zip(self._candidates, stretches, strict=True):
+                stretch.steps = (
                     step
                     for each in group
                     for step in candidate.steps(self._models, each, *self._text)
                 )
-                stretch = Stretch(steps)
                 stretch.go_on()
-                own.append(stretch.speed)
-                yield [median(each) if each else None for each in speeds]
-            late = perf_counter() - began > SECONDS * len(speeds)
-            if late and len(speeds[0]) >= FEWEST:
+                yield [each.speed for each in stretches]
+            if turn >= FEWEST and perf_counter() - began > SECONDS * len(stretches):
                 return
 
     def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
         """All steps until fewer texts are left than are to be written at a time: all write the same texts."""
-        some = [*islice(cycle(prompts), max(2 * texts, 2 * GROUP))]
+        some = [*islice(cycle(prompts), sampled(texts))]
         stretches = [Stretch(self._steps(candidate, some, texts)) for candidate in self._candidates]
         going = stretches
         while going:

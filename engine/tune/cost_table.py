@@ -24,10 +24,13 @@ Place = tuple[str, int, int]
 
 @dataclass
 class CostTable:
-    """usual: the length of the texts for which costs are looked up. entries: milliseconds by place and rows."""
+    """usual: the length of a text for which costs are looked up. entries: milliseconds by place and rows. longest: the length of
+    the longest text; the buffers of several texts at a time have its size.
+    """
 
     usual: int
     entries: dict[Place, dict[int, float]] = field(default_factory=dict)
+    longest: int = 0
 
     def add(self, line: Mapping) -> None:
         """Raises KeyError, TypeError or ValueError for a line that is no ``cost`` line."""
@@ -36,12 +39,15 @@ class CostTable:
 
     def milliseconds(self, rows: float, texts: int) -> float | None:
         """Of a pass of the target over so many rows of each text; None where nothing like it was measured."""
-        known = self.entries.get(("target", texts, self.usual))
+        known = self.entries.get(("target", texts, self._context(texts)))
         if not known or 1 not in known:
             return None
         if texts > 1:
-            rows = next((each for each in sorted(known) if each >= rows), rows)
+            rows = next((each for each in JOINT_ROWS if each >= rows), rows)
         return interpolated(known, rows)
+
+    def _context(self, texts: int) -> int:
+        return self.usual if texts == 1 else max(self.usual, self.longest)
 
     def of_one_text(self, target: LanguageModel, draft: LanguageModel | None) -> Iterator[dict]:
         """Measure what is not known yet, a ``cost`` line each."""
@@ -52,12 +58,14 @@ class CostTable:
         if draft is not None:
             yield from self._measured("draft", draft, 1, self.usual, DRAFT_ROWS)
 
-    def of_several(self, target: LanguageModel, texts: Sequence[int]) -> Iterator[dict]:
-        """The same of passes over these numbers of texts. target: as it reads several."""
+    def of_several(self, target: LanguageModel, texts: Sequence[int], most: int) -> Iterator[dict]:
+        """The same of passes over these numbers of texts. target: as it reads several. most: rows that a text asks for."""
         for count in texts:
             if count > 1:
-                rows = [each for each in JOINT_ROWS if each * count <= MOST_ROWS]
-                yield from self._measured("target", target, count, self.usual, rows)
+                rows = [
+                    each for each in JOINT_ROWS if each < 2 * most and each * count <= MOST_ROWS
+                ]
+                yield from self._measured("target", target, count, self._context(count), rows)
 
     def _measured(
         self, what: str, model: LanguageModel, texts: int, context: int, rows: Sequence[int]

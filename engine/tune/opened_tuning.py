@@ -50,7 +50,8 @@ class OpenedTuning:
         self.texts = sorted({1, *request.texts})
         self._path = request.models.target
         lengths = sorted(len(prompt.tokens) for _, prompt in self.prompts)
-        self.costs = CostTable(lengths[len(lengths) // 2] + request.new_tokens // 2)
+        half = request.new_tokens // 2
+        self.costs = CostTable(lengths[len(lengths) // 2] + half, longest=lengths[-1] + half)
         self.exact = target.dtype.itemsize >= torch.float32.itemsize
         self.header = self._header(request, sampling)
 

@@ -7,6 +7,7 @@ result is merged once, so nothing is counted twice. Times are those of the nodes
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from engine.tune.tuning_request import TuningRequest
 
 SHARD = 4  # prompts of a task
 RETRIES = 5  # of a task whose node was lost
+PATIENCE = 10.0  # seconds until an address must answer
 ROOT = str(Path(__file__).parents[2])
 
 
@@ -29,6 +31,9 @@ class RayWriters:
 
     def __init__(self, request: TuningRequest) -> None:
         """Raises UserError where Ray is missing or no cluster answers."""
+        refusal = f"No Ray cluster answers at {request.ray!r}."
+        if not _is_listened_to(request.ray):
+            raise UserError(refusal)
         try:
             import ray
         except ImportError:
@@ -45,7 +50,7 @@ class RayWriters:
                 runtime_env={"env_vars": {"PYTHONPATH": paths}},
             )
         except Exception as error:
-            raise UserError(f"No Ray cluster answers at {request.ray!r}.") from error
+            raise UserError(refusal) from error
         self._request = ray.put(replace(request, record=None, machines=()))
 
     def write(
@@ -83,6 +88,18 @@ class RayWriters:
             raise UserError(
                 f"A node was lost {RETRIES} times in the same task; what was counted is kept."
             ) from error
+
+
+def _is_listened_to(address: str) -> bool:
+    """False where nobody takes a connection; Ray would try for a quarter of an hour. Only Ray knows other addresses, such as auto."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdecimal():
+        return True
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def counted_shard(request: TuningRequest, key: Key, start: int, end: int) -> list[tuple]:

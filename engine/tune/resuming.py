@@ -49,12 +49,10 @@ def resumed(
                     line["prompt_kind"] == ALL
                 ):  # the last of its group: without it the others do not count
                     candidate = measured.known(candidate)
-                    candidate.prompts, candidate.counts = (
-                        int(line["prompts"]),
-                        kinds.pop(candidate.key),
-                    )
+                    candidate.counts = kinds.pop(candidate.key)
                     beside = line["plain"]
                     candidate.beside = int(beside["new_tokens"]), float(beside["milliseconds"])
+                    candidate.wrote(int(line["prompts"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(f"{name} is no record of a tuning; name another file.") from None
     return measured

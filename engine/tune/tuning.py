@@ -3,20 +3,20 @@
 ``Tuning(request).lines()`` yields plain JSON-able dicts, described in docs/tuning.md: ``tuning`` first, then ``cost``,
 ``acceptance``, ``setting`` and ``estimate`` lines as they are measured, ``progress`` between them, and ``answer`` at the end.
 
-Not every drafter is tried in every size on every prompt. By successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm
-Identification and Hyperparameter Optimization, 2016) all drafters write after a few prompts in two sizes, the better ones in all sizes,
-and ever fewer after ever more prompts.
+Not every drafter is tried in every size on every prompt: all write after a few prompts in two sizes, the better ones in all sizes, and
+ever fewer after ever more prompts (``engine.tune.narrowing``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 
 from engine.core.sampling import Sampling
-from engine.tune.answering import Speeds, answer, best, ranked
+from engine.tune.answering import Speeds, answer, best, crossing, near, ranked
 from engine.tune.candidates import Candidate, by_other_rules, in_sizes
-from engine.tune.checking_race import SECONDS, Race
+from engine.tune.checking_race import SECONDS, Race, sampled
+from engine.tune.narrowing import FINALISTS, FIRST, KEPT, OTHER_SIZE, ROUNDS, SOON, margin, still_in
 from engine.tune.opened_tuning import OpenedTuning
 from engine.tune.other_machines import Sizes, estimates
 from engine.tune.ray_writers import RayWriters
@@ -29,10 +29,6 @@ from engine.tune.tuning_request import TuningRequest
 from engine.tune.writing_in_turn import Writers
 
 Line = dict
-FIRST, SOON = 6, 2
-"""Prompts after which every drafter writes; its counts are told as often, and a first time after SOON."""
-KEPT, FINALISTS = 8, 2
-"""Candidates that write after more than the first prompts, and that write after all."""
 HOPELESS = 0.8  # times the speed of plain decoding below which a prediction is not checked
 
 
@@ -61,11 +57,8 @@ class Tuning:
         """All lines. Closing the generator stops the work between two texts; what the record holds stays. Raises UserError, one
         sentence, for models, prompts or a record that do not fit."""
         yield self._open()
-        opened = self._opened
         if self._record is not None:
             yield from (line for line in self._record.lines if line["kind"] != "answer")
-        target = opened.models.target
-        yield from self._costs(opened.costs.of_one_text(target, opened.draft))
         yield from self._halve()
         yield from self._check()
         yield from self._closing_lines()
@@ -110,45 +103,34 @@ class Tuning:
             yield self._time.line("Measuring what a pass costs")
 
     def _halve(self) -> Iterator[Line]:
-        most = len(self._opened.prompts)
-        begun = [self._measured.known(candidate) for candidate in self._opened.first]
-        kept = max(FINALISTS, ceil(len({candidate.cls for candidate in begun}) / 3))
-        self._time.other = (len(self._opened.texts) + 1) * 3 * SECONDS
-        yield from self._write(begun, FIRST, kept * 5 * FIRST + 3 * KEPT * FIRST)
-        if (beside := self._opened.beside) is not None:
-            yield from self._costs(self._opened.costs.of_several(beside, self._opened.texts))
-        sized = [
-            candidate for fast in self._fastest(begun, kept, True) for candidate in in_sizes(fast)
-        ]
-        tried = [self._measured.known(candidate) for candidate in sized]
-        yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
-        fast = self._fastest(tried, FINALISTS)
+        opened, known = self._opened, self._measured.known
+        begun = [known(candidate) for candidate in opened.first]
+        drafters = max(FINALISTS, ceil(len({candidate.cls for candidate in begun}) / 3))
+        self._time.other = (len(opened.texts) + 1) * 3 * SECONDS
+        begun = yield from self._write_on(begun, FIRST, drafters * 4 * FIRST, OTHER_SIZE)
+        yield from self._costs(opened.costs.of_one_text(opened.models.target, opened.draft))
+        if (beside := opened.beside) is not None:
+            most = max(len(candidate.all.lengths) for candidate in begun)
+            yield from self._costs(opened.costs.of_several(beside, opened.texts, most))
+        fast = list({candidate.cls: candidate for candidate in begun}.values())[:drafters]
+        sized = [known(each) for candidate in fast for each in in_sizes(candidate)]
+        tried = yield from self._write_on(unique([*begun, *sized]), FIRST, 3 * KEPT * FIRST)
+        fast = tried[:FINALISTS]
         ruled = [each for candidate in fast for each in by_other_rules(candidate, self.sampling)]
-        tried += [self._measured.known(candidate) for candidate in ruled]
-        yield from self._write(tried, FIRST, 3 * KEPT * FIRST)
-        upto, kept = FIRST, KEPT
-        while upto < most:
-            upto = min(2 * upto, most)
-            tried, kept = self._fastest(unique(tried), kept), max(FINALISTS, kept // 2)
-            yield from self._write(tried, upto, 2 * kept * upto * (upto < most))
+        yield from self._write_on([*tried, *map(known, ruled)], ROUNDS[-1])
 
-    def _fastest(
-        self, candidates: Sequence[Candidate], most: int, one_of_each: bool = False
-    ) -> list[Candidate]:
-        """So many for one text at a time, and the best for each other number of texts. one_of_each: drafter."""
-        speeds = self._speeds(candidates, checked=False)
-        chosen = ranked(candidates, speeds, 1)
-        if one_of_each:
-            firsts: dict = {}
-            chosen = [
-                candidate
-                for candidate in chosen
-                if firsts.setdefault(candidate.cls, candidate) is candidate
-            ]
-        chosen = chosen[:most]
-        for texts in self._opened.texts:
-            chosen += ranked(candidates, speeds, texts)[:1]
-        return unique(chosen)
+    def _write_on(
+        self, candidates: list[Candidate], upto: int, after: int = 0, slack: float = 0.0
+    ) -> Generator[Line, None, list[Candidate]]:
+        """Have them write after ever more of the first ``upto`` prompts, fewer of them each time. after: how many texts are likely to
+        follow. slack: as for ``still_in``. Returns those that are left, the fastest first."""
+        upto = min(upto, len(self._opened.prompts))
+        for prompts in [*(each for each in ROUNDS if each < upto), upto]:
+            yield from self._write(candidates, prompts, after)
+            then = [candidate.after(prompts) for candidate in candidates]
+            speeds = self._speeds(then, checked=False)
+            candidates = still_in(candidates, speeds, self._opened.texts, prompts, slack)
+        return candidates
 
     def _speeds(self, candidates: Sequence[Candidate], checked: bool = True) -> Speeds:
         """What is known of their speeds: checked, or predicted. checked: False for predicted ones alone."""
@@ -174,21 +156,17 @@ class Tuning:
                 yield from self._settings([] if candidate.plain else [candidate])
 
     def _check(self) -> Iterator[Line]:
-        """Run the best beside plain decoding, for each number of texts at a time."""
+        """Run the best beside plain decoding: for one text at a time, and for the numbers of texts between which it stops paying."""
         opened, furthest = self._opened, self._furthest()
-        self._time.texts = 0
-        for left, texts in zip(range(len(opened.texts), 0, -1), opened.texts, strict=True):
+        self._time.texts, tried = 0, []
+        while (texts := self._unchecked(furthest, tried)) is not None:
+            tried.append(texts)
             speeds = self._speeds(furthest)
             first = best(furthest, speeds, 1)
-            runners = ranked(furthest, speeds, texts)[: FINALISTS if texts == 1 else 1]
-            if texts > 1 and first is not None and (first.key, texts) in speeds:
-                runners.append(first)
-            runners = unique(runners)
-            hopeless = all(speeds[candidate.key, texts].ratio < HOPELESS for candidate in runners)
-            if hopeless or all(
-                (candidate.key, texts) in self._measured.checked for candidate in runners
-            ):
-                continue
+            rivals = near(furthest, speeds, texts, margin(furthest[0].prompts))
+            runners = rivals[: FINALISTS if texts == 1 else 1]
+            if texts > 1 and (first.key, texts) in speeds:
+                runners = [first] if first in rivals else [*runners, first]
             contest = Race(
                 [self._plain, *runners],
                 opened.models,
@@ -197,14 +175,27 @@ class Tuning:
                 self.request.new_tokens,
             )
             for rates in contest.run([prompt for _, prompt in opened.prompts], texts):
-                self._time.other = left * (1 + len(runners)) * SECONDS
+                self._time.other = 2 * (1 + len(runners)) * SECONDS
                 yield self._time.line(f"Checking {texts} text{'s' * (texts > 1)} at a time")
             plainly, *others = rates
+            then = [candidate.after(sampled(texts)) for candidate in runners]
+            predicted = self._speeds(then, checked=False)
             for candidate, speed in zip(runners, others, strict=True):
                 if plainly and speed:
-                    predicted = speeds[candidate.key, texts].predicted
-                    self._measured.checked[candidate.key, texts] = Speed(predicted, plainly, speed)
+                    told = Speed(predicted[candidate.key, texts].predicted, plainly, speed)
+                    self._measured.checked[candidate.key, texts] = told
             yield from self._settings(runners)
+
+    def _unchecked(self, furthest: Sequence[Candidate], tried: Collection[int]) -> int | None:
+        """For how many texts at a time the answer still rests on a prediction, these left out; None: for no number."""
+        speeds = self._speeds(furthest)
+        first = best(furthest, speeds, 1)
+        known = {texts: speed for (key, texts), speed in speeds.items() if key == first.key}
+        for texts in (1, *crossing({texts: speed.ratio for texts, speed in known.items()})):
+            speed = known[texts]
+            if texts not in tried and speed.checked is None and speed.ratio >= HOPELESS:
+                return texts
+        return None
 
     def _furthest(self) -> list[Candidate]:
         """The candidates that wrote after as many prompts as any; only these are compared."""
@@ -222,7 +213,7 @@ class Tuning:
             return
         yield from self._settings(furthest)
         speeds = self._speeds(furthest)
-        shown = self._fastest(furthest, KEPT)
+        shown = ranked(furthest, speeds, 1)[:KEPT]
         sizes = Sizes(opened.models.target.parameters, opened.draft and opened.draft.parameters)
         for machine in self.request.machines:
             for line in estimates(machine, shown, self._plain, opened.texts, sizes):

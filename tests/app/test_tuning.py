@@ -114,7 +114,7 @@ def stopped() -> str:
     text = job.header()
     for line in job.steps():
         text += line
-        if '"kind":"setting"' in line:
+        if '"kind":"setting"' in line and '"kind":"cost"' in text:
             break
     job.cancel()
     return text + job.summary()

@@ -141,6 +141,12 @@ class Wire:
         values = [prompt, json.dumps(lanes), 0, 0, 1, 0, tokens, "", self.own]
         return self._updates(self.event("race", "click"), values)
 
+    def press(self, elem_id: str) -> Iterator[Update]:
+        """Press this button, with every control as the page has it at first."""
+        event = self.event(elem_id, "click")
+        usual = {one["id"]: one["props"].get("value") for one in self._config["components"]}
+        return self._updates(event, [usual[number] for number in event["inputs"]])
+
     def resume(self) -> Iterator[Update]:
         return self._updates(self.event("watch-status", "ask_resume"), [])
 

@@ -7,10 +7,11 @@ import pytest
 from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods import drafter
-from engine.tune.answering import answer, best, off_above
+from engine.tune.answering import answer, best, crossing, off_above
 from engine.tune.candidates import ALL, Candidate, plain, worth_trying
 from engine.tune.cost_table import CostTable, interpolated
 from engine.tune.kept_counts import Counts
+from engine.tune.narrowing import still_in
 from engine.tune.other_machines import Sizes, estimates, pasted
 from engine.tune.speed_prediction import Speed, longest_of, tokens_a_second, why
 from engine.tune.tuning_request import OtherMachine
@@ -49,6 +50,9 @@ def test_speed_by_hand():
     assert tokens_a_second(TWO, 4, costs) == pytest.approx(4 * 2.2 / 46e-3)
     assert tokens_a_second(PLAIN, 4, costs) == pytest.approx(4 * 1 / 24e-3)
     assert tokens_a_second(TWO, 8, costs) is None
+    # the buffers of several texts have the size of the longest, and three rows are padded beyond the last that was measured
+    longer = CostTable(64, {("target", 4, 90): {1: 20.0, 2: 22.0}}, longest=90)
+    assert longer.milliseconds(3, 4) == pytest.approx(20 + 3 * 2)
 
 
 def test_costs_lie_on_lines_between_the_measured_ones():
@@ -82,6 +86,8 @@ def test_the_crossing_lies_between_two_measured_numbers_of_texts():
     assert off_above(TWO, speeds_of(TWO, {1: 2, 2: 1.5, 4: 1.2, 8: 0.8}), texts) == 6
     assert off_above(TWO, speeds_of(TWO, {1: 2, 2: 1.5, 4: 1.2, 8: 1.1}), texts) is None
     assert off_above(TWO, speeds_of(TWO, {1: 0.9}), texts) == 0
+    where = [crossing(each) for each in ({8: 0.8, 1: 2, 2: 1.5}, {1: 2, 2: 1}, {1: 0.9, 2: 2}, {})]
+    assert where == [[2, 8], [2], [1], []], "what is checked: there the answer turns"
 
 
 def test_of_sizes_that_are_as_fast_the_smaller_is_best_and_a_checked_one_goes_first():
@@ -90,6 +96,21 @@ def test_of_sizes_that_are_as_fast_the_smaller_is_best_and_a_checked_one_goes_fi
     assert best([four, seven], speeds, 1) is four
     speeds[seven.key, 1] = Speed(100, 50, 90)
     assert best([four, seven], speeds, 1) is seven
+
+
+def test_what_falls_behind_by_more_than_chance_explains_writes_no_more():
+    fast, near, behind, slow = (
+        Candidate(drafter("chain"), size, "greedy") for size in (7, 11, 4, 1)
+    )
+    speeds = speeds_of(fast, {1: 2.0, 8: 1.0}) | speeds_of(near, {1: 1.7, 8: 0.9})
+    speeds |= speeds_of(behind, {1: 1.6, 8: 0.8}) | speeds_of(slow, {1: 1.0, 8: 1.3})
+    everyone = [slow, behind, near, fast]
+    # after four prompts a gain strays by 0.35 / 2: what is below 1.65 for one text, or below 1.0725 for eight, has lost
+    assert still_in(everyone, speeds, (1,), 4) == [fast, near]
+    assert still_in(everyone, speeds, (1, 8), 4) == [fast, near, slow]
+    assert still_in(everyone, speeds | speeds_of(near, {1: 1.7, 8: 1.1}), (1, 8), 4) == [fast, near]
+    # another size may be faster by 0.3: what is below 1.05 has lost
+    assert still_in(everyone, speeds, (1,), 4, slack=0.3) == [fast, near, behind]
 
 
 def test_the_answer_is_a_sentence():

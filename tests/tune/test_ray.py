@@ -27,6 +27,17 @@ def test_without_ray_a_sentence_says_so(pair, capsys, tmp_path):
     assert code == 2 and "pip install ray" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:1", "ray://[::1]:1", "127.0.0.1:99999", "nowhere.invalid:6379"]
+)
+def test_an_address_that_nobody_answers_is_a_sentence(pair, capsys, tmp_path, address):
+    (tmp_path / "p.txt").write_text("w1 w2\n", "utf-8")
+    models = ("--target", pair.target, "--draft", pair.parts["draft"])
+    code = main(["tune", *models, "--prompts", str(tmp_path / "p.txt"), "--ray", address])
+    told = capsys.readouterr().err
+    assert code == 2 and "No Ray cluster answers" in told and len(told.splitlines()) == 1
+
+
 def kill_a_worker(killed: list[int], over: threading.Event) -> None:
     """End the first process that runs a task, as a lost node would."""
     while not over.wait(0.05):

@@ -126,10 +126,10 @@ def test_on_a_full_disk_what_was_measured_is_kept(request_of, tmp_path):
     tuning = Tuning(request_of(record=record))
     coming = tuning.lines()
     next(coming)
-    with room(record.stat().st_size + 300), pytest.raises(UserError, match="cannot be written"):
+    with room(record.stat().st_size + 1000), pytest.raises(UserError, match="cannot be written"):
         list(coming)
     lines = [json.loads(line) for line in record.read_text("utf-8").splitlines()]
-    assert [line["kind"] for line in lines][:2] == ["tuning", "cost"]
+    assert [line["kind"] for line in lines][:2] == ["tuning", "acceptance"]
     list(
         Tuning(request_of(record=record, drafters=("prompt_lookup",))).lines()
     )  # it can be gone on with
