@@ -37,7 +37,10 @@ def same_law(one: Iterable[Hashable], other: Iterable[Hashable]) -> float:
     not rare."""
     counts = [Counter(one), Counter(other)]
     often = [outcome for outcome, count in (counts[0] + counts[1]).items() if count >= 16]
-    table = [[*(count[key] for key in often), count.total() - sum(count[key] for key in often)] for count in counts]
+    table = [
+        [*(count[key] for key in often), count.total() - sum(count[key] for key in often)]
+        for count in counts
+    ]
     columns = [column for column in zip(*table, strict=True) if sum(column)]
     return float(chi2_contingency(np.array(columns), lambda_="log-likelihood").pvalue)
 

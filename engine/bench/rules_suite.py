@@ -72,7 +72,9 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     columns = (
         "drafter", "rule", "tokens a step=rate:.3f", "±=error:.3f", "gain=gain:+.1%", "±=gain_error:.1%",
     )  # fmt: skip
-    told = f"{len(prompts) * plan.rounds} texts of {plan.tokens} tokens by each; ±: a standard error."
+    told = (
+        f"{len(prompts) * plan.rounds} texts of {plan.tokens} tokens by each; ±: a standard error."
+    )
     return Report(f"{table(rows, columns)}\n{told}", rows)
 
 

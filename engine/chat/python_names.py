@@ -17,7 +17,6 @@ from torch import Tensor
 
 from engine.core.constraint import Constraint, DeadEnds
 from engine.core.detokenizer import detokenizer
-from engine.errors import UserError
 from engine.python_text import parsed
 
 ALWAYS = frozenset(dir(builtins)) | {"None", "True", "False", "not", "await", "yield", "lambda"}

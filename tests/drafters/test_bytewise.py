@@ -183,7 +183,9 @@ def test_the_embedded_target_s_bytes_have_the_law_of_plain_decoding():
     parts = [slice(start, start + 3) for start in range(0, BYTES, 3)]
 
     def alike(texts):
-        return [same_law([one[part] for one in plain], [one[part] for one in texts]) for part in parts]
+        return [
+            same_law([one[part] for one in plain], [one[part] for one in texts]) for part in parts
+        ]
 
     assert min(alike(ours)) > FALSE_ALARM / len(parts)
     assert min(alike(biased)) < FALSE_ALARM / len(parts)

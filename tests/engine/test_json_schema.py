@@ -245,11 +245,11 @@ def test_a_head_may_have_fewer_rows_than_there_are_tokens():
     assert wide.allowed(()).shape == (SIZE + 7,) and allowed(wide) == allowed(one)
 
 
-
 def test_a_vocabulary_that_can_begin_no_document():
     """Two special tokens of the embedded one."""
     with pytest.raises(UserError, match="^No token of this vocabulary can begin a document"):
         constraint({"type": "boolean"}, vocabulary=2)
+
 
 @pytest.mark.parametrize("decoder", [decoders.WordPiece(), None])
 def test_the_reason_why_a_tokenizer_cannot_be_used(decoder):

@@ -115,7 +115,9 @@ def hierarchical(world, length, capped):
         places = []
         for place, token in enumerate(chain):
             p, q = world.exact("p", chain[:place]), world.exact("q", chain[:place])
-            more = [max(joint / cap * a - drawn * b, Fraction(0)) for a, b in zip(p, q, strict=True)]
+            more = [
+                max(joint / cap * a - drawn * b, Fraction(0)) for a, b in zip(p, q, strict=True)
+            ]
             less = drawn - joint / cap + sum(more)
             whole = max(sum(more), less)
             left = [share / sum(more) for share in more] if any(more) else p
@@ -260,7 +262,9 @@ def test_hsd_is_block_verification_with_its_cap_and_another_law_without(length):
     for seed in range(4):
         world = Fractions(seed)
         capped, block = list(hierarchical(world, length, True)), list(blocks(world, length))
-        assert [(path, weight) for path, _, weight in capped] == [(path, weight) for path, _, weight in block]
+        assert [(path, weight) for path, _, weight in capped] == [
+            (path, weight) for path, _, weight in block
+        ]
         assert all(one[1] == other[1] for one, other in zip(capped, block, strict=True) if one[2])
         uncapped = list(hierarchical(world, length, False))
         outside += spread(world, length + 1, uncapped) != target(world, length + 1)
@@ -587,7 +591,14 @@ def test_the_example_of_a_rule_says_why(key):
 @pytest.mark.parametrize("rule", ["rejection", "sampler_match", "block", "typical"])
 def test_the_meter_stands_beside_every_rule_on_a_chain(rule):
     options = {"length": 3}
-    trace = trace_of("Once upon a time", drafter="chain", options=options, verifier=rule, temperature=1.0, max_new_tokens=8)
+    trace = trace_of(
+        "Once upon a time",
+        drafter="chain",
+        options=options,
+        verifier=rule,
+        temperature=1.0,
+        max_new_tokens=8,
+    )
     for step in filter(lambda step: step["nodes"]["token"], trace.steps):
         exhibits = step["drafter"]["exhibits"]
         (meter,) = (one for one in exhibits if one["title"].startswith("Expected accepted tokens"))
