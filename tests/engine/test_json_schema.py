@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 from tokenizers import Tokenizer, decoders, models
@@ -283,7 +283,9 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(st.dictionaries(keywords, anything, max_size=4))
 def test_any_schema_is_used_or_refused_in_one_sentence(schema):
     try:
