@@ -9,24 +9,20 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from engine.bench.contestants import Ours, able
 from engine.bench.report import Report, table
-from engine.bench.suite import Cards, Plan, Prompt, choose
+from engine.bench.suite import Cards, Plan, choose
 from engine.core.chance import JudgeChance
-from engine.core.drafter import Drafter
-from engine.core.options import Value
 from engine.core.sampling import Sampling
 from engine.core.step import Step
 from engine.core.threads import torch_threads
 from engine.methods import drafters
-from engine.parts.loading import ModelPaths, Models, load_models
+from engine.parts.loading import ModelPaths, load_models
 from engine.rules import Case, Verifier, verifier, verifiers
 
 FULL, QUICK = Plan(prompts=2, rounds=3, tokens=64), Plan(prompts=1, rounds=2, tokens=32)
-"""prompts: of a workload; six times as many stories. rounds: seeds."""
-STORY = "story"
+"""rounds: seeds."""
 JUDGED = 8
 """How often a rule judges a draft."""
 LINES = (
@@ -40,48 +36,28 @@ LINES = (
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: texts: stories, which leave many choices, or all others. rate: tokens a step. error: of the rate. gain: over the
-    first rule, as a share of its rate, and gain_error; None for the first."""
+    """In a row: rate: tokens a step. error: of the rate. gain: over the first rule, as a share of its rate, and gain_error; None
+    for the first."""
     plan, named = QUICK if quick else FULL, [key for key, *_ in LINES]
     classes, needs = able([cls for key, cls in drafters().items() if key in named], paths)
     usable = {cls.key: cls for cls in classes}
-    models, rows = load_models(paths, needs, "float32", "cpu"), []
-    stories = {name: cards for name, cards in workloads.items() if name == STORY}
-    others = {name: cards for name, cards in workloads.items() if name != STORY}
-    chosen = {
-        STORY: choose(models, stories, replace(plan, prompts=6 * plan.prompts)),
-        "others": choose(models, others, plan),
-    }
-    for texts, prompts in chosen.items():
-        for key, options, names in LINES:
-            if prompts and key in usable:
-                rules = [verifier(name) for name in names if name in verifiers()]
-                rates = _rates(usable[key], options, rules, models, prompts, plan)
-                rows += [{"texts": texts, "drafter": key} | row for row in _rows(rates)]
-    columns = "texts drafter rule rate:.3f ±=error:.3f gain:+.1% ±=gain_error:.1%"
-    told = "rate: tokens a step. gain: over the first rule of the drafter. ±: a standard error."
-    return Report(f"{table(rows, columns)}\n{told}", rows)
-
-
-def _rates(
-    cls: type[Drafter],
-    options: Mapping[str, Value],
-    rules: Sequence[Verifier],
-    models: Models,
-    prompts: Sequence[Prompt],
-    plan: Plan,
-) -> dict[str, list[float]]:
-    """By rule: tokens a step of each text."""
-    rates = defaultdict(list)
-    for seed in range(plan.rounds):
-        sampling = Sampling(1.0, seed=seed)
-        ours = Ours(cls, models, "", options, sampling, rules[0], recorded=True)
-        for prompt in prompts:
+    models = load_models(paths, needs, "float32", "cpu")
+    prompts, rows = choose(models, workloads, plan), []
+    for key, options, names in LINES:
+        rules = [verifier(name) for name in names if name in verifiers()]
+        rates = defaultdict(list)
+        for seed in range(plan.rounds) if key in usable else ():
+            sampling = Sampling(1.0, seed=seed)
+            ours = Ours(usable[key], models, "", options, sampling, rules[0], recorded=True)
             with torch_threads(models.target.torch_threads):
-                steps = list(ours.steps(prompt.tokens, plan.tokens))
-            for rule in rules:
-                rates[rule.key].append(tokens_a_step(steps, rule, sampling))
-    return rates
+                for prompt in prompts:
+                    steps = list(ours.steps(prompt.tokens, plan.tokens))
+                    for rule in rules:
+                        rates[rule.key].append(tokens_a_step(steps, rule, sampling))
+        rows += _rows(key, rates)
+    columns = "drafter rule rate:.3f ±=error:.3f gain:+.1% ±=gain_error:.1%"
+    told = f"rate: tokens a step, in {len(prompts) * plan.rounds} texts of {plan.tokens} tokens. ±: a standard error."
+    return Report(f"{table(rows, columns)}\n{told}", rows)
 
 
 def tokens_a_step(steps: Sequence[Step], rule: Verifier, sampling: Sampling) -> float:
@@ -93,10 +69,10 @@ def tokens_a_step(steps: Sequence[Step], rule: Verifier, sampling: Sampling) -> 
     return 1 + accepted / JUDGED / len(steps)
 
 
-def _rows(rates: Mapping[str, Sequence[float]]) -> Iterator[dict]:
+def _rows(drafter: str, rates: Mapping[str, Sequence[float]]) -> Iterator[dict]:
     first: Sequence[float] = ()
     for rule, own in rates.items():
-        row = {"rule": rule, "rate": statistics.mean(own), "error": _error(own)}
+        row = {"drafter": drafter, "rule": rule, "rate": statistics.mean(own), "error": _error(own)}
         if first:
             more = [one - other for one, other in zip(own, first, strict=True)]
             base = statistics.mean(first)
