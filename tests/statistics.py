@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
-from scipy.stats import chi2, ncx2
+from scipy.stats import chi2, chi2_contingency, ncx2
 
 SMALLEST_EXPECTED = 8.0  # rarer outcomes are counted together, so that chi-square holds
 
@@ -30,6 +30,19 @@ def p_value(sample: Iterable[Hashable], law: Mapping[Hashable, float]) -> float:
     seen = observed > 0
     statistic = 2 * float((observed[seen] * np.log(observed[seen] / expected[seen])).sum())
     return float(chi2.sf(statistic, len(expected) - 1))
+
+
+def same_law(one: Iterable[Hashable], other: Iterable[Hashable]) -> float:
+    """The chance of two samples at least this different, if their laws are the same; by the G-test on the outcomes that are
+    not rare."""
+    counts = [Counter(one), Counter(other)]
+    often = [outcome for outcome, count in (counts[0] + counts[1]).items() if count >= 16]
+    table = [
+        [*(count[key] for key in often), count.total() - sum(count[key] for key in often)]
+        for count in counts
+    ]
+    columns = [column for column in zip(*table, strict=True) if sum(column)]
+    return float(chi2_contingency(np.array(columns), lambda_="log-likelihood").pvalue)
 
 
 def power(

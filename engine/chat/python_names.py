@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from engine.core.constraint import Constraint
+from engine.core.constraint import Constraint, DeadEnds
 from engine.core.detokenizer import detokenizer
 from engine.python_text import parsed
 
@@ -29,6 +29,7 @@ NO_USE = ("def ", "class ", "import ", "from ", "@", "lambda", '"', "'", "#")
 LINE_END = re.compile(r"[\n\"'#]")
 """Behind it nothing of a token is looked at."""
 MOST_LINES = 400  # of the text, from its end, are analysed
+NONE = "Only names that exist may be used here, and none of them begins as the last name of the text does."
 
 
 class Names(NamedTuple):
@@ -49,12 +50,21 @@ class PythonNames(Constraint):
         self._text, self._tokens = prompt, _texts(tokenizer, min(vocabulary, len(tokenizer)))
         self._vocabulary = vocabulary
         self._masks: dict[tuple[int, ...], Tensor | None] = {}
+        self._dead = DeadEnds()
 
     def allowed(self, continuation: Sequence[int]) -> Tensor | None:
+        """See ``Constraint``. Raises UserError where the text ends within a name that does not exist."""
         path = tuple(continuation)
         if path not in self._masks:
-            self._masks[path] = self._mask(self._behind(path))
+            mask = self._mask(self._behind(path))
+            if mask is not None and not bool(mask.any()):
+                self._dead.add(path, NONE)
+                mask = None
+            self._masks[path] = mask
         return self._masks[path]
+
+    def dead(self, continuation: Sequence[int]) -> bool:
+        return tuple(continuation) in self._dead
 
     def allows(self, continuation: Sequence[int], token: int) -> bool:
         """One token is looked at, unless all were before."""
@@ -66,6 +76,7 @@ class PythonNames(Constraint):
         return names is None or _fits(_line(text), self._token(token), names)
 
     def commit(self, tokens: Sequence[int]) -> None:
+        self._dead.commit(tokens)
         self._text = self._behind(tokens)
         self.committed += len(tokens)
         self._masks.clear()

@@ -28,10 +28,28 @@ class EngineClient:
         self._seconds, self._most = seconds, most
 
     def ask(self, path: str, question: dict | None = None) -> Any:
-        """The engine's answer, a JSON object or list; the question is posted, if there is one. Whatever interrupts the wait
-        closes the connection, and the engine then stops its work. Raises UserError."""
+        """The engine's answer, a JSON object or list; the question is posted, if there is one. An answer that breaks off is
+        asked for once more, in what is left of the time: the same question has the same seed, and so the same answer.
+        Whatever interrupts the wait closes the connection, and the engine then stops its work. Raises UserError."""
         place, until = self.address.place, time.monotonic() + self._seconds
-        connection = HTTPConnection(self.address.host, self.address.port, timeout=self._seconds)
+        for last in (False, True):
+            try:
+                status, told = self._answer(path, question, until)
+                break
+            except TimeoutError:
+                raise UserError(
+                    f"The engine at {place} took more than {self._seconds:g} s."
+                ) from None
+            except (OSError, HTTPException):
+                if last:
+                    raise UserError(f"The engine at {place} broke off its answer.") from None
+        self._check(status, told)
+        return self._parsed(told)
+
+    def _answer(self, path: str, question: dict | None, until: float) -> tuple[int, bytes]:
+        """Status and body. Raises UserError where no engine answers, TimeoutError, and what the connection raises."""
+        left = max(until - time.monotonic(), 0.001)
+        connection = HTTPConnection(self.address.host, self.address.port, timeout=left)
         headers = {"Content-Type": "application/json", "Connection": "close"}
         if key := os.environ.get(KEY):
             headers["Authorization"] = f"Bearer {key}"
@@ -39,19 +57,13 @@ class EngineClient:
             try:
                 connection.connect()
             except OSError:
-                raise UserError(f"No engine answers at {place}.") from None
+                raise UserError(f"No engine answers at {self.address.place}.") from None
             body = None if question is None else json.dumps(question)
             connection.request("GET" if body is None else "POST", path, body, headers)
             response = connection.getresponse()
-            told = self._whole(response, connection, until)
-        except TimeoutError:
-            raise UserError(f"The engine at {place} took more than {self._seconds:g} s.") from None
-        except (OSError, HTTPException):
-            raise UserError(f"The engine at {place} broke off its answer.") from None
+            return response.status, self._whole(response, connection, until)
         finally:
             connection.close()
-        self._check(response.status, told)
-        return self._parsed(told)
 
     def _whole(self, response: HTTPResponse, connection: HTTPConnection, until: float) -> bytes:
         """Raises TimeoutError, and what the connection raises."""

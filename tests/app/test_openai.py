@@ -89,17 +89,17 @@ def test_a_drawn_text_is_plain_decoding_s_of_that_seed(client):
     assert plain.summary["text"] not in others
 
 
-def test_four_stream_at_once_beside_visitors_of_the_page(server, client):
+def test_four_stream_at_once_beside_eight_visitors_of_the_page(server, client):
     prompts = [PROMPT, "1 2 3 4 5 6", "The cat sat on", "One, two, one, two,"]
     alone = [client.completions.create(**ASKED, prompt=each, max_tokens=60) for each in prompts]
-    visitors = [Wire(server.url) for _ in range(2)]
-    with ThreadPoolExecutor(6) as pool:
+    visitors = [Wire(server.url, f"127.0.0.{20 + number}") for number in range(8)]
+    with ThreadPoolExecutor(12) as pool:
         page = [
             pool.submit(lambda one: list(one.run(PROMPT, "chain", 60)), one) for one in visitors
         ]
         texts = [pool.submit(streamed, client, prompt=each, max_tokens=60) for each in prompts]
         assert [text.result()[0] for text in texts] == [one.choices[0].text for one in alone]
-        assert [one.result()[-1][1] for one in page] == ["done", "done"]
+        assert [one.result()[-1][1] for one in page] == ["done"] * 8
     for visitor in visitors:
         visitor.leave()
 

@@ -1,5 +1,7 @@
 """Byte by byte: a step keeps the target's law with any two vocabularies, and nearly right ways of judging letters do not."""
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -10,12 +12,14 @@ from engine.methods.bytewise.drafter import BytewiseDrafter
 from engine.methods.bytewise.letters import Vocabulary, next_token_law
 from engine.methods.bytewise.rule import Bytewise
 from engine.methods.shared.spelling import ForeignDraft, Spelling, spelling_of
-from engine.parts.loading import Models
+from engine.parts.loading import Models, load_models
 from engine.parts.opening import language_model
 from engine.proof.tiny_parts import tiny_module, tiny_target
 from engine.rules import verifier
 from engine.training.tokenizer import train_tokenizer
-from tests.drafters.writing import built, steps_of
+from presets import family
+from tests.drafters.writing import begun, built, steps_of
+from tests.statistics import same_law
 from tests.verifiers.step_errors import step_error
 
 EXACT, BIASED = 1e-5, 1e-3
@@ -132,12 +136,14 @@ def test_letters_are_bytes_and_the_special_tokens_of_both():
     assert spelled.written[len(target)] == (), "a row of a padding"
 
 
+@cache
+def embedded():
+    return load_models(family(), drafter("bytewise").needs, "float32", "cpu")
+
+
 def test_bytes_are_kept_more_often_than_whole_tokens_guessed_right():
     """The same drafts on the embedded models, judged byte by byte and as single guesses."""
-    from engine.parts.loading import load_models
-    from presets import family
-
-    models = load_models(family(), drafter("bytewise").needs, "float32", "cpu")
+    models = embedded()
     prompt = models.target.tokenizer("Once upon a time").input_ids
     kept = {}
     for rule in ("bytewise", "rejection"):
@@ -148,3 +154,38 @@ def test_bytes_are_kept_more_often_than_whole_tokens_guessed_right():
             )
             kept[rule] += 24 / len(steps)
     assert kept["bytewise"] > 1.05 * kept["rejection"]
+
+
+COUNT, BYTES, FALSE_ALARM = 400, 9, 1e-3
+
+
+def beginnings(cls, rule, first):
+    """The first bytes of many texts of the embedded target. first: seed of the first text."""
+    models, texts = embedded(), []
+    prompt = models.target.tokenizer("Then they saw a").input_ids
+    written = models.part("omnidraft").spelling.written
+    for seed in range(first, first + COUNT):
+        text, options = [], {"length": 3} if cls.needs else {}
+        for step in begun(models, cls, prompt, BYTES, Sampling(1.0, seed=seed), rule, **options):
+            text += [letter for token in step.output for letter in written[token]]
+            if len(text) >= BYTES:
+                break
+        texts.append(tuple(text[:BYTES]))
+    return texts
+
+
+@pytest.mark.exhaustive
+def test_the_embedded_target_s_bytes_have_the_law_of_plain_decoding():
+    """Two samples, three bytes at a time. Letters that came from other laws than they say are found out."""
+    plain = beginnings(drafter("none"), "rejection", COUNT)
+    ours = beginnings(BytewiseDrafter, "bytewise", 0)
+    biased = beginnings(OtherTemperature, "bytewise", 0)
+    parts = [slice(start, start + 3) for start in range(0, BYTES, 3)]
+
+    def alike(texts):
+        return [
+            same_law([one[part] for one in plain], [one[part] for one in texts]) for part in parts
+        ]
+
+    assert min(alike(ours)) > FALSE_ALARM / len(parts)
+    assert min(alike(biased)) < FALSE_ALARM / len(parts)

@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 from tokenizers import Tokenizer, decoders, models
@@ -245,6 +245,12 @@ def test_a_head_may_have_fewer_rows_than_there_are_tokens():
     assert wide.allowed(()).shape == (SIZE + 7,) and allowed(wide) == allowed(one)
 
 
+def test_a_vocabulary_that_can_begin_no_document():
+    """Two special tokens of the embedded one."""
+    with pytest.raises(UserError, match="^No token of this vocabulary can begin a document"):
+        constraint({"type": "boolean"}, vocabulary=2)
+
+
 @pytest.mark.parametrize("decoder", [decoders.WordPiece(), None])
 def test_the_reason_why_a_tokenizer_cannot_be_used(decoder):
     words = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 1, "##b": 2, "[E]": 3}, unk_token="[UNK]"))
@@ -277,7 +283,9 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(st.dictionaries(keywords, anything, max_size=4))
 def test_any_schema_is_used_or_refused_in_one_sentence(schema):
     try:

@@ -96,3 +96,13 @@ def unknown(line: str) -> bool:
 def test_a_text_has_one_constraint():
     with pytest.raises(UserError, match="either to a JSON schema or"):
         open_run(RunRequest(PROMPT, family(), json_schema="{}", python_names=True))
+
+
+@pytest.mark.parametrize("rule", ["sampler_match", "asap", "awrs"])
+def test_a_prompt_that_ends_in_an_unknown_name_is_one_sentence(rule):
+    """No token may come: every one would end the name, or go on with it."""
+    with pytest.raises(UserError, match="^Only names that exist .* none of them begins as .*[.]$"):
+        trace_of(
+            "def area(width):\n    return zz", drafter="chain", verifier=rule, temperature=1.0,
+            python_names=True, max_new_tokens=4,
+        )  # fmt: skip

@@ -3,11 +3,8 @@
 import os
 import subprocess
 import time
-from collections import Counter
 
-import numpy as np
 import pytest
-from scipy.stats import chi2_contingency
 
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
@@ -24,6 +21,7 @@ from engine.serving.engine_client import KEY, EngineClient
 from presets import KINDS, family, prompts
 from tests.app.serving import free_port
 from tests.engine.family import ran, tokens_of, trace_of
+from tests.statistics import same_law
 
 PYTHON = os.environ.get("DRAFTSCOPE_VLLM")
 pytestmark = pytest.mark.skipif(
@@ -138,19 +136,6 @@ def sampled(models, drafter: str, prompt: list[int], length: int) -> list[list[i
         steps = run_loop(models.target, request)
         texts.append([token for step in steps for token in step.output])
     return texts
-
-
-def same_law(one, other) -> float:
-    """The chance of two samples at least this different, if their laws are the same; by the G-test on the tokens that are
-    not rare."""
-    both = Counter(one) + Counter(other)
-    often = [token for token, count in both.items() if count >= 16]
-    table = [
-        [*(Counter(sample)[token] for token in often), sum(token not in often for token in sample)]
-        for sample in (one, other)
-    ]
-    columns = [column for column in zip(*table, strict=True) if sum(column)]
-    return float(chi2_contingency(np.array(columns), lambda_="log-likelihood").pvalue)
 
 
 @pytest.mark.parametrize("drafter", ["chain", "dyspec"])

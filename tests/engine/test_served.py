@@ -206,6 +206,24 @@ def test_an_answer_that_is_none_is_one_sentence(engine, wrong, told):
     assert told in said and "\n" not in said
 
 
+@pytest.mark.parametrize("drafter", ["none", "chain"])
+def test_an_answer_that_breaks_off_is_asked_for_again(engine, drafter):
+    """Once, and with the same seed, so that a drawn text is the same; the questions that count are those that were answered."""
+    fields = {"drafter": drafter, "temperature": 1.0, "seed": 3, "max_new_tokens": 6}
+    whole, broken = served(engine, **fields), []
+
+    def at_first(handler, body):
+        if body in broken:
+            give(handler, *engine.answer("/v1/completions", body))
+        else:
+            broken.append(body)
+            cut_off(handler, body)
+
+    engine.wrong["/v1/completions"] = at_first
+    trace = served(engine, **fields)
+    assert tokens_of(trace) == tokens_of(whole) and len(broken) == trace.summary["target_calls"]
+
+
 def test_fewer_log_probabilities_than_asked_for(engine, monkeypatch):
     monkeypatch.setattr(vllm_questions, "KNOWN", 21)
     assert "larger --max-logprobs" in refused(engine)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from engine.trace import read_trace
+from presets import trace_text
 from tests.viz.builder import Toy
 
 SCALE = "document.querySelector('#tree [data-root]').getCTM().a.toFixed(4)"
@@ -61,3 +63,19 @@ def test_a_long_chain_scrolls_and_its_root_stays(replay):
         })"""
     )
     assert all(seen)
+
+
+@pytest.mark.parametrize(
+    "rule, words", [("block", "coin failed, saved"), ("traversal", "kept with its branch")]
+)
+def test_tokens_that_later_ones_saved_say_so(replay, rule, words):
+    """Under the chip once its verdict is shown, and in its name; nowhere else."""
+    page, later = replay(trace_text(rule)), 0
+    for number, step in enumerate(read_trace(trace_text(rule)).steps):
+        saved = [one["node"] for one in step["judgements"] if one["rule"] in ("saved", "carried")]
+        page.evaluate("number => view.goto(number)", number)
+        noted = page.locator("#tree g[data-node]", has=page.get_by_text(words, exact=True))
+        assert {int(one.get_attribute("data-node")) for one in noted.all()} == {*saved}
+        assert all(f"({words})" in one.get_attribute("aria-label") for one in noted.all())
+        later += len(saved)
+    assert later

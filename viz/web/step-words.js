@@ -18,7 +18,8 @@ export function nodeName(step, node, rootPiece, waits) {
   const odds = q === null ? "" : `, q ${prob(q)}`;
   if (waits) return `${piece}, drafted, depth ${nodes.depth[node]}${odds}`;
   const judged = nodes.p[node] === null ? "" : `, p ${prob(nodes.p[node])}`;
-  return `${piece}, ${nodes.status[node]}, depth ${nodes.depth[node]}${judged}${odds}`;
+  const saved = savedWords(step, node), named = `${piece}, ${nodes.status[node]}${saved && ` (${saved})`}`;
+  return `${named}, depth ${nodes.depth[node]}${judged}${odds}`;
 }
 
 /**
@@ -61,6 +62,17 @@ export function sourceWords(source) {
     : `copied from token ${Number(place) + 1} of the text`;
   if (kind === "block") return `place ${place} of the drafted block`;
   return `from ${shorten(runningText(source), 40)}`;
+}
+
+const SAVED = new Map([["saved", "coin failed, saved"], ["carried", "kept with its branch"]]);
+
+/**
+ * What stands under a drafted token that was kept by what comes after it; "" for any other.
+ * @type {(step: Step, node: number) => string}
+ */
+export function savedWords(step, node) {
+  const own = step.view.judged.get(node);
+  return own && isKept(step, node) && SAVED.get(own[own.length - 1].rule) || "";
 }
 
 /**

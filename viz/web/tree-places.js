@@ -4,7 +4,7 @@ import { chipSize } from "./chip.js";
 import { foldsOf } from "./folds.js";
 import { layout } from "./layout.js";
 import { patchOf } from "./picture.js";
-import { drawnWords } from "./step-words.js";
+import { drawnWords, savedWords } from "./step-words.js";
 import { mend, textWidth } from "./words.js";
 
 /**
@@ -43,9 +43,14 @@ export function columns(root, sizes, depth, apart) {
 export function placeTree(step, rootPiece, lies, room, opened) {
   const { apart, gap, ...own } = LIES[lies], down = lies === "down";
   const { nodes, view } = step, count = view.count, { shown, folds } = foldsOf(step, room, own, opened);
-  const pieces = mendTree(step, rootPiece), note = drawnWords(step);
-  const sizes = nodes.piece.map((_, i) =>
-    shown[i] && chipSize(pieces[i], nodes.status[i], patchOf(view.run, nodes.token[i])));
+  const pieces = mendTree(step, rootPiece), notes = nodes.piece.map((_, i) => savedWords(step, i));
+  notes[count] = drawnWords(step);
+  const sized = (i, status, token) => {
+    const size = chipSize(pieces[i], status, patchOf(view.run, token));
+    return notes[i] ? { ...size, wide: Math.max(size.w, textWidth(notes[i], NOTE_FONT)), tall: size.h + 2 * NOTE }
+      : size;
+  };
+  const sizes = nodes.piece.map((_, i) => shown[i] && sized(i, nodes.status[i], nodes.token[i]));
   const depth = nodes.depth.slice(), parent = nodes.parent.slice(), children = new Map();
   const hang = (node, above) => {
     depth[node] = above < 0 ? 1 : nodes.depth[above] + 1;
@@ -54,9 +59,7 @@ export function placeTree(step, rootPiece, lies, room, opened) {
   };
   for (let i = 0; i < count; i++) if (shown[i]) hang(i, parent[i]);
   if (view.final) {
-    const size = chipSize(pieces[count], view.final.kind, patchOf(view.run, view.final.token));
-    sizes[count] = note ? { ...size, wide: Math.max(size.w, textWidth(note, NOTE_FONT)), tall: size.h + 2 * NOTE }
-      : size;
+    sizes[count] = sized(count, view.final.kind, view.final.token);
     hang(count, view.final.parent);
   }
   const more = [...folds].map(([above, folded], k) => {
@@ -72,7 +75,7 @@ export function placeTree(step, rootPiece, lies, room, opened) {
   const widths = sizes.map(across);
   widths.root = across(root);
   const { y, top, bottom } = layout(children, widths, gap), seen = (_, i) => Boolean(sizes[i]);
-  return { pieces, sizes, root, depth, parent, shown, note, folds: more, across: y, low: top, high: bottom,
+  return { pieces, sizes, root, depth, parent, shown, notes, folds: more, across: y, low: top, high: bottom,
     half: along(root) / 2, ...columns(along(root), sizes.filter(seen).map(along), depth.filter(seen), apart) };
 }
 

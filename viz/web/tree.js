@@ -109,6 +109,7 @@ export function treeDrawing(stage, hooks, limits) {
       if (!place.shown[i]) { chip.mark(null); chip.hide(nodes.status[i], look); continue; }
       chip.draw(open ? chipSize(place.pieces[i], "ignored", patchOf(shown.view.run, nodes.token[i]))
         : place.sizes[i], nodes.status[i], look);
+      chip.note(open ? "" : place.notes[i]);
       markSource(i, merged);
       lines[i].set("data-look", open ? look : null);
       if (!open) continue;
@@ -178,7 +179,7 @@ export function treeDrawing(stage, hooks, limits) {
       if (view.final) {
         const i = view.count;
         last.draw(place.sizes[i], view.final.kind, view.final.look);
-        last.note(place.note);
+        last.note(place.notes[i]);
         stand(last, i, view.final.piece);
         last.set("aria-label", hooks.name(step, "final"));
         last.set("data-final", view.final.kind);

@@ -1,0 +1,39 @@
+"""The bench of rules: what it counts is what the rules are expected to keep of the same drafts."""
+
+from engine.bench import rules_suite
+from engine.bench.suite import Plan
+from presets import family
+from presets.listed import prompts as workload
+from tests.engine.family import trace_of
+
+
+def test_a_small_bench(monkeypatch):
+    """Given its tokens, rejection keeps of a chain what the meter says."""
+    plan, text = Plan(prompts=1, rounds=2, tokens=16), workload("story")[0]["prompt"]
+    monkeypatch.setattr(rules_suite, "QUICK", plan)
+    monkeypatch.setattr(rules_suite, "JUDGED", 24)
+    report = rules_suite.measure(family(), {"story": workload("story")[:1]}, True)
+    found = {(row["drafter"], row["rule"]): row for row in report.data}
+    assert [*found] == [(key, rule) for key, _, rules in rules_suite.LINES for rule in rules]
+    rates = []
+    for seed in range(plan.rounds):
+        options = {"length": 4}
+        trace = trace_of(
+            text,
+            drafter="chain",
+            options=options,
+            verifier="rejection",
+            temperature=1.0,
+            seed=seed,
+            max_new_tokens=16,
+        )
+        meters = [
+            one["rows"][0][1] if one["title"].startswith("Expected accepted tokens") else 0
+            for step in trace.steps
+            for one in step["drafter"].get("exhibits", ())
+        ]
+        rates.append(1 + sum(meters) / len(trace.steps))
+    rejection = found["chain", "rejection"]
+    assert abs(rejection["rate"] - sum(rates) / len(rates)) < 0.2
+    assert rejection["error"] > 0 and rejection["gain"] is None
+    assert all(row["gain_error"] > 0 for row in report.data if row["gain"] is not None)
