@@ -156,7 +156,6 @@ TWINS = (
     "methods/*/device.py",
     "fast/gpu/device_tree.py",
     "fast/gpu/choice.py",
-    "fast/gpu/shape.py",
 )
 VERDICTS = (
     "fast/gpu/verdict.py", "fast/gpu/judge.py", "fast/gpu/question.py", "fast/gpu/device_text.py", "fast/kernels/verify_tree.py",
