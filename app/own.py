@@ -298,7 +298,7 @@ class OwnModels:
 
     def answered(self, session: str, trace: str | None) -> None:
         """A run of this visitor's has ended: its answer is the next turn of the conversation."""
-        lines = (trace or "").splitlines()
+        lines = (trace or "").rstrip("\n").split("\n")
         if len(lines) < 2:
             return
         run, summary = json.loads(lines[0]), json.loads(lines[-1])

@@ -45,7 +45,7 @@ class Sizes:
     def keep(self, session: str, models: str, values: Mapping[str, object], header: str) -> None:
         """Keep the sizes in these run lines, of runs that were made with the values."""
         pairs = _pairs(values)
-        runs = [json.loads(line) for line in header.splitlines() if line]
+        runs = [json.loads(line) for line in header.split("\n") if line]
         if len(runs) != len(pairs):
             return
         with self._lock:

@@ -1,12 +1,10 @@
 """The contestants: each continues a prompt and reports its tokens, the time they took, and what was counted."""
 
-import itertools
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -45,15 +43,13 @@ USUAL: Counters = {
 class Writing:
     """One continuation. seconds: wall time, prefill included. calls: passes of the target over drafts, or over single
     tokens; the first one may read the prompt as well, and then counts as ``prefill``. stages: total milliseconds of ``prefill``
-    and of each of ``engine.core.step.STAGES``; {} where they cannot be seen. counts: sums over the steps, by counter.
-    step_milliseconds: wall time of each step without the first, which reads the prompt; of a peer the mean alone, with the prompt."""
+    and of each of ``engine.core.step.STAGES``; {} where they cannot be seen. counts: sums over the steps, by counter."""
 
     tokens: list[int]
     seconds: float
     calls: int
     stages: dict[str, float] = field(default_factory=dict)
     counts: Mapping[str, float] = field(default_factory=dict)
-    step_milliseconds: Sequence[float] = ()
 
 
 class Contestant(ABC):
@@ -106,7 +102,7 @@ class Ours(Contestant):
         self._constraint, self._recorded = constraint, recorded
 
     def write(self, prompt, count, counters=None):
-        tokens, times = [], []
+        tokens: list[int] = []
         passes, stages, counts = Counter(), Counter(), Counter()
         counted = [*USUAL.items(), *(counters or {}).items()]
         target, request = self.models.target, self.request(prompt, count)
@@ -117,7 +113,6 @@ class Ours(Contestant):
         began = time.perf_counter()
         with torch_threads(target.torch_threads):
             for step in run_loop(target, request, self._recorded):
-                times.append(time.perf_counter())
                 tokens += step.output
                 passes.update(step.passes)
                 stages.update(step.milliseconds, prefill=step.prefill_milliseconds)
@@ -125,8 +120,7 @@ class Ours(Contestant):
                     counts[name] += of(step)
         wait(target.device)
         seconds = time.perf_counter() - began
-        steps = [1000 * (after - before) for before, after in itertools.pairwise(times)]
-        return Writing(tokens, seconds, passes["target"], dict(stages), counts, steps)
+        return Writing(tokens, seconds, passes["target"], dict(stages), counts)
 
     def steps(
         self, prompt: Sequence[int], count: int, memory: Memory | None = None
@@ -146,26 +140,6 @@ class Ours(Contestant):
             memory=self.memory() if memory is None else memory,
             constraint=None if self._constraint is None else self._constraint(),
         )
-
-
-class Way(Contestant):
-    """A contestant that writes within a context. method: what it is compared with, by name. compiled: by torch."""
-
-    group = "ours"
-
-    def __init__(
-        self,
-        contestant: Contestant,
-        method: str = "",
-        running: Callable[[], AbstractContextManager] = nullcontext,
-        compiled: bool = False,
-    ) -> None:
-        self.name, self.method = contestant.name, method or contestant.name
-        self.compiled, self._contestant, self._running = compiled, contestant, running
-
-    def write(self, prompt, count, counters=None):
-        with self._running():
-            return self._contestant.write(prompt, count, counters)
 
 
 def wait(device: torch.device) -> None:

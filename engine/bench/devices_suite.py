@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from statistics import median
 from unittest.mock import patch
 
-from engine.bench.contestants import Ours, Way, own_options
+from engine.bench.contestants import Contestant, Ours, own_options
 from engine.bench.report import Report, setting, table
 from engine.bench.suite import Cards, Plan, Prompt, Result, Suite, choose
 from engine.core.drafter import Drafter
@@ -83,23 +83,32 @@ def measured(
     needs = {role: kind for cls in classes for role, kind in cls.needs.items()}
     whole = opened(paths, needs)
     prompts = choose(whole, workloads, plan)
-    ways = [Way(_ours(cls, whole)) for cls in classes]
+    ways = [_ours(cls, whole) for cls in classes]
     Suite(ways, prompts, Plan(1, 2, plan.tokens)).run()
     rows = []
     for device in devices:
         with without(device):
             lacking = opened(paths, needs)
-        others = [
-            Way(_ours(cls, lacking), running=lambda device=device: without(device))
-            for cls in classes
-        ]
+        others = [Lacking(_ours(cls, lacking), device) for cls in classes]
         Suite(others, prompts, Plan(1, 2, plan.tokens)).run()
         row = {"device": device}
         for own, other in zip(ways, others, strict=True):
-            other.name = f"{own.name} without"
             row[own.name] = ratio(Suite([own, other], prompts, plan).run(), own.name)
         rows.append(row)
     return rows
+
+
+class Lacking(Contestant):
+    """A contestant that writes without a device."""
+
+    group = "ours"
+
+    def __init__(self, contestant: Contestant, device: str) -> None:
+        self.name, self._contestant, self._device = f"{contestant.name} without", contestant, device
+
+    def write(self, prompt, count, counters=None):
+        with without(self._device):
+            return self._contestant.write(prompt, count, counters)
 
 
 @contextmanager

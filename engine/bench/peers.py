@@ -24,9 +24,6 @@ LOOKUP_TOKENS = 10
 class Generate(Contestant):
     """generate(**settings) of one module, greedily."""
 
-    counted = True
-    """Whether its passes are counted. A hook would cut a compiled pass in two."""
-
     def __init__(
         self, name: str, group: str, module: PreTrainedModel, ends: Collection[int], **settings
     ) -> None:
@@ -36,9 +33,9 @@ class Generate(Contestant):
 
     def write(self, prompt, count, counters=None):
         given = torch.tensor([prompt], device=self.module.device)
-        settings = self._settings | self.prepare(len(prompt) + count)
-        helpers = [one for name, one in settings.items() if name == "assistant_model"]
-        with sdpa(self.module, *helpers), _passes(self.module, self.counted) as passes:
+        self.prepare()
+        helpers = [one for name, one in self._settings.items() if name == "assistant_model"]
+        with sdpa(self.module, *helpers), _passes(self.module) as passes:
             wait(given.device)
             began = time.perf_counter()
             out = self.module.generate(
@@ -48,17 +45,15 @@ class Generate(Contestant):
                 do_sample=False,
                 pad_token_id=0,
                 eos_token_id=self.ends or None,
-                **settings,
+                **self._settings,
             )
             wait(given.device)
             seconds = time.perf_counter() - began
         tokens = out[0, len(prompt) :].tolist()
-        calls = len(passes) or len(tokens)
-        return Writing(tokens, seconds, calls, step_milliseconds=[1000 * seconds / max(1, calls)])
+        return Writing(tokens, seconds, len(passes))
 
-    def prepare(self, length: int) -> dict:
-        """Set whatever must be set before each run; returns further settings. length: of the whole text, at most."""
-        return {}
+    def prepare(self) -> None:
+        """Set whatever must be set before each run."""
 
     def logits(self, tokens: Sequence[int]) -> Tensor:
         """Logits [V] after these tokens."""
@@ -84,9 +79,8 @@ class Assisted(Generate):
         names = ("num_assistant_tokens", "num_assistant_tokens_schedule")
         self._schedule = {name: getattr(self._config, name) for name in names} | (schedule or {})
 
-    def prepare(self, length):
+    def prepare(self):
         vars(self._config).update(self._schedule)
-        return {}
 
 
 def constant(length: int, kind: str = "constant") -> dict[str, object]:
@@ -107,15 +101,14 @@ def sdpa(*modules: PreTrainedModel) -> Iterator[None]:
 
 
 @contextmanager
-def _passes(module: PreTrainedModel, counted: bool) -> Iterator[list[None]]:
+def _passes(module: PreTrainedModel) -> Iterator[list[None]]:
     """One entry a pass of the module."""
     passes: list[None] = []
-    hook = counted and module.register_forward_pre_hook(lambda *_: passes.append(None))
+    hook = module.register_forward_pre_hook(lambda *_: passes.append(None))
     try:
         yield passes
     finally:
-        if hook:
-            hook.remove()
+        hook.remove()
 
 
 def plain_generate(paths: ModelPaths, group: str) -> Generate:

@@ -13,8 +13,9 @@ from engine.errors import UserError
 PLAIN = "none"
 TREES = ("eagle", "mtp")
 """Drafters whose draft is a tree where it is wider than one node."""
-NUMBERS = {"depth", "top_k", "max_ngram", "min_ngram"}
-"""Options that are written into settings of other engines, and so must be numbers."""
+COUNTS, SHARES = {"depth", "top_k", "max_ngram", "min_ngram"}, {"factor", "least_chance"}
+"""Options that are written into settings of other engines, and so must be whole numbers, and numbers."""
+LARGEST = 1024  # of either
 USUAL_DEPTH = 8
 """The depth of an EAGLE tree whose options do not name one."""
 
@@ -85,8 +86,10 @@ def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
         raise ValueError
     if off is not None and not 1 <= off <= 1 << 20:
         raise ValueError
-    for option in NUMBERS & options.keys():
-        whole(options[option], 1024)
+    for option in COUNTS & options.keys():
+        whole(options[option], LARGEST)
+    if not all(0 <= options[option] <= LARGEST for option in SHARES & options.keys()):
+        raise ValueError
     return Recommended(
         target=_name(about, "target"),
         draft=_name(about, "draft"),

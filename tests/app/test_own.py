@@ -148,7 +148,7 @@ def test_the_pages_own_target_converses_behind_a_system_turn():
 def test_a_conversation_grows_by_what_was_answered(pair):
     own = room(pair)
     own.load("a", *pair)
-    for turn, said in enumerate(["Hello", "And then?"]):
+    for turn, said in enumerate(["Hello", "And\u2028then?"]):
         wanted = own.applied("a", request(said))
         assert wanted.prompt == "" and wanted.models.target == pair[0]
         run = open_run(wanted)
@@ -158,7 +158,7 @@ def test_a_conversation_grows_by_what_was_answered(pair):
         turns = own.of("a").turns
         assert [one["role"] for one in turns] == ["user", "assistant"] * (turn + 1)
         assert turns[-2]["content"] == said
-        text = json.loads(trace.splitlines()[-1])["text"]
+        text = json.loads(trace.split("\n")[-2])["text"]
         assert text.removeprefix(" ").startswith(turns[-1]["content"])
     assert own.applied("a", request("x"), talk=False).prompt == "x", (
         "races take the prompt as it is"

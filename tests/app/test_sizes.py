@@ -73,3 +73,12 @@ def test_values_that_make_no_sense_are_left_to_the_checks_that_follow(odd):
     header = json.dumps({"drafter": {"options": {"length": 3}}})
     sizes.keep("a", "", odd, header)
     assert json.dumps(sizes.settled("a", "", odd)).count("3") <= json.dumps(odd).count("3") + 1
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85"])
+def test_a_prompt_with_other_line_ends_begins(odd):
+    """A trace has a line for each entry, whatever the prompt in it contains."""
+    values = {**WISH, "prompt": f"Once{odd}upon a time", "pair": json.dumps(plain_pair("chain"))}
+    *_, (text, state, message) = live.start("eve", "watch", live.watch_job("eve"), values)
+    assert state == "done", message
+    assert read_trace(text).run["prompt"]["text"] == values["prompt"]

@@ -239,6 +239,8 @@ BROKEN = {
     "true for a size": record(size=True),
     "options in a list": record(options=[3]),
     "code for an option": record(options={"max_ngram": "1); import os"}),
+    "words for a factor": record(drafter="suffix", options={"factor": "much"}),
+    "no number for a chance": record(drafter="suffix", options={"least_chance": float("nan")}),
     "a rule less": [*record()[:-1], {k: v for k, v in record()[-1].items() if k != "verifier"}],
     "off above nothing": record(off_above=0),
     "off above words": record(off_above="nine"),

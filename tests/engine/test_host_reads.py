@@ -39,11 +39,7 @@ class Reads(TorchFunctionMode):
         return call
 
 
-READS = {"none": 1, "chain": 1, "prompt_lookup": 1, "dflash": 1, "ddtree": 2}
-"""Reads in a step. The shape of ddtree's tree is read after the host has waited for the verdict."""
-
-
-@pytest.mark.parametrize("key", [*READS, "dyspec"])
+@pytest.mark.parametrize("key", ["none", "chain", "prompt_lookup", "dflash"])
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_the_verdict_is_all_it_waits_for(
     key, rule, sampling, static_models, static_blocks, monkeypatch
@@ -53,12 +49,6 @@ def test_the_verdict_is_all_it_waits_for(
         monkeypatch.setattr(owner, name, reads.without(getattr(owner, name)))
     request = TextRequest(built(key, static_models), verifier(rule), sampling, PROMPT, 30)
     with reads:
-        for step in decode(static_models.target, request, recorded=False):
-            nodes = len(step.tree)
-            if key != "dyspec":
-                assert reads.count == (READS[key] if nodes else 1)
-            elif sampling.greedy:  # one read per pass of the draft model, over a node or more
-                assert 1 <= reads.count <= 1 + nodes
-            else:  # one read per draw
-                assert reads.count == 1 + nodes
+        for _ in decode(static_models.target, request, recorded=False):
+            assert reads.count == 1
             reads.count = 0

@@ -66,9 +66,7 @@ def test_what_does_not_fit_is_judged_after_the_pass(drafter, prompt, inside, sta
     ("key", "why"),
     [
         ("chain", "no buffers yet"),
-        ("ddtree", "no buffers yet"),
         ("chain", "no capture"),
-        ("ddtree", "no capture"),
         ("ddtree", "too large"),
     ],
 )

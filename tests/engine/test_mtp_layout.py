@@ -227,6 +227,20 @@ WRONG = {
         "lack norm.weight",
     ),
     "other": (changed("Qwen", also(f"{LAYER}sconv.weight", 4)), "sconv.weight"),
+    "a number for a matrix": (
+        changed("Qwen", also(f"{LAYER}self_attn.q_proj.weight")),
+        "has the shape",
+    ),
+    "a number for the projection": (
+        changed("MiMo", also("model.mtp_layers.0.input_proj.weight")),
+        "has the shape",
+    ),
+    "no projection": (
+        changed(
+            "MiMo", lambda config, tensors: tensors.pop("model.mtp_layers.0.input_proj.weight")
+        ),
+        "lack fc.weight",
+    ),
     "assistant": (({"model_type": "gemma4_assistant"}, {}), "reads the target's own cache"),
 }
 

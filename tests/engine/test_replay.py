@@ -49,7 +49,7 @@ def test_passes_can_be_replayed(architecture, replayed):
     assert set(replayed) == {"step"}
 
 
-@pytest.mark.parametrize("key", ["chain", "dflash", "ddtree"])
+@pytest.mark.parametrize("key", ["chain", "dflash"])
 @pytest.mark.parametrize(("rule", "sampling"), RULES)
 def test_drafts_can_be_replayed(key, rule, sampling, static_models, static_blocks, replayed):
     """In unrecorded runs, on buffer sets that have no passes yet."""

@@ -12,7 +12,6 @@ from engine.fast.gpu.host_free import HostFree
 from engine.fast.gpu.inputs import Size, StepInputs
 from engine.fast.gpu.static_cache import StaticCache
 from engine.fast.kernels import tree_attention
-from engine.methods.ddtree.device import BestFirst
 from engine.methods.ddtree.drafter import DDTreeDrafter
 from engine.methods.dflash.drafter import DFlashDrafter
 from engine.methods.shared import static_block_context as block_context
@@ -97,8 +96,6 @@ def test_no_pass_asks_the_host_anything(monkeypatch):
 CHOICES = [
     OneEach(3, Sampling()),
     OneEach(3, Sampling(0.8, top_p=0.9)),
-    BestFirst(3, Sampling(0.8, top_k=5), 6),
-    BestFirst(3, Sampling(), 40),
 ]
 
 
@@ -118,11 +115,8 @@ def test_nor_does_what_is_chosen_for_a_block(choice, monkeypatch):
     with torch.no_grad(), caught(), HostFree():
         found = draft(model, inputs, cache, target, choice, drawn)
     ids, q = found
-    if isinstance(choice, BestFirst):
-        assert ids.shape == q.parents.shape == (choice.budget,)
-    else:
-        assert ids.shape == (3,) and ids.dtype == torch.int32
-        assert q is None if choice.greedy else q.shape == (3, 16)
+    assert ids.shape == (3,) and ids.dtype == torch.int32
+    assert q is None if choice.greedy else q.shape == (3, 16)
 
 
 def test_where_nothing_can_be_captured_the_module_goes_on(monkeypatch):

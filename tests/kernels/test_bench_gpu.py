@@ -1,31 +1,19 @@
 """The GPU suites on a machine without a GPU: their arithmetic, and the message that there is none."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
-import engine
 from engine.__main__ import main
-from engine.bench.gpu import costs, drafts_suite, pieces_suite
+from engine.bench.gpu import costs, drafts_suite
 from engine.bench.gpu import parts as report
 from engine.bench.gpu.costs import LLAMA_8B, QWEN3_4B, Ceilings, Cost, Shape
 from engine.bench.gpu.gpu_goals import kernel_goals, step_goals
 from engine.bench.gpu.gpu_suite import PLAIN, end_to_end, greedy_equality
 from engine.bench.gpu.steps import binary_tree, step_times
 from engine.bench.gpu.timing import Deadline
-from engine.bench.gpu.without import COMPILED, PIECES
 from engine.bench.suite import Plan
-from engine.core.options import resolve
-from engine.core.sampling import Sampling
-from engine.core.text import Text, TextRequest, text_of
-from engine.fast.gpu.device_text import DeviceText
-from engine.fast.gpu.static_model import JoinedModel, StaticModel
-from engine.methods.chain.drafter import ChainDrafter
-from engine.parts.loading import ModelPaths, Models
-from engine.rules import verifier
+from engine.parts.loading import ModelPaths
 from presets import family, prompts
-from tests.engine.tiny import tiny_hf_model
 from tests.soundness import assert_sound
 
 H200 = Ceilings(bandwidth=4.3e12, rate=790e12)
@@ -159,7 +147,7 @@ def test_goals_are_read_off_the_rows():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("suite", ["kernels", "gpu", "pieces", "drafts"])
+@pytest.mark.parametrize("suite", ["kernels", "gpu", "drafts"])
 def test_without_a_gpu_there_is_one_sentence_and_no_file(suite, tmp_path, capsys):
     out = tmp_path / "out.json"
     assert main(["bench", "--suite", suite, "--json", str(out)]) == 2
@@ -167,57 +155,3 @@ def test_without_a_gpu_there_is_one_sentence_and_no_file(suite, tmp_path, capsys
     assert said.count("\n") == 0
     assert "GPU" in said
     assert not out.exists()
-
-
-def of_a_pair() -> Models:
-    target, draft = (
-        StaticModel(tiny_hf_model("llama", seed), None, name)
-        for seed, name in enumerate(("target", "draft"))
-    )
-    return Models(target, {"draft": draft})
-
-
-def test_the_engine_without_a_piece_writes_the_same_text(monkeypatch):
-    """All but the compiled passes, which take minutes to compile."""
-    some = [one for one in PIECES if one.name != COMPILED]
-    monkeypatch.setattr(pieces_suite, "PIECES", some)
-    methods, plan = pieces_suite.usual(), Plan(prompts=1, rounds=1, tokens=8)
-    rows = list(
-        pieces_suite.measured("tiny", of_a_pair(), methods, [[3, 5, 7, 9]], plan, Deadline(600))
-    )
-    by_name = {row["name"].removeprefix("tiny, "): row for row in rows}
-    assert {"none", "chain", "chain, sampled, without twins", "chain, without buffers"} <= set(
-        by_name
-    )
-    assert "none, without twins" not in by_name
-    assert all(row["same_text"] for row in rows)
-    assert by_name["chain"]["times_whole_step"] == 1
-
-
-def test_a_piece_that_is_left_out_does_nothing():
-    models = of_a_pair()
-    pieces = {piece.name: piece for piece in PIECES}
-
-    def text(name: str):
-        """The text that the decoding loop would write."""
-        without = pieces[name].without(models)
-        drafter = ChainDrafter.build(resolve("chain", ChainDrafter.options, {}), without)
-        request = TextRequest(drafter, verifier("greedy"), Sampling(), [1], 4)
-        with pieces[name].running():
-            return text_of(without.target, request, False)
-
-    assert type(text("lean")) is DeviceText
-    assert type(text("lean").drafter) is not ChainDrafter
-    assert type(text("verdicts")) is Text
-    assert type(text("twins")) is DeviceText
-    assert type(text("twins").drafter) is ChainDrafter
-    assert type(text("buffers").target) is JoinedModel
-    assert text("lean").target.rows is models.target.model
-    assert text("graphs").target.buffer_sets is not models.target.buffer_sets
-
-
-def test_the_lines_of_a_piece_are_those_of_files_that_exist():
-    folder = Path(engine.__file__).parent
-    for piece in PIECES:
-        assert piece.lines > 0
-        assert all(list(folder.glob(pattern)) for pattern in piece.files), piece.name

@@ -1,1 +1,1 @@
-"""Measurements that need a GPU: the suites ``kernels``, ``gpu`` and ``pieces``."""
+"""Measurements that need a GPU: the suites ``kernels``, ``gpu`` and ``drafts``."""

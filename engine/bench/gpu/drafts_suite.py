@@ -11,14 +11,14 @@ from functools import partial
 
 from engine.bench.contestants import Contestant, Ours, chain, own_options, plain
 from engine.bench.gpu.parts import Part, attempt, measure_parts
-from engine.bench.gpu.pieces_suite import on_buffers
 from engine.bench.gpu.timing import Deadline, here
-from engine.bench.gpu.without import has_twin
 from engine.bench.peers import Assisted, Generate, constant
 from engine.bench.report import Report
 from engine.bench.suite import Cards, Plan, Prompt, Result, Suite, in_turn, turn_of
 from engine.core.drafter import Drafter
+from engine.fast.gpu.static_model import StaticModel
 from engine.methods import drafters
+from engine.model.language_model import LanguageModel
 from engine.parts.loading import ModelPaths, Models, load_models
 
 SECONDS = 150
@@ -52,6 +52,11 @@ def able(paths: ModelPaths) -> list[type[Drafter]]:
     twins = [cls for cls in fed if has_twin(cls)]
     served = {role for cls in twins for role in cls.needs}
     return [cls for cls in fed if cls in twins or not cls.needs.keys() & served]
+
+
+def has_twin(cls: type[Drafter]) -> bool:
+    """Whether a device can draft in its place."""
+    return cls.device_twin is not Drafter.device_twin and not cls.yours
 
 
 def sizes(cls: type[Drafter]) -> list[int]:
@@ -90,6 +95,17 @@ def measured(
     once = Plan(counted, 1, race.tokens)
     more = Suite(ours, prompts[race.prompts :], once, enough=lambda: deadline.left < SPARE).run()
     yield from rows(raced, more)
+
+
+def on_buffers(models: Models) -> Models:
+    """The same models as on CUDA, also on a CPU."""
+
+    def static(part):
+        plain = isinstance(part, LanguageModel) and not isinstance(part, StaticModel)
+        return StaticModel(part.model, part.tokenizer, part.name) if plain else part
+
+    parts = {role: static(part) for role, part in models.parts.items()}
+    return Models(static(models.target), parts, models.folders)
 
 
 def contestants(models: Models, classes: Sequence[type[Drafter]]) -> Iterator[Contestant]:

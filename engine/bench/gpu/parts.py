@@ -19,9 +19,8 @@ def measure_parts(
     seconds: float,
     parts: Callable[[Ceilings, Deadline], Iterator[Part]],
     goals: Callable[[Sequence[dict]], Sequence[Goal]] = lambda rows: [],
-    **more: object,
 ) -> Report:
-    """Measure the parts within these seconds, printing each row as soon as it is known. more: of the JSON's head. Raises
+    """Measure the parts within these seconds, printing each row as soon as it is known. Raises
     UserError where there is no GPU for it."""
     require_gpu()
     torch.manual_seed(0)
@@ -31,7 +30,6 @@ def measure_parts(
         "machine": machine(),
         "bandwidth_gb_s": found.bandwidth / 1e9,
         "matrix_tflop_s": found.rate / 1e12,
-        **more,
         "rows": [],
         "left_out": [],
     }

@@ -1,6 +1,5 @@
 """Choosing tokens from the logits of a block on the device, in the pass that computes the logits."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -11,8 +10,8 @@ from engine.fast.kernels.truncation import truncated
 
 
 @dataclass(frozen=True)
-class Choice(ABC):
-    """A choice for ``length`` rows. sampling: with seed 0, because a choice is part of a pass's key."""
+class OneEach:
+    """A token for each of ``length`` rows. sampling: with seed 0, because a choice is part of a pass's key."""
 
     length: int
     sampling: Sampling
@@ -21,17 +20,9 @@ class Choice(ABC):
     def greedy(self) -> bool:
         return self.sampling.greedy
 
-    @abstractmethod
-    def __call__(self, logits: Tensor, drawn: Tensor) -> tuple:
-        """logits: [length, V]. drawn: float64 [length], one number per row: uniforms if tokens are drawn.
-
-        Every part of the result is None or has ``clone``."""
-
-
-class OneEach(Choice):
-    """A token for each row: int32 [length], and the q [length, V] it was drawn from, or None."""
-
-    def __call__(self, logits, drawn):
+    def __call__(self, logits: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor | None]:
+        """logits: [length, V]. drawn: float64 [length], a uniform for each row, unused at temperature 0. Returns the tokens, int32
+        [length], and the q [length, V] they were drawn from, or None."""
         if self.greedy:
             return display_distribution(logits, self.sampling).argmax(-1).to(torch.int32), None
         q = truncated(logits, self.sampling)

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from engine.core.transfer import into
 from engine.fast.gpu.question import Question
-from engine.fast.gpu.shape import DeviceShape
 from engine.fast.kernels.bits import WORD, AncestorBits
 from engine.fast.kernels.lang import power_of_two
 from engine.model.rows import Rows
@@ -45,14 +44,12 @@ class Size:
 
 @dataclass(frozen=True)
 class DeviceRows(Rows):
-    """Rows that may be known in part only to the device.
+    """Rows whose tokens may be known only to the device.
 
-    ids: int32 [len(tokens) - 1], tokens[1:] if only the device knows them. shape: of root and tree, if
-    only the device knows their depths and ancestors. question: set if the pass judges this tree.
+    ids: int32 [len(tokens) - 1], tokens[1:] if only the device knows them. question: set if the pass judges this tree.
     """
 
     ids: Tensor | None = None
-    shape: DeviceShape | None = None
     question: Question | None = None
 
 
@@ -103,14 +100,6 @@ class StepInputs:
         for sequence, rows in enumerate(given):
             if rows.ids is not None:
                 self.tokens[sequence, 1 : len(rows.tokens)].copy_(rows.ids)
-            if rows.shape is not None:
-                self._take(sequence, rows.shape)
-
-    def _take(self, sequence: int, shape: DeviceShape) -> None:
-        rows, words = shape.bits.shape
-        self.own[sequence, :rows].copy_(shape.own)
-        self.depths[sequence, :rows].copy_(shape.own)
-        self.bits[sequence, :rows, :words].copy_(shape.bits)
 
     def _seen(self, rows: DeviceRows) -> bytes:
         """A padded row sees the prefix and itself, so that it stays finite."""

@@ -69,14 +69,9 @@ class DeviceJudge:
     def _launched(self, draft: QuestionedDraft, logits: Tensor) -> Callable[[], list[int]]:
         """Judge the tree in a launch of its own. logits: [N+1, V]."""
         tree, question, device = draft.tree, draft.question, logits.device
-        ids = None
-        if isinstance(tree, DeviceTree):
-            if tree.shape is not None:
-                tree.fetch()
-            ids = tree.ids
         flat = FlatTree.of(tree, logits.shape[-1], device)
-        if ids is not None:
-            flat = flat.holding(ids)
+        if isinstance(tree, DeviceTree):
+            flat = flat.holding(tree.ids)
         key, rows = question.key, logits
         if key.rule != "greedy":
             rows = truncated(logits, key.sampling)
@@ -99,11 +94,8 @@ class DeviceJudge:
         accepted, kept = rest[:count], rest[size : size + count]
         self._coins.spend(tossed)
         if isinstance(tree, DeviceTree):
-            if tree.shape is not None:
-                tree.unfold(tree.shape.parents.tolist())  # the host has waited already
-            if tree.ids is not None:
-                for node, its in zip(accepted, kept, strict=True):
-                    tree.tokens[node] = its
+            for node, its in zip(accepted, kept, strict=True):
+                tree.tokens[node] = its
         return Verdict(
             accepted=accepted,
             status=[STATUS[state] for state in rest[2 * size : 2 * size + len(tree)]],

@@ -41,10 +41,8 @@ class BufferedSession(Session):
         tree, question = draft.tree, None
         if isinstance(draft, QuestionedDraft):
             question = draft.question
-        ids, shape = (tree.ids, tree.shape) if isinstance(tree, DeviceTree) else (None, None)
-        return DeviceRows(
-            rows.tokens, rows.prefix, rows.depths, rows.ancestors, ids, shape, question
-        )
+        ids = tree.ids if isinstance(tree, DeviceTree) else None
+        return DeviceRows(rows.tokens, rows.prefix, rows.depths, rows.ancestors, ids, question)
 
     def written(self) -> None:
         """Note that all scratch rows are now in the cache, at the columns that were given."""
@@ -54,8 +52,6 @@ class BufferedSession(Session):
     def look(self, draft: Draft) -> Seen:
         if draft.probes is not None or draft.begun is not None:
             return super().look(draft)
-        if isinstance(draft.tree, DeviceTree) and draft.tree.shape is not None:
-            draft.tree.fetch()
         return Seen(*self._read(self.lay_out(draft)))
 
     def _tokens(self, rows: Rows) -> Tensor:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from engine.core.transfer import to_device
 from engine.fast.gpu.inputs import DeviceRows, Size, StepInputs
 from engine.fast.gpu.question import JudgingKey
-from engine.fast.gpu.shape import DeviceShape
 from engine.fast.gpu.static_cache import StaticCache
 from engine.fast.gpu.static_step import step
 from engine.fast.kernels.flat_tree import FlatTree
@@ -58,13 +57,6 @@ class JudgedInputs(StepInputs):
                 self.noise[sequence][: len(noise)].copy_(noise)
             if len(self.q[sequence]) and q:
                 _fill(self.q[sequence], q)
-
-    def _take(self, sequence: int, shape: DeviceShape) -> None:
-        super()._take(sequence, shape)
-        nodes, places = len(shape.draws), len(shape.first)
-        self.draws[sequence, :nodes].copy_(shape.draws)
-        self.first[sequence, :places].copy_(shape.first)
-        self.first[sequence, places:].copy_(shape.first[-1:].expand(self.size.rows + 1 - places))
 
     def fits(self, given: Sequence[DeviceRows]) -> bool:
         """Whether there is room. Independent draws may repeat, so there may be more draws than rows; and

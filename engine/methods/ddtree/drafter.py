@@ -23,8 +23,3 @@ class DDTreeDrafter(DiffusionDrafter):
     def propose(self, context, max_depth):
         marginals = self._marginals(context, max_depth)
         return best_first_tree(marginals, self.settings["budget"])
-
-    def device_twin(self):
-        from engine.methods.ddtree.device import DeviceDDTree
-
-        return DeviceDDTree(self.settings, self.diffusion, self.target)

@@ -7,10 +7,3 @@ class DySpecDrafter(GrownTree):
     key = "dyspec"
     title = "Tree, DySpec"
     summary = "A draft model grows a tree, always at the open place whose token is likeliest to be accepted."
-
-    def device_twin(self):
-        if self.costs is not None:
-            return self
-        from engine.methods.dyspec.device import DeviceDySpec
-
-        return DeviceDySpec(self.settings, self.draft, self.vocabulary)

@@ -82,8 +82,9 @@ def read_mtp(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
         named = _read(names, files)
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"There is no MTP layer to open at {folder.name}.") from error
-    if _state_first(raw, names):
-        named["fc.weight"] = torch.cat(named["fc.weight"].chunk(2, -1)[::-1], -1)
+    projection = named.get("fc.weight")
+    if projection is not None and projection.dim() and _state_first(raw, names):
+        named["fc.weight"] = torch.cat(projection.chunk(2, -1)[::-1], -1)
     cell = cell_of(raw, "mtp", named, folder.name, dtype)
     return cell.to(device).eval().requires_grad_(False)
 
@@ -155,7 +156,7 @@ def _refuse_unknown(raw: Mapping, shapes: Mapping[str, tuple[int, ...]], name: s
     """Raises UserError for a layer that is not like those of Llama and Qwen3."""
     reason = next((why for part, why in UNKNOWN if any(part in key for key in shapes)), "")
     inner = _inner(raw)
-    query, output = (shapes.get(f"layers.0.self_attn.{one}_proj.weight", (0, 0)) for one in "qo")
+    query, output = (shapes.get(f"layers.0.self_attn.{one}_proj.weight") or (0,) for one in "qo")
     rope = inner.get("rope_parameters")
     turned = {**inner, **(rope if isinstance(rope, dict) else {})}.get("partial_rotary_factor", 1.0)
     if query[0] and query[0] == 2 * output[-1]:

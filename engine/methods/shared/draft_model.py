@@ -36,7 +36,7 @@ class DraftReader:
     """Feeds the nodes of a tree to a draft model and keeps the accepted rows.
 
     q is over the target's vocabulary: the q of a draft model padded to another size is cut, or filled with
-    probability 0. q is copied to the host unless it ``stays`` on the device that computed it.
+    probability 0. q is on the host.
     passes: how often the draft model was run.
     """
 
@@ -45,7 +45,6 @@ class DraftReader:
         model: LanguageModel,
         vocabulary: int,
         sampling: Sampling,
-        stays: bool = False,
         constraint: Constraint | None = None,
         prompt_length: int = 0,
         head_tokens: Tensor | None = None,
@@ -60,7 +59,6 @@ class DraftReader:
         self.states: Tensor | None = None
         self._vocabulary = vocabulary
         self._sampling = sampling
-        self._stays = stays
         self._constraint = constraint
         self._prompt_length = prompt_length
         self._path_of: dict[int, tuple[int, ...]] = {}  # tokens after the committed ones
@@ -198,8 +196,7 @@ class DraftReader:
         elif size < self._vocabulary:
             padding = (0, self._vocabulary - size)
             logits = torch.nn.functional.pad(logits, padding, value=float("-inf"))
-        q = display_distribution(logits, self._sampling)
-        return q if self._stays else q.cpu()
+        return display_distribution(logits, self._sampling).cpu()
 
 
 class DraftModelDrafter(Drafter):
@@ -208,7 +205,6 @@ class DraftModelDrafter(Drafter):
     needs = {"draft": "draft"}
     draw_kinds = ("iid",)
     reader_class: ClassVar[type[DraftReader]] = DraftReader
-    q_stays: ClassVar[bool] = False  # whether q stays on the draft model's device
 
     head_tokens: Tensor | None = None
     """The tokens of a draft model's head that was cut; see ``DraftReader``."""
@@ -234,7 +230,6 @@ class DraftModelDrafter(Drafter):
             model,
             self.vocabulary,
             self.sampling,
-            self.q_stays,
             self.start.constraint,
             len(self.start.prompt),
             self.head_tokens,

@@ -7,7 +7,6 @@ slot is chosen first and its token is drawn afterwards, so no drawn value is eve
 
 import heapq
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import Tensor
 
@@ -26,36 +25,26 @@ WORTH_CHECKING = 0.1
 """The least value of a slot that is filled once nothing more is read: the target has to check its token."""
 
 
-class Place(Protocol):
-    """A node that may get children. q: the law from which they are drawn, or which is shown for them, or None."""
-
-    q: Tensor | None
-
-    def take(self) -> tuple[int, float, float | None] | None:
-        """The next child's token, the token's share of the remaining weight, and its q if that is known
-        at no extra cost; None if nothing remains."""
-
-    def most(self) -> float:
-        """The largest share that the next child can have; asked only where costs decide."""
-
-
-class HostPlace:
-    """See ``Place``. _left: the weights without those of its children, not renormalised."""
+class Place:
+    """A node that may get children. q: the law from which they are drawn, or which is shown for them. _left: the weights without those of
+    its children, not renormalised."""
 
     def __init__(self, drafter: "GrownTree", q: Tensor) -> None:
         self.q = q
         self._drafter, self._left = drafter, drafter.ranked(q)
 
-    def take(self) -> tuple[int, float, None] | None:
+    def take(self) -> tuple[int, float] | None:
+        """The next child's token, and the token's share of the remaining weight; None if nothing remains."""
         mass = float(self._left.sum())
         if mass <= 0:
             return None
         token = self._drafter.pick(self._left)
         share = float(self._left[token]) / mass
         self._left[token] = 0
-        return token, share, None
+        return token, share
 
     def most(self) -> float:
+        """The largest share that the next child can have."""
         mass = float(self._left.sum())
         return float(self._left.max()) / mass if mass > 0 else 0.0
 
@@ -102,8 +91,7 @@ class GrownTree(DraftModelDrafter):
     def propose(self, context, max_depth):
         growth = _Growth(self, self.settings["budget"], min(self.settings["depth"], max_depth))
         expected = min(growth.max_depth, growth.room) if self.sampling.greedy else 1
-        (root,) = self.places(self._reader.read(context, expected)[None])
-        growth.open(ROOT, root, 1.0, depth=0)
+        growth.open(ROOT, Place(self, self._reader.read(context, expected)), 1.0, depth=0)
         while growth.room and growth.slots:
             fresh = growth.fill(min(self.settings["width"], growth.room))
             readable = [leaf for leaf in fresh if leaf.depth < growth.max_depth]
@@ -122,12 +110,8 @@ class GrownTree(DraftModelDrafter):
         rows = self._reader.expand(
             nodes, [tree.tokens[n] for n in nodes], [tree.parents[n] for n in nodes]
         )
-        for leaf, place in zip(leaves, self.places(rows), strict=True):
-            growth.open(leaf.node, place, leaf.value, leaf.depth)
-
-    def places(self, q: Tensor) -> list[Place]:
-        """One place for each row of q [R, V]."""
-        return [HostPlace(self, row) for row in q]
+        for leaf, q in zip(leaves, rows, strict=True):
+            growth.open(leaf.node, Place(self, q), leaf.value, leaf.depth)
 
     def ranked(self, q: Tensor) -> Tensor:
         """The weights by which slots are valued; where tokens are drawn, they must be q itself."""
@@ -209,8 +193,8 @@ class _Growth:
         taken = place.take()
         if taken is None:
             return None
-        token, share, shown = taken
-        node = self.tree.draw(parent, token, self._kind, place.q, "draft model", shown)
+        token, share = taken
+        node = self.tree.draw(parent, token, self._kind, place.q, "draft model")
         self._push(value * (1 - share), parent)
         self._chances.append(value * share)
         return _Leaf(node, value * share, depth + 1)

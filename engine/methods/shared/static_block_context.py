@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.core.transfer import into
 from engine.fast.gpu.buffer_sets import BufferSet, Pass
-from engine.fast.gpu.choice import Choice
+from engine.fast.gpu.choice import OneEach
 from engine.fast.gpu.inputs import DeviceRows, Size, StepInputs
 from engine.fast.gpu.static_attention import tree_attention
 from engine.fast.gpu.static_cache import StaticCache
@@ -78,12 +78,12 @@ class BlockBuffers(BufferSet):
         tokens: Sequence[int],
         length: int,
         target: LanguageModel,
-        choice: Choice,
+        choice: OneEach,
         drawn: Tensor | None,
-    ) -> tuple[Tensor | None, ...]:
+    ) -> tuple[Tensor, Tensor | None]:
         """The choice for a block of these tokens after ``length`` columns, which do not change.
 
-        drawn: the choice's numbers (see ``Choice``) for all its rows, or for the first of them.
+        drawn: uniforms for all rows of the choice, or for the first of them; None at temperature 0.
         """
         count = len(tokens)
         size = Size(count, power_of_two(-(-count // WORD)))
@@ -100,7 +100,8 @@ class BlockBuffers(BufferSet):
         found.inputs.load(_rows(length, count, tokens))
         if drawn is not None:
             into(found.extra_input[: len(drawn)], drawn)
-        return tuple(None if part is None else part.clone() for part in self._run(key))
+        ids, q = self._run(key)
+        return ids.clone(), None if q is None else q.clone()
 
 
 def _rows(length: int, count: int, tokens: Sequence[int] = ()) -> DeviceRows:
@@ -145,9 +146,9 @@ def draft(
     inputs: StepInputs,
     cache: StaticCache,
     target: LanguageModel,
-    choice: Choice,
+    choice: OneEach,
     drawn: Tensor,
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Tensor, Tensor | None]:
     """From the tokens of a block, root first, to the choice for the rows after the root."""
     hidden = denoise(drafter, inputs, target.embed(inputs.tokens[0]), cache)
     first = drafter.config.first_row
@@ -196,11 +197,11 @@ class StaticContext(BlockContext):
 
 @torch.no_grad()
 def choose(
-    reader: BlockReader, root: int, choice: Choice, drawn: Tensor | None
-) -> tuple[Tensor | None, ...]:
+    reader: BlockReader, root: int, choice: OneEach, drawn: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
     """The choice for the rows after the root, left on the device.
 
-    drawn: on the host, the choice's number for each row that will be used; None if nothing is drawn.
+    drawn: on the host, a uniform for each row that will be used; None if nothing is drawn.
     """
     context, target = reader.context, reader.target
     if isinstance(context, StaticContext):
