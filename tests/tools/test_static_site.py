@@ -5,6 +5,7 @@ import pytest
 from presets import presets, races, trace_names
 from presets.lessons import shelf
 from tests.app.sharing import shared_server
+from tests.axe import violations
 from tests.viz.conftest import Watched, until
 from tools.static_site import files, main, write_site
 
@@ -75,6 +76,22 @@ def test_its_four_tabs_work_from_a_disk(opened):
     page.click(".pg-learn-back")
     until(page, "document.querySelector('.ln-screen') === null")
     assert page.get_attribute(".pg-masthead a.pg-tool", "href") == "https://example.org/live"
+
+
+@pytest.mark.parametrize(
+    ("tab", "ready", "scheme"),
+    [
+        ("watch", SHOWN, "light"),
+        ("compare", LANES, "dark"),
+        ("methods", "document.querySelector('[data-method]') !== null", "dark"),
+        ("learn", "document.querySelector('.ln-card') !== null", "light"),
+    ],
+)
+def test_each_tab_fits_a_phone_and_stands_in_nobodys_way(opened, tab, ready, scheme):
+    phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": scheme}
+    page = opened(f"?tab={tab}", ready, **phone, reduced_motion="reduce")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("name", [preset.name for preset in presets()[:5]])
