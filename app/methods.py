@@ -5,7 +5,7 @@ from dataclasses import replace
 from app import words
 from app.menu import FAMILIES
 from app.parts import html, lead
-from presets import cards, outside_cards, scaling
+from presets import cards, outside_cards, presets, scaling
 from presets.methods import SCALING
 from viz.scaling import scaling_exhibits
 
@@ -18,14 +18,18 @@ TOLD = (
 
 
 def shelf() -> dict:
-    """The cards in the order of their families, and the families in words."""
+    """The cards in the order of their families, of each those first that an example of Watch shows; and the families in
+    words."""
     families = {**FAMILIES, **words.OTHER_FAMILIES}
-    order = list(families)
+    order, examples = list(families), {one.name for one in presets()}
     yours = [replace(card, family="yours") for card in outside_cards()[0].values()]
     known, found = dict(cards()), scaling()
     if found is not None:
         known[SCALING] = replace(known[SCALING], figure=scaling_exhibits(found))
-    every = sorted([*known.values(), *yours], key=lambda card: order.index(card.family))
+    every = sorted(
+        [*known.values(), *yours],
+        key=lambda card: (order.index(card.family), card.example not in examples),
+    )
     return {
         "methods": [{name: getattr(card, name) for name in TOLD} for card in every],
         "families": families,

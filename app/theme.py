@@ -80,6 +80,8 @@ def theme() -> gr.themes.Base:
         button_large_text_weight="600",
         slider_color=BLUE,
         slider_color_dark=SKY,
+        checkbox_border_color="#828a99",
+        checkbox_border_color_dark="#6b7383",
         checkbox_background_color_selected=BLUE,
         checkbox_background_color_selected_dark="#2a64b2",
         checkbox_label_background_fill="transparent",

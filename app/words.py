@@ -18,11 +18,19 @@ WATCH_LEAD = [
     [
         "guesses",
         (
-            "Each is a token: a word or a piece of one. Several guesses at once make a tree; its root is the last "
-            "token that is already certain."
+            "Each is a token: a word or a piece of one; ␣ is a space in it, ⏎ a new line. Several guesses at once make "
+            "a tree; its root is the last token that is already certain."
         ),
     ],
-    " at once: eight words cost it little more than one.",
+    " in one pass: it reads its ",
+    [
+        "weights",
+        (
+            "The numbers that a model is made of, often billions. Reading them takes most of the time of a pass, so a "
+            "pass over eight words takes far less than eight passes over one."
+        ),
+    ],
+    " once, not once a word.",
 ]
 
 WATCH_HINT = "This run was made earlier. Press Run for a new one."
@@ -39,7 +47,7 @@ TUNE_LEAD = [
         "texts at once",
         "A server writes several texts with one pass of the target. The more there are, the less room is left for drafts.",
     ],
-    " on does it hurt? It is measured here, on this machine, and the best settings are checked by running them beside plain decoding.",
+    " does it hurt? It is measured here, on this machine, and the best settings are checked by running them beside plain decoding.",
 ]
 TUNE_HINT = "A first answer takes about half a minute, longer on a busy machine; Stop keeps what has been measured."
 
@@ -55,7 +63,7 @@ METHODS_LEAD = [
     ["lossy", "May change what is written, usually for more speed."],
     " one may change it, and one of ",
     ["another law", "Means to write other texts than the target's own, by a law that it names."],
-    " means to.",
+    " writes other texts on purpose.",
 ]
 
 ABOUT_MODELS = {

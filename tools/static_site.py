@@ -39,6 +39,12 @@ short_description: {words.HEADLINE[:60]}
 
 {words.HEADLINE} Every run was made by the engine; nothing here needs a server.
 """
+LEADS = {
+    "watch": words.WATCH_LEAD,
+    "compare": words.COMPARE_LEAD,
+    "methods": words.METHODS_LEAD,
+    "learn": words.LEARN_LEAD,
+}
 PAGE_CSS = (WEB / "site.css").read_text("utf-8")
 
 
@@ -103,6 +109,7 @@ def files(live: str = "") -> dict[str, str]:
         "line": words.HEADLINE,
         "foot": words.FOOT,
         "live": live,
+        "leads": LEADS,
         "offer": offer(),
         "methods": method_shelf(),
         "shelf": place,

@@ -62,7 +62,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
     drawn = figure(
         "How deep drafts are kept",
         "depth in the draft",
-        "share of the steps that drafted",
+        "share of drafting steps",
         key=True,
     )
     drawn.add_bar(

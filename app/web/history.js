@@ -1,6 +1,7 @@
 // The address and the browser's history: the example or tab that the address names, a link's requests beyond the
 // controls, and the way back.
 /** @import { Tab } from "./types.d.ts" */
+/** @import { View } from "../../viz/web/view-types.d.ts" */
 import { addressOf } from "./address.js";
 import { exampleOf } from "./examples.js";
 import { atRest, controlsOf, exampleShown, setExample, traceOf, viewOf } from "./rooms.js";
@@ -164,8 +165,15 @@ export function arrive(room, agree) {
   // the picture before is still on the screen
   if (!finished(traceOf("watch")) || (preset && preset !== exampleOf("watch", controlsOf("watch"), preset))) return;
   Object.assign(goal, { run: false, step: 0 });
-  if (!(step >= 1)) return;
-  view.goto(step - 1);
+  seekStep(view, { step, node });
+}
+/**
+ * Show the step, counted from 1, and the token that an address names; nothing where it names none.
+ * @type {(view: View, query: { step?: string | number, node?: string | null }) => void}
+ */
+export function seekStep(view, { step, node }) {
+  if (!(Number(step) >= 1)) return;
+  view.goto(Number(step) - 1);
   if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
 }
 /**

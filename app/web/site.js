@@ -5,11 +5,12 @@
 /** @import { View } from "../../viz/web/view-types.d.ts" */
 import { cards } from "./cards.js";
 import { daylight } from "./daylight.js";
-import { hearHistory, onMove, put, remember } from "./history.js";
+import { hearHistory, onMove, put, remember, seekStep } from "./history.js";
 import { learn } from "./learn.js";
 import { foot, masthead } from "./masthead.js";
 import { methods } from "./methods.js";
 import { takeOffer } from "./offer.js";
+import { terms } from "./terms.js";
 import { el, targetOf, whenShown } from "../../viz/web/base.js";
 import { mountCompare } from "../../viz/web/compare.js";
 import { mountWatch } from "../../viz/web/watch.js";
@@ -125,18 +126,15 @@ function runs(room, examples, mount, seek, place) {
 }
 let chosenMethod = /** @type {(name: string) => void} */ (() => {});
 
-/** @type {(view: View, query: Record<string, string>) => void} */
-function seekStep(view, { step, node }) {
-  if (!(Number(step) >= 1)) return;
-  view.goto(Number(step) - 1);
-  if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
-}
 /** @type {(view: any, query: Record<string, string>) => void} */
 function seekTime(view, { at }) {
   if (at !== undefined && Number.isFinite(Number(at))) view.seek(Number(at));
 }
 
-/** @type {Record<string, () => Element>} */
+/**
+ * What stands below the sentence at the head of each tab. column: holds both.
+ * @type {Record<string, (column: Element) => Element>}
+ */
 const BUILD = {
   watch: () => runs("watch", site.examples,
     (element, changed) => mountWatch(element, { changed }), seekStep,
@@ -150,15 +148,15 @@ const BUILD = {
     methods(shelf);
     return panel;
   },
-  learn() {
-    const panel = el("div", { class: "tabitem" }), place = el("div");
-    panel.append(place);
+  learn(column) {
+    const place = el("div");
+    column.append(place);
     const lesson = async (name) => {
       try { return await file("lessons", name); } catch (error) { return { error: error.message }; }
     };
     learn(component(place, { shelf: site.shelf, still: true }, {},
       { learn_lesson: lesson, learn_trace: async (name) => (await file("runs", name)).text }));
-    return panel;
+    return place;
   },
 };
 
@@ -174,13 +172,17 @@ function build() {
       panels.get(name).hidden = name !== room;
     }
     const panel = panels.get(room);
-    if (!panel.childElementCount) panel.append(BUILD[room]());
+    if (panel.childElementCount) return;
+    const lead = el("div", { class: "pg-lead-block" }), column = el("div", { class: "column" }, lead);
+    panel.append(column);
+    terms(lead, site.leads[room]);
+    column.append(BUILD[room](column));
   };
   for (const [room, title] of Object.entries(ROOMS)) {
     tabs.set(room, el("button", { type: "button", role: "tab", id: `tab-${room}`, "data-tab-id": room, text: title,
       "aria-controls": `room-${room}`, onclick: () => select(room) }));
     panels.set(room, el("div",
-      { role: "tabpanel", id: `room-${room}`, "aria-labelledby": `tab-${room}`, hidden: true }));
+      { role: "tabpanel", class: "tabitem", id: `room-${room}`, "aria-labelledby": `tab-${room}`, hidden: true }));
   }
   const row = el("div", { class: "tab-container", role: "tablist", "aria-label": "Parts of this place",
     onkeydown: turn }, ...tabs.values());

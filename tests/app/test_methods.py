@@ -190,6 +190,8 @@ def test_an_address_opens_it_and_nothing_stands_in_the_way(visit, scheme):
     page = visit(path, color_scheme=scheme, reduced_motion="reduce", **PHONE).page
     page.wait_for_selector("[data-method]")
     assert page.locator("[data-method]").count() == len(cards())
+    first = [page.locator("[data-method]").nth(i).get_attribute("data-method") for i in (0, 1)]
+    assert first == ["none", "chain"], "of a family those first that an example of Watch shows"
     page.locator("[data-method] summary").nth(3).click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert violations(page) == []

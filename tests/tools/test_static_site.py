@@ -5,6 +5,7 @@ import pytest
 from presets import presets, races, trace_names
 from presets.lessons import shelf
 from tests.app.sharing import shared_server
+from tests.axe import violations
 from tests.viz.conftest import Watched, until
 from tools.static_site import files, main, write_site
 
@@ -56,6 +57,7 @@ def test_every_run_and_every_lesson_is_in_it(site):
 def test_its_four_tabs_work_from_a_disk(opened):
     page = opened()
     until(page, "document.querySelector('.ds-speed[data-known]') !== null")
+    assert "reads its weights once" in page.inner_text("#room-watch .pg-lead")
     assert "Recorded on" in page.inner_text(".ds-speed-why")
     second = presets()[1].name
     page.click(f"[data-card='{second}']")
@@ -74,6 +76,22 @@ def test_its_four_tabs_work_from_a_disk(opened):
     page.click(".pg-learn-back")
     until(page, "document.querySelector('.ln-screen') === null")
     assert page.get_attribute(".pg-masthead a.pg-tool", "href") == "https://example.org/live"
+
+
+@pytest.mark.parametrize(
+    ("tab", "ready", "scheme"),
+    [
+        ("watch", SHOWN, "light"),
+        ("compare", LANES, "dark"),
+        ("methods", "document.querySelector('[data-method]') !== null", "dark"),
+        ("learn", "document.querySelector('.ln-card') !== null", "light"),
+    ],
+)
+def test_each_tab_fits_a_phone_and_stands_in_nobodys_way(opened, tab, ready, scheme):
+    phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": scheme}
+    page = opened(f"?tab={tab}", ready, **phone, reduced_motion="reduce")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("name", [preset.name for preset in presets()[:5]])

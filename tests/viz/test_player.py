@@ -19,8 +19,8 @@ PLAYER = {
     "what is done to the time is said, and that it changes": (
         "toy.opening({drafted: [3, 3, 3, 3], drive: (player) => player.play()}).words",
         [
-            *["Replayed slowly, each step explained; the times are real."] * 3,
-            "Replayed slowly, from here one step a second; the times are real.",
+            *["Slowed down to explain; the times are real."] * 3,
+            "From here one step a second; the times are real.",
         ],
     ),
     "a verdict stands long enough to be read": (f"{OPENING}.commits[0] >= 3900", True),

@@ -29,11 +29,11 @@ def test_the_answer_its_reason_and_the_projection(script):
     assert not hidden and width == f"{100 * 1.6 / 2.75:.1f}%"
     assert shown == [
         "Is it faster?",
-        "Yes: 1.6× as fast (1.5 to 1.7, prompt included)",
+        "Yes: 1.6× as fast (1.50 to 1.70, prompt included)",
         "On a GPU",
         "2.5×, projected for NVIDIA L4",
     ]
-    assert why == "Why: reading 8 tokens takes 3.80 ms, one token 1.90 ms; drafting 2.20 ms."
+    assert why == "Why: 8 tokens read at once take 3.80 ms, one alone 1.90 ms; guessing 2.20 ms."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
     assert why.endswith("Recorded on Intel Xeon.")
 

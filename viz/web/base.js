@@ -127,6 +127,22 @@ export function coalesce(draw) {
 }
 
 /**
+ * Call `to` with each event of the pointer that is held down on an element, from the press on.
+ * @type {(element: any, to: (event: PointerEvent) => void) => void}
+ */
+export function whileHeld(element, to) {
+  let held = false;
+  element.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    held = true;
+    element.setPointerCapture(event.pointerId);
+    to(event);
+  });
+  element.addEventListener("pointermove", (event) => { if (held) to(event); });
+  for (const end of ["pointerup", "pointercancel"]) element.addEventListener(end, () => { held = false; });
+}
+
+/**
  * Set data-narrow and data-phone by the width of the view. Returns a function that stops watching.
  * @type {(root: HTMLElement) => () => void}
  */

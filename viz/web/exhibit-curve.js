@@ -31,11 +31,8 @@ export function curveExhibit(exhibit) {
   const [y0, y1] = ends(all.every((number) => number >= 0) ? [0, ...all] : all);
   const px = (value) => LEFT + ((value - x0) / (x1 - x0)) * (WIDE - LEFT - RIGHT);
   const py = (value) => TOP + (1 - (value - y0) / (y1 - y0)) * (HIGH - TOP - BELOW);
-  const text = (x, y, content, anchor) => {
-    const node = svgEl("text", { class: "ds-odds", x, y, dy: "0.35em", "text-anchor": anchor });
-    node.textContent = content;
-    return node;
-  };
+  const text = (x, y, content, anchor) =>
+    svgEl("text", { class: "ds-odds", x, y, dy: "0.35em", "text-anchor": anchor, text: content });
   const drawn = lines.map(({ y }, i) => {
     let path = "", pen = "M";
     const alone = [];

@@ -22,11 +22,8 @@ export function latticeExhibit(exhibit) {
   const y = (row) => TOP + row * ROW + CHIP / 2 + 1;
   const chosen = path.map((row, c) => (Number.isInteger(row) && columns[c][row] ? row : null));
 
-  const text = (at, down, content, more) => {
-    const node = svgEl("text", { x: at, y: down, dy: "0.35em", "text-anchor": "middle", ...more });
-    node.textContent = content;
-    return node;
-  };
+  const text = (at, down, content, more) =>
+    svgEl("text", { x: at, y: down, dy: "0.35em", "text-anchor": "middle", ...more, text: content });
   let line = "";
   chosen.forEach((row, c) => {
     if (row === null || c + 1 >= chosen.length || chosen[c + 1] === null) return;

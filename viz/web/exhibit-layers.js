@@ -17,11 +17,8 @@ export function layersExhibit({ layers }) {
   const wide = clamp(Math.floor(420 / Math.max(1, shown.length)), 9, 26);
   const most = Math.max(0, ...shown.map(({ value }) => Math.abs(value || 0)));
   const top = most > 0 ? BAR + 6 : 4, width = Math.max(1, shown.length) * wide + 2, height = top + HIGH + 20;
-  const text = (x, y, content) => {
-    const node = svgEl("text", { class: "ds-odds", x, y, dy: "0.35em", "text-anchor": "middle" });
-    node.textContent = content;
-    return node;
-  };
+  const text = (x, y, content) =>
+    svgEl("text", { class: "ds-odds", x, y, dy: "0.35em", "text-anchor": "middle", text: content });
   const boxes = shown.map(({ state, label, value }, i) => {
     const x = 1 + i * wide, w = wide - 3, title = svgEl("title", {});
     title.textContent =

@@ -42,11 +42,7 @@ export function matrixExhibit(exhibit) {
     paths.set(shade,
       `${paths.get(shade) || ""}M${left + c * wide} ${top + r * high}h${wide - 1}v${high - 1}h${1 - wide}z`);
   }));
-  const text = (x, y, content, more) => {
-    const node = svgEl("text", { x, y, dy: "0.35em", ...more });
-    node.textContent = content;
-    return node;
-  };
+  const text = (x, y, content, more) => svgEl("text", { x, y, dy: "0.35em", ...more, text: content });
   const every = labelled ? 1 : 10;
   const names = [
     ...rows.map((name, r) => r % every === 0 && text(left - 6, top + (r + 0.5) * high, labelled ? label(name) : r + 1,

@@ -12,7 +12,8 @@ export const GLOSSARY = {
   bonus: "The target's own next token. Its pass provides it for free when every token on the path was kept.",
   plain: "Written by the target alone: nothing was drafted in this step.",
   root: "The last token of the text so far. The draft grows from it.",
-  token: "A word or a piece of one: a model reads and writes its text token by token.",
+  token: "A word or a piece of one: a model reads and writes its text token by token. " +
+    "␣ is a space in it, ⏎ a new line.",
   draft: "The small, fast model or method that guesses tokens ahead.",
   target: "The large model whose text this is. Under a lossless rule the draft can never change what it would write.",
   p: "The target's probability, after temperature, top-k and top-p; at temperature 0 the plain one, where only the " +

@@ -64,11 +64,8 @@ export function icicleDrawing(stage, hooks) {
           { class: "ds-node ds-cell", role: "button", tabindex: -1, "data-status": status, ...attributes },
           svgEl("rect", { class: "ds-shape", x: px, y: py, width: pw, height: h, rx: 4 }));
         const room = Math.floor((pw - 10) / 7.9);
-        if (room >= 1) {
-          const label = svgEl("text", { class: "ds-label", x: px + 7, y: py + h / 2, dy: "0.35em" });
-          label.textContent = shorten(visible(text), room);
-          g.append(label);
-        }
+        if (room >= 1) g.append(svgEl("text",
+          { class: "ds-label", x: px + 7, y: py + h / 2, dy: "0.35em", text: shorten(visible(text), room) }));
         cells.append(g);
         return g;
       };

@@ -25,9 +25,9 @@ const wedge = () => svgEl("svg",
  * What the width of an edge means.
  * @type {(glossary: Glossary) => Element}
  */
-export const edgeKey = (glossary) => glossary.term("edge", "wider edge: higher q", wedge());
+export const edgeKey = (glossary) => glossary.term("edge", "thicker: surer guess", wedge());
 
 /** @type {(glossary: Glossary, ...more: Node[]) => Element} */
 export const legend = (glossary, ...more) => el("ul", { class: "ds-legend", "aria-label": "Legend" },
   ...KINDS.map((kind) => entry(glossary, kind)),
-  el("li", {}, glossary.term("underline", "line in text")), ...more.map((one) => el("li", {}, one)));
+  el("li", {}, glossary.term("underline", "underline in the text")), ...more.map((one) => el("li", {}, one)));

@@ -9,9 +9,9 @@ import { wasKept } from "./trace.js";
  * @type {Record<string, { label: string, word: string, stages?: number[], seconds?: number }>}
  */
 export const PACES = {
-  explain: { label: "explained", word: "Replayed slowly, each step explained", stages: [1.4, 1.8, 4] },
-  slow: { label: "1 step a second", word: "Replayed slowly, one step a second", stages: [0.3, 0.32, 0.38] },
-  brisk: { label: "4 steps a second", word: "Replayed, four steps a second", seconds: 0.25 },
+  explain: { label: "explained", word: "Slowed down to explain", stages: [1.4, 1.8, 4] },
+  slow: { label: "1 step a second", word: "Slowed to one step a second", stages: [0.3, 0.32, 0.38] },
+  brisk: { label: "4 steps a second", word: "Four steps a second", seconds: 0.25 },
   real: { label: "as fast as it ran", word: "Replayed as fast as it ran", seconds: 0 },
 };
 const EXPLAINED = 3;      // drafted steps that an opening explains before it continues at its usual pace
@@ -74,8 +74,8 @@ export function makePlayer(model, hooks) {
     get word() {
       if (!player.playing) return "";
       if (player.live) return "Live: each step as it is computed.";
-      const changed = opening && !explaining && player.step >= 0 ? ", from here one step a second" : "";
-      return `${changed ? `Replayed slowly${changed}` : PACES[player.pace].word}; the times are real.`;
+      const changed = opening && !explaining && player.step >= 0;
+      return `${changed ? "From here one step a second" : PACES[player.pace].word}; the times are real.`;
     },
     /** The step to show when nothing moves. */
     get telling() { return tellingStep(model.steps); },

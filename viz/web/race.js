@@ -1,6 +1,6 @@
 // The race: the steps of every lane on one axis of measured compute time, and a clock that moves along it.
 /** @import { Model } from "./view-types.d.ts" */
-import { clamp, setAttributes, svgEl } from "./base.js";
+import { clamp, setAttributes, svgEl, whileHeld } from "./base.js";
 import { finalMarks } from "./trace.js";
 
 /**
@@ -20,16 +20,7 @@ export function raceLine(box, hooks) {
     const at = svg.getBoundingClientRect();
     return clamp((event.clientX - at.left) / at.width, 0, 1) * span;
   };
-  let dragging = false;
-  svg.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    dragging = true;
-    svg.setPointerCapture(event.pointerId);
-    hooks.onTime(timeAt(event));
-  });
-  svg.addEventListener("pointermove", (event) => { if (dragging) hooks.onTime(timeAt(event)); });
-  svg.addEventListener("pointerup", () => { dragging = false; });
-  svg.addEventListener("pointercancel", () => { dragging = false; });
+  whileHeld(svg, (event) => hooks.onTime(timeAt(event)));
   return {
     reset() { bars.replaceChildren(); count = read = 0; current = null; },
     grow(model) {

@@ -19,8 +19,8 @@ export function answer({ ratio, low, high }) {
 
 /** @type {(speed: Speed) => string} */
 const reason = ({ verify, rows, one, draft, machine }) =>
-  `Why: reading ${plural(Math.round(rows), "token")} takes ${duration(verify)}, one token ${duration(one)}; drafting ` +
-  `${duration(draft)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
+  `Why: ${plural(Math.round(rows), "token")} read at once take ${duration(verify)}, one alone ${duration(one)}; ` +
+  `guessing ${duration(draft)}.${machine ? ` Recorded on ${shorten(machine, 24)}.` : ""}`;
 
 /** A bar from 0 on, with a line where plain decoding is, and the range of what was measured. */
 function bar() {
@@ -59,7 +59,7 @@ export function speedLine(glossary) {
       setAttributes(element, { "data-known": Boolean(speed), hidden: !speed && !measuring });
       for (const part of gpu) setAttributes(part, { hidden: !projected });
       writeText(said, speed ? answer(speed) : "measuring…");
-      writeText(range, speed ? ` (${speed.low.toFixed(1)} to ${speed.high.toFixed(1)}, prompt included)` : "");
+      writeText(range, speed ? ` (${speed.low.toFixed(2)} to ${speed.high.toFixed(2)}, prompt included)` : "");
       writeText(why, speed ? reason(speed) : "");
       if (!speed) return;
       const most = Math.max(2, 1.1 * speed.ratio, 1.1 * (projected ? projected.ratio : 0));

@@ -1,5 +1,5 @@
 // One bar per step: tokens gained above, milliseconds spent below. Drag or use the arrow keys to scrub.
-import { clamp, setAttributes, svgEl } from "./base.js";
+import { clamp, setAttributes, svgEl, whileHeld } from "./base.js";
 import { finalMarks } from "./trace.js";
 import { duration, plural } from "./words.js";
 
@@ -32,19 +32,8 @@ export function makeTimeline(box, hooks) {
     const at = svg.getBoundingClientRect();
     return clamp(Math.floor(((event.clientX - at.left) / at.width) * span), 0, count - 1);
   };
-  let dragging = false;
-  svg.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || !count) return;
-    dragging = true;
-    svg.setPointerCapture(event.pointerId);
-    hooks.onSeek(stepAt(event));
-  });
-  svg.addEventListener("pointermove", (event) => {
-    if (!count) return;
-    if (dragging) hooks.onSeek(stepAt(event)); else hooks.onHover(stepAt(event));
-  });
-  svg.addEventListener("pointerup", () => { dragging = false; });
-  svg.addEventListener("pointercancel", () => { dragging = false; });
+  whileHeld(svg, (event) => { if (count) hooks.onSeek(stepAt(event)); });
+  svg.addEventListener("pointermove", (event) => { if (count && !event.buttons) hooks.onHover(stepAt(event)); });
   svg.addEventListener("pointerleave", () => hooks.onHover(null));
   box.addEventListener("keydown", (event) => {
     const now = Number(box.getAttribute("aria-valuenow")) - 1;

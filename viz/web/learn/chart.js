@@ -21,11 +21,8 @@ export function lessonChart({ x, y, lines, marks = [], told }) {
     (log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
   const px = (value) => LEFT + clamp(along(x, value), 0, 1) * (WIDE - LEFT - RIGHT);
   const py = (value) => HIGH - BELOW - clamp(along(y, value), 0, 1) * (HIGH - TOP - BELOW);
-  const text = (at, down, words, anchor, extra) => {
-    const node = svgEl("text", { x: at, y: down, "text-anchor": anchor, ...extra });
-    node.textContent = words;
-    return node;
-  };
+  const text = (at, down, words, anchor, extra) =>
+    svgEl("text", { x: at, y: down, "text-anchor": anchor, ...extra, text: words });
   const grid =
     y.ticks.flatMap(([value, words]) =>
       [svgEl("path", { class: "ln-grid", d: `M${LEFT} ${py(value)}H${WIDE - RIGHT}` }),
@@ -37,7 +34,7 @@ export function lessonChart({ x, y, lines, marks = [], told }) {
     svgEl("path", { class: "ln-line", "data-line": i,
       d: points.map(([a, b], k) => `${k ? "L" : "M"}${px(a).toFixed(1)} ${py(b).toFixed(1)}`).join("") }),
     ...(dots ? points.map(([a, b]) => svgEl("circle", { class: "ln-dot", "data-line": i, cx: px(a), cy: py(b), r: 4 }))
-      : []), titled(name)));
+      : []), svgEl("title", { text: name })));
   const pins = marks.map(({ at, words, kind }) => svgEl("g", { class: "ln-pin", "data-kind": kind },
     svgEl("circle", { cx: px(at[0]), cy: py(at[1]), r: 7 }),
     text(clamp(px(at[0]), LEFT + 40, WIDE - RIGHT - 50), py(at[1]) - 14, words, "middle")));
@@ -48,7 +45,6 @@ export function lessonChart({ x, y, lines, marks = [], told }) {
       { class: "ln-axis-label", transform: `rotate(-90 14 ${TOP + (HIGH - TOP - BELOW) / 2})` }),
     ...drawn, ...pins);
 }
-function titled(name) { const title = svgEl("title"); title.textContent = name; return title; }
 
 /**
  * The names of a chart's lines, each beside a piece of its line.

@@ -33,11 +33,8 @@ function grid({ experts, uses }, pieces, rows) {
   const needed = neededExperts(uses, rows), foot = TOP + uses.length * HIGH + 8;
   const cells = (numbers, y) =>
     numbers.map((e) => `M${LEFT + e * CELL} ${y}h${CELL - 1}v${HIGH - 2}h${1 - CELL}z`).join("");
-  const word = (y, words, kind) => {
-    const node = svgEl("text", { x: LEFT - 8, y: y + HIGH - 5, "text-anchor": "end", class: kind });
-    node.textContent = words;
-    return node;
-  };
+  const word = (y, words, kind) =>
+    svgEl("text", { x: LEFT - 8, y: y + HIGH - 5, "text-anchor": "end", class: kind, text: words });
   const row = (used, i) => [
     svgEl("path", { class: "ln-expert", "data-in": String(i < rows), d: cells(used, TOP + i * HIGH) }),
     word(TOP + i * HIGH, shorten(pieces[i].trim() || "⏎", 11), i < rows ? "ln-word-label" : "")];
@@ -55,23 +52,15 @@ function grid({ experts, uses }, pieces, rows) {
 export function lessonExperts(spec, { changed }) {
   const longest = spec.pieces.length - 1, names = spec.targets.map(({ name }) => name);
   let chosen = names.indexOf(spec.target), k = 7, alpha = spec.alpha ?? spec.kept;
+  const again = () => { draw(); changed(); };
   const pick = el("select", { class: "ln-select", "aria-label": "Target", onchange: () => {
     chosen = Number(pick.value);
-    draw();
-    changed();
+    again();
   } }, ...names.map((name, i) => el("option", { value: i, text: name, selected: i === chosen })));
   const slider = lessonSlider({ label: "k, tokens drafted in a step", low: 0, high: longest, step: 1, value: k,
-    onInput: (value) => {
-      k = value;
-      draw();
-      changed();
-    } });
+    onInput: (value) => { k = value; again(); } });
   const chance = lessonSlider({ label: "α, a guess is kept", low: 0, high: 0.99, step: 0.01, value: alpha, told: two,
-    onInput: (value) => {
-      alpha = value;
-      draw();
-      changed();
-    } });
+    onInput: (value) => { alpha = value; again(); } });
   const picture = el("div", { class: "ln-picture" }), said = el("p", { class: "ln-verdict", role: "status" });
   const sheet = el("p", { class: "ln-quiet" });
   const element = el("div", { class: "ln-experts" }, el("div", { class: "ln-buttons" }, pick), slider.element,

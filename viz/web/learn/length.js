@@ -14,12 +14,10 @@ const two = (value) => value.toFixed(2), each = (value) => (value < 0.1 ? value.
 export function lessonLength(spec, { changed }) {
   const speedy = spec.speed !== false, dearest = Math.max(1, Math.ceil(spec.start.cost * 100) / 100);
   const now = { alpha: spec.start.alpha, cost: spec.start.cost, k: Math.min(4, spec.longest) };
+  const again = () => { draw(); changed(); };
   const slider = (name, label, high, step, told) =>
-    lessonSlider({ label, low: 0, high, step, value: now[name], told, onInput: (value) => {
-      now[name] = value;
-      draw();
-      changed();
-    } });
+    lessonSlider({ label, low: 0, high, step, value: now[name], told,
+      onInput: (value) => { now[name] = value; again(); } });
   const parts = { alpha: slider("alpha", "α, a guess is kept", 0.99, 0.01, two),
     cost: slider("cost", "c, price of a drafted token", dearest, 0.01, (value) => `${two(value)} passes`),
     k: slider("k", "k, tokens drafted in a step", spec.longest, 1, String) };
@@ -27,8 +25,7 @@ export function lessonLength(spec, { changed }) {
   const back = el("button",
     { type: "button", class: "ln-button", text: speedy ? "α and c of the run" : "α of the run", onclick: () => {
       Object.assign(now, { alpha: spec.start.alpha, cost: spec.start.cost });
-      draw();
-      changed();
+      again();
     } });
   const knobs = Object.entries(parts).filter(([name]) => speedy || name !== "cost").map(([, one]) => one.element);
   const { alpha: chance, cost: price, drafting, checking, drafted, gain, speed } = spec.start;
@@ -94,18 +91,14 @@ export function lessonPasses(spec, { changed }) {
   for (const machine of spec.machines)
     lines.push({ name: machine.name, dots: false,
       points: steps.map((count) => [count, over(machine, count) / over(machine, 1)]) });
+  const again = () => { draw(); changed(); };
   const pick = el("select", { class: "ln-select", "aria-label": "Machine", onchange: () => {
     chosen = Number(pick.value);
-    draw();
-    changed();
+    again();
   } }, ...lines.map(({ name }, i) => el("option", { value: i, text: name, selected: i === chosen })));
   const slider =
     lessonSlider({ label: "n, rows in one pass", low: 0, high: 9, step: 1, value: 3,
-      told: (power) => String(2 ** power), onInput: (power) => {
-        rows = 2 ** power;
-        draw();
-        changed();
-      } });
+      told: (power) => String(2 ** power), onInput: (power) => { rows = 2 ** power; again(); } });
   const picture = el("div", { class: "ln-picture" }), said = el("p", { class: "ln-verdict", role: "status" });
   const sheet = el("p", { class: "ln-quiet" });
   const element = el("div", { class: "ln-passes" }, el("div", { class: "ln-buttons" }, pick), slider.element, picture,

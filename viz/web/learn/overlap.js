@@ -43,19 +43,14 @@ export function overlapPicture(words, { p, q }, tosses, fromP, falling) {
   const left = (x) => (x + 0.5) * room - wide / 2;
   const areas = areasOf(p, q), sums = Object.fromEntries(NAMES.map((name) =>
     [name, areas.reduce((sum, one) => sum + Math.max(0, one[name][1] - one[name][0]), 0)]));
-  const word = (x) => {
-    const label = svgEl("text",
-      { x: (x + 0.5) * room, y: FLOOR + 20, "text-anchor": "middle", class: "ln-word-label" });
-    label.textContent = words[x];
-    return label;
-  };
   const columns = areas.map((one, x) => svgEl("g", {},
     ...NAMES.filter((name) => one[name][1] > one[name][0]).map((name) => svgEl("rect",
       { class: "ln-area", "data-area": name, x: left(x), width: wide, y: y(one[name][1]),
         height: y(one[name][0]) - y(one[name][1]) })),
     ...["q", "p"].map((letter) => svgEl("path",
       { class: "ln-edge", "data-letter": letter, d: `M${left(x) - 5} ${y({ p, q }[letter][x])}h${wide + 10}` })),
-    word(x)));
+    svgEl("text",
+      { x: (x + 0.5) * room, y: FLOOR + 20, "text-anchor": "middle", class: "ln-word-label", text: words[x] })));
   const coins = tosses.flatMap((toss, i) => coinsOf(toss, p, q, (i * UP) % 1, fromP)
     .map(({ token, height, kind }, k) => svgEl("circle",
       { class: "ln-coin", "data-coin": kind, "data-falls": falling && i === tosses.length - 1 ? k + 1 : null,

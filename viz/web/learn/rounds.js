@@ -38,11 +38,7 @@ export function lessonRounds({ machine }, { changed }) {
   };
   const slider = (name, label, low, high) =>
     lessonSlider({ label, low, high, step: 1, value: Math.log2(now[name]), told: (power) => String(2 ** power),
-      onInput: (power) => {
-        now[name] = 2 ** power;
-        draw();
-        changed();
-      } });
+      onInput: (power) => { now[name] = 2 ** power; draw(); changed(); } });
   const parts = { rows: slider("rows", "τ, rows of a round", 6, 15),
     part: slider("part", "of them for the prompt", 4, 14) };
   const bars = el("div", { class: "ln-picture" }), curve = el("div", { class: "ln-picture" });
@@ -56,8 +52,8 @@ export function lessonRounds({ machine }, { changed }) {
     const wide = chartWidth() - LEFT, most = Math.max(...rounds.map(total));
     const rows = rounds.slice(0, SHOWN).map((round, i) => {
       let at = LEFT;
-      const label = svgEl("text", { x: LEFT - 8, y: i * (HIGH + GAP) + 14, "text-anchor": "end" });
-      label.textContent = `round ${i + 1}`;
+      const label = svgEl("text",
+        { x: LEFT - 8, y: i * (HIGH + GAP) + 14, "text-anchor": "end", text: `round ${i + 1}` });
       return svgEl("g", {}, label, ...Object.keys(KINDS).filter((kind) => round[kind]).map((kind) => {
         const long = (round[kind] / most) * wide, x = at;
         at += long;

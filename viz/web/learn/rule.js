@@ -141,11 +141,7 @@ function histogram(words, counts, { p, q }, scale) {
   const WIDE = chartWidth(), apart = WIDE / 3;
   const many = counts.reduce((a, b) => a + b, 0), room = WIDE / words.length, each = Math.min(44, (room - 24) / 3);
   const highest = scale || Math.max(0.3, ...p, ...q, ...(many ? counts.map((count) => count / many) : []));
-  const text = (x, y, content, kind) => {
-    const node = svgEl("text", { x, y, "text-anchor": "middle", class: kind });
-    node.textContent = content;
-    return node;
-  };
+  const text = (x, y, content, kind) => svgEl("text", { x, y, "text-anchor": "middle", class: kind, text: content });
   const groups = words.map((word, x) => {
     const middle = (x + 0.5) * room;
     const bars = [["q", q[x]], ["p", p[x]], ["came", many ? counts[x] / many : 0]].map(([kind, share], i) => {

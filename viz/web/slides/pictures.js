@@ -22,11 +22,8 @@ const said = (element, selector) => {
  * A line of text in a slide.
  * @type {(x: number, y: number, words: string, size: number, fill: string, more?: object) => Element}
  */
-export const slideText = (x, y, words, size, fill, more) => {
-  const node = svgEl("text", { x, y, "font-size": size, fill, ...more });
-  node.textContent = words;
-  return node;
-};
+export const slideText = (x, y, words, size, fill, more) =>
+  svgEl("text", { x, y, "font-size": size, fill, ...more, text: words });
 const place = (copy, attributes) => setAttributes(copy, attributes);
 
 /**

@@ -32,11 +32,7 @@ function edge(cells, left, top) {
   return path;
 }
 
-function words(x, y, text, more) {
-  const node = svgEl("text", { x, y, dy: "0.35em", ...more });
-  node.textContent = text;
-  return node;
-}
+const words = (x, y, text, more) => svgEl("text", { x, y, dy: "0.35em", ...more, text });
 
 /**
  * text(cell): what is written in a cell. answered(cell): whether it is the answer. rows, columns: their names.
