@@ -82,11 +82,6 @@ def test_a_slow_round_does_not_count():
     assert row.calls == 8
 
 
-def test_geometric_mean():
-    assert geometric_mean([1, 4]) == pytest.approx(2)
-    assert geometric_mean([3]) == pytest.approx(3)
-
-
 def test_the_best_of_a_workload():
     best = best_of(table(), ["none", "chain"])
     assert {workload: row.contestant for workload, row in best.items()} == {

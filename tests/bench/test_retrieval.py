@@ -34,20 +34,6 @@ def test_a_long_prompt_ends_with_its_request_and_holds_one_like_it():
     assert made[1].startswith("Say garden.") and made[1].endswith("Say hello.")
 
 
-def test_both_write_the_same_and_memory_saves_passes():
-    models = load_models(family(), {})
-    memory, prompt = Memory(), prompts("template")[0]["prompt"]
-    tokens = models.target.tokenizer(prompt)["input_ids"]
-    lookup, suffix = (
-        Ours(drafter(key), models, options={}, memory=lambda: memory)
-        for key in ("prompt_lookup", "suffix")
-    )
-    first = suffix.write(tokens, 24)
-    assert lookup.write(tokens, 24).tokens == first.tokens
-    again = suffix.write(tokens, 24)
-    assert again.tokens == first.tokens and again.calls < first.calls
-
-
 def test_a_small_bench(monkeypatch):
     plan = Plan(prompts=1, rounds=1, tokens=6)
     for name, value in {"QUICK": plan, "FULL": plan, "QUICK_LENGTHS": (50, 80)}.items():

@@ -125,9 +125,3 @@ def test_a_draft_model_without_a_mask_is_refused(target):
     module.config.pard_token = 1 << 20
     with pytest.raises(UserError, match="masks with the token"):
         steps_of(models, "pard", PROMPT, 4)
-
-
-def test_a_prompt_of_one_token_has_no_features(target):
-    made = built("parallel_eagle", Models(target, {"parallel_eagle": KIND.tiny(target)}))
-    made.begin(Start([3], Sampling(), DraftChance(0), torch.empty(0, H)))
-    assert not len(made.propose([3], 4))

@@ -93,19 +93,6 @@ def test_a_budget_larger_than_the_prompt_is_said(embedded, prompts):
     assert first.tree.exhibits[0].note.startswith("The budget holds the whole text")
 
 
-def test_a_text_that_begins_with_one_token_is_written_plainly():
-    models = tiny_models(16)
-    plain = text_of(steps_of(models, "none", [3], 8))
-    assert text_of(steps_of(models, KEY, [3], 8)) == plain
-
-
-@pytest.mark.parametrize("selector", SELECTORS)
-def test_a_short_text_in_which_there_is_little_to_choose(selector):
-    models, prompt = tiny_models(16), [3, 5, 1]
-    plain = text_of(steps_of(models, "none", prompt, 30))
-    assert text_of(steps_of(models, KEY, prompt, 30, selector=selector, budget=5)) == plain
-
-
 # ---- The view -----------------------------------------------------------------------------------
 
 

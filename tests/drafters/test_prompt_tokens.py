@@ -79,24 +79,6 @@ def test_a_unit_ends_where_the_model_is_unsure_and_stays_unchecked(target):
     assert 0 < min(q for step in steps for q in step.tree.q) >= sure[len(sure) // 2]
 
 
-def test_lossy_is_said_and_with_an_exact_rule_it_is_exact(target):
-    listed = {one["key"]: one for one in catalogue()["drafters"]}
-    assert listed["ppd"]["lossless"] and not listed["lud"]["lossless"]
-    rules = {one["key"]: one for one in catalogue()["verifiers"]}
-    assert rules["lud"]["kind"] == "lossy" and "lossy" in rules["lud"]["title"]
-    assert verifier("rejection").lossless_with(drafters()["lud"].kinds(Sampling(1.0)))
-
-
-@pytest.mark.parametrize("key", ["ppd", "lud"])
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_the_text_of_plain_decoding(target, key, temperature):
-    part, sampling = standing_for(target, [3, 8], [30, 11]), Sampling(temperature, seed=4)
-    plain, _ = run("none", target, None, "sampler_match", sampling)
-    found, steps = run(key, target, part, "sampler_match", sampling, **drafters()[key].trial)
-    assert found == plain
-    assert sum(len(step.tree) for step in steps) > 3
-
-
 def test_prompt_tokens_stand_where_the_step_is_likeliest_to_end(target):
     """Root .4, first .6 * .3, second .6 * .7 * .55, and its child .6 * .7 * .45, with nothing after it."""
     part = standing_for(target, [3])

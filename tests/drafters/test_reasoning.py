@@ -175,15 +175,6 @@ def test_a_model_without_a_token_for_each_digit_is_not_asked(digit, monkeypatch)
     built("specreason", models(), score="likelihood")  # that asks no question
 
 
-@pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
-def test_steps_under_an_exact_rule_are_a_long_draft(rule):
-    sampling = Sampling(0.8, seed=3)
-    steps = run("specreason", verifier(rule), sampling=sampling)
-    assert len(text_of(steps)) > 20
-    if rule == "sampler_match":
-        assert text_of(steps) == text_of(run("none", verifier(rule), sampling=sampling))
-
-
 def test_without_a_cue_the_small_model_writes_everything(monkeypatch):
     monkeypatch.setitem(speculative_thinking.KINDS, "both", ())
     assert text_of(run("speculative_thinking", verifier("greedy"), ahead=12)) == alone("small")
