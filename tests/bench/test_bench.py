@@ -216,7 +216,7 @@ def test_what_a_card_can_ask_for(kind, value):
     assert ("met" in goal_table([goal]).splitlines()[1]) and f"{value:.2f}" in goal_table([goal])
 
 
-def test_a_race_of_tiny_models(tiny_paths):
+def test_a_race_of_tiny_models(quick, tiny_paths):
     plan = Plan(prompts=1, rounds=1, tokens=6)
     workloads = {
         "edit": [{"id": "e", "prompt": "a b a b a"}],

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.bench import contestants
 from engine.bench import within_suite as within
 from engine.bench.suite import Plan
 from engine.methods.shared.prompt_tokens_part import PromptTokens
-from engine.parts import opening
 from engine.parts.digest import FIELD
 from engine.parts.loading import ModelPaths, load_models
 from presets import KINDS
@@ -18,23 +16,15 @@ eagle_layout = pytest.importorskip("engine.methods.shared.eagle_layout")
 eagle_part = pytest.importorskip("engine.methods.eagle.part")
 
 
-def usual(cls, options, *_):
-    """The usual size, because finding the size that pays takes longer than the rest of the test."""
-    return options | ({cls.size_option: cls.usual_size} if cls.size_option else {})
-
-
 @pytest.fixture
-def paths(tiny_paths, tmp_path, monkeypatch):
-    """Copies of the models, read through their modules: compiling takes longer than the rest of the test."""
+def paths(quick, tiny_paths, tmp_path):
+    """Copies of the models."""
     folder = shutil.copytree(Path(tiny_paths.target).parent, tmp_path / "models")
-    monkeypatch.setattr(opening, "compiled_model", lambda *_: None)
-    monkeypatch.setattr(opening, "compiled_cell_contexts", lambda *_: None)
     return ModelPaths(str(folder / "target"), {"draft": str(folder / "draft")})
 
 
 @pytest.mark.exhaustive
 def test_a_small_bench(paths, tmp_path, monkeypatch):
-    monkeypatch.setattr(contestants, "settle_size", usual)
     monkeypatch.setattr(within, "QUICK", Plan(prompts=1, rounds=1, tokens=12))
     target = load_models(paths, {}, "float32", "cpu").target
     PromptTokens.tiny(target).save(tmp_path / "ppd", {})

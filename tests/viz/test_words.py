@@ -24,6 +24,10 @@ WORDS = {
     "no pieces, nothing to mend": ("Draftscope.mend([])", []),
     "whole characters need no mending": ("Draftscope.mend(['a', '€'])", ["a", "€"]),
     "a stray byte stays": ("Draftscope.mend(['⟨a9⟩', 'x'])", ["⟨a9⟩", "x"]),
+    "a stray byte before a whole letter stays": (
+        "Draftscope.mend(['⟨e2⟩', '⟨e2⟩⟨82⟩⟨ac⟩y'])",
+        ["⟨e2⟩", "€y"],
+    ),
     "a byte in the middle of a piece stays": ("Draftscope.mend(['a⟨c3⟩b', 'c'])", ["a⟨c3⟩b", "c"]),
     "two bytes make one letter": ("Draftscope.mend(['⟨c3⟩', '⟨a9⟩'])", ["", "é"]),
     "unknown probability": ("Draftscope.prob(null)", "–"),
