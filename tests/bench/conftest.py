@@ -32,7 +32,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(
         contestants,
         "settle_size",
-        lambda cls, options, *_: options | ({cls.size_option: cls.usual_size} if cls.size_option else {}),
+        lambda cls, options, *_: (
+            options | ({cls.size_option: cls.usual_size} if cls.size_option else {})
+        ),
     )
     for name in ("compiled_model", "compiled_cell_contexts"):
         monkeypatch.setattr(opening, name, lambda *_: None)

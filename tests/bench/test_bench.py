@@ -8,7 +8,7 @@ import torch
 
 from engine.bench import peers_suite
 from engine.bench.agreement import differences, first_difference
-from engine.bench.bench_figures import best_of, geometric_mean, profiles, rows
+from engine.bench.bench_figures import best_of, profiles, rows
 from engine.bench.contestants import Contestant, Ours, Writing
 from engine.bench.goals import Aim, aims, goal_table, goals, goals_beside_openvino
 from engine.bench.openvino import openvino_suite

@@ -125,7 +125,9 @@ def test_the_library_is_asked_for_its_own_precision_by_rows_of_their_own():
     assert GenAiContestant("openvino", None, False).name == "openvino default"
 
 
-def test_a_race_of_tiny_models_without_the_second_peer(quick, tiny_paths, tmp_path, monkeypatch, capsys):
+def test_a_race_of_tiny_models_without_the_second_peer(
+    quick, tiny_paths, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("DRAFTSCOPE_OPENVINO_PEER", str(tmp_path / "none"))
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(real_suite, "QUICK", Plan(1, 1, 6))

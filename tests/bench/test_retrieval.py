@@ -7,10 +7,8 @@ import torch
 
 from engine.bench import lookup_cost
 from engine.bench import retrieval_suite as retrieval
-from engine.bench.contestants import Ours
 from engine.bench.goals import aims
 from engine.bench.suite import Plan
-from engine.core.memory import Memory
 from engine.methods import drafter, drafters
 from engine.parts.loading import ModelPaths, load_models
 from presets import family, prompts

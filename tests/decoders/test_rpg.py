@@ -94,7 +94,9 @@ def prompt(text):
 
 
 def written(text, key, rule, sampling, **options):
-    return text_of(steps_of(models(), usual(key, models(), **options), prompt(text), COUNT, sampling, rule))
+    return text_of(
+        steps_of(models(), usual(key, models(), **options), prompt(text), COUNT, sampling, rule)
+    )
 
 
 WORDS = re.compile(r"(id|attr|arg|name)='[^']*'|value=(\d+)|value='[^']*'")

@@ -11,7 +11,6 @@ from engine.core.sampling import Sampling, position_noise
 from engine.errors import UserError
 from engine.methods import drafters
 from engine.proof import first_finish_figures, listed_texts
-from engine.rules import verifier
 from tests.drafters.writing import begun, built, usual
 from tests.drafters.writing import steps_of as written
 from tests.drafters.writing import text_of as tokens_of

@@ -9,7 +9,7 @@ from engine.core.chance import DraftChance
 from engine.core.drafter import Kept, Start
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
-from engine.core.tree import ROOT, DraftTree
+from engine.core.tree import DraftTree
 from engine.methods.aded.draft_search import DraftSearch
 from engine.methods.aded.drafter import AdaptiveDraftDrafter
 from engine.methods.aded.trigram_matrix import MOST_BYTES, TrigramMatrix

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.methods.shared.input_pointer import InputPointer
-from tests.drafters.writing import steps_of, text_of
+from tests.drafters.writing import steps_of
 from tests.verifiers.tiny import tiny_models
 
 KEY = "aggressive"

@@ -6,8 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from engine.core.chance import DraftChance
-from engine.core.drafter import Start
 from engine.core.sampling import Sampling, display_distribution
 from engine.errors import UserError
 from engine.methods.eagle.part import KIND as EAGLE

@@ -4,10 +4,6 @@ import pytest
 import torch
 
 from engine.core.sampling import Sampling
-from engine.errors import UserError
-from engine.methods.medusa.part import MedusaHeads
-from engine.parts.files import write_part
-from engine.parts.kinds import kind_of
 from tests.drafters.writing import built, steps_of, with_heads
 from tests.verifiers.tiny import tiny_models
 

@@ -11,7 +11,7 @@ from engine.errors import UserError
 from engine.model.fuzzy import fuzzy, groups_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from tests.drafters.writing import begun, steps_of, text_of
+from tests.drafters.writing import begun
 from tests.engine.tiny import tiny_hf_model, tiny_model
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of

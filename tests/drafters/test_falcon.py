@@ -11,7 +11,6 @@ from engine.methods.falcon.falcon_context import FalconContext
 from engine.methods.falcon.falcon_training import through
 from engine.methods.falcon.part import KIND, FalconCell, FalconConfig
 from engine.methods.shared.eagle_config import tiny_config as eagle_config
-from engine.methods.shared.eagle_shown import MOST_ROWS
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
 from tests.drafters.writing import begun

@@ -1,7 +1,5 @@
 """Hidden transfer: the maps' file, pseudo states that are the same in training and in a run, and their draft."""
 
-import json
-
 import pytest
 import torch
 

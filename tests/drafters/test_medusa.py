@@ -11,15 +11,10 @@ from torch import nn
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
 from engine.errors import UserError
-from engine.methods.shared.fixed_shape import cheapest_shape
 from engine.methods.shared.head_ranks import FIELD, usual
-from engine.methods.shared.heads import by_level
-from engine.parts.digest import FIELD as TARGET
-from engine.parts.digest import check_belongs
 from engine.parts.kinds import kind_of
 from engine.parts.loading import Models
-from presets import family
-from tests.drafters.writing import steps_of, text_of, with_heads
+from tests.drafters.writing import steps_of, with_heads
 from tests.verifiers.tiny import tiny_models
 
 VOCABULARY, WIDTH = 16, 16

@@ -27,7 +27,6 @@ from engine.parts.opening import language_model
 from presets import family
 from tests.drafters.writing import built, drafted, steps_of, text_of
 from tests.engine.tiny import CONFIGS, tiny_hf_model
-from tests.verifiers.tiny import tiny_models
 
 KEY = "own_cache"
 PROMPT = [(7 * place + place // 5) % 61 for place in range(40)]
@@ -135,8 +134,7 @@ def test_weights_and_the_columns_that_stay():
 
 
 @pytest.mark.parametrize(
-    "selector",
-    ["snapkv", "speckv", "specpc", "speckv_pc", "sentencekv", "lserve", "longheads"],
+    "selector", ["snapkv", "speckv", "specpc", "speckv_pc", "sentencekv", "lserve", "longheads"]
 )
 def test_no_column_is_read_twice_and_the_budget_is_kept(embedded, prompts, selector, monkeypatch):
     seen, take = [], CacheView.take

@@ -6,14 +6,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.catalogue import catalogue
-from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.methods import drafters
 from engine.methods.shared.prompt_tokens_part import KIND, PromptTokens
 from engine.parts.loading import Models
-from engine.rules import verifier
 from tests.drafters.writing import begun, built, steps_of, text_of, usual
 from tests.engine.tiny import tiny_model
 

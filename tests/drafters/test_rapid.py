@@ -1,14 +1,13 @@
 """A short prompt for the draft model: which pieces it keeps, the drafts after it, and the transfer."""
 
 import math
-from collections import Counter
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.core.chance import Chance, JudgeChance
+from engine.core.chance import JudgeChance
 from engine.core.sampling import Sampling, display_distribution
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.rapid.retrieved_prompt import bm25, shortened

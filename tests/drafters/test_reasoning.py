@@ -6,7 +6,6 @@ from functools import cache
 import pytest
 import torch
 
-from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.shared.reasoning import CUES, Steps, cue_in
 from engine.methods.specreason.drafter import GRADES, QUESTION

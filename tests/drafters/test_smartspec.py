@@ -17,13 +17,8 @@ from engine.loops import run_loop
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.smartspec import drafter as smartspec
 from engine.methods.smartspec.drafter import ALONE, FIRST, SHARED, UNTIMED, SmartSpecDrafter
-from engine.methods.smartspec.goodput import (
-    Round,
-    best_length,
-    expected_tokens,
-    goodputs,
-)
-from engine.methods.smartspec.round_costs import WAIT, FixedCosts, MeasuredCosts, Retries
+from engine.methods.smartspec.goodput import Round, best_length, expected_tokens, goodputs
+from engine.methods.smartspec.round_costs import WAIT, FixedCosts, MeasuredCosts
 from engine.model.language_model import LanguageModel
 from engine.rules import verifier
 from tests.drafters.writing import built, text_of

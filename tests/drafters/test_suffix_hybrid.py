@@ -3,7 +3,7 @@
 import pytest
 
 from engine.core.sampling import Sampling
-from tests.drafters.writing import begun, steps_of, text_of
+from tests.drafters.writing import begun, steps_of
 from tests.verifiers.tiny import tiny_models
 
 KEY = "suffix_hybrid"

@@ -10,13 +10,7 @@ import torch
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
-from engine.methods.token_recycling.drafter import (
-    MOST_BYTES,
-    SuccessorMatrix,
-    static_shape,
-)
-from engine.parts.loading import load_models
-from presets import family, prompts
+from engine.methods.token_recycling.drafter import MOST_BYTES, SuccessorMatrix, static_shape
 from tests.drafters.writing import roots, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 

@@ -47,9 +47,8 @@ def registered(monkeypatch, hasty):
 SHORT = ["--rows", "2", "--length", "32", "--tokens", "2048"]
 
 
-def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(places, monkeypatch, capsys):
-    path, given = places
-    assert main(["text", "--tokens", "60", *given]) == 0
+def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(ready, monkeypatch, capsys):
+    path, given = ready
     assert main(["toy", *SHORT, *given]) == 0
     told = capsys.readouterr().out
     assert told.index("memory: about") < told.index("time: a batch takes") < told.index("accepted")
@@ -78,10 +77,9 @@ def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(places, monke
     torch.testing.assert_close(weights[0]["weight"], weights[1]["weight"], atol=1e-3, rtol=1e-2)
 
 
-def test_a_method_from_outside_brings_its_recipe(places, tmp_path, monkeypatch, capsys):
+def test_a_method_from_outside_brings_its_recipe(ready, tmp_path, monkeypatch, capsys):
     """One folder, and nothing else was changed. A bad recipe is left out with a sentence."""
-    path, given = places
-    assert main(["text", "--tokens", "60", *given]) == 0
+    path, given = ready
     recipe = Path(toy_student.__file__).read_text("utf-8")
     for name, text in (
         ("mine", recipe.replace('"toy"', '"mine"')),
@@ -107,7 +105,6 @@ def test_a_method_from_outside_brings_its_recipe(places, tmp_path, monkeypatch, 
     told = capsys.readouterr().err.splitlines()
     reasons = [line for line in told if line.startswith("left out: ")]
     assert len(reasons) == 5 and any("broken" in line for line in reasons)
-
 
 
 def the_sentence(capsys) -> str:

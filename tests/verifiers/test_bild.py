@@ -1,21 +1,16 @@
 """Big Little Decoder: the rollback rule on hand-made p, and where its drafter stops."""
 
-import json
 import math
 
 import pytest
 import torch
 
-from engine.catalogue import catalogue
 from engine.core.chance import JudgeChance
 from engine.core.exhibits import Table
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
-from engine.errors import UserError
 from engine.rules import Case, verifier
-from engine.run import open_run
 from tests.drafters.writing import begun
-from tests.engine.family import request, trace_of
 from tests.verifiers.tiny import tiny_models
 
 GREEDY = Sampling()

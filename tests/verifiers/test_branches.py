@@ -23,7 +23,17 @@ from engine.run.run_plan import rule_for
 from engine.trace import read_trace
 from presets import trace_text
 from tests.verifiers import growers
-from tests.verifiers.plain_branches import (V, Fractions, best_law, blocks, chains_of, mean, spread, target, traversals)
+from tests.verifiers.plain_branches import (
+    Fractions,
+    V,
+    best_law,
+    blocks,
+    chains_of,
+    mean,
+    spread,
+    target,
+    traversals,
+)
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.test_constraints import Grammar
 from tests.verifiers.test_pairs import PROMPT, maker, memo
@@ -271,11 +281,21 @@ def test_nothing_is_read_behind_a_token_that_cannot_be_kept():
 
 def test_what_a_rule_cannot_judge_is_one_sentence():
     warm = Sampling(1.0)
-    no = [("block", "rsd_c"), ("traversal", "multi_chain"), ("greedy_multipath", "dyspec"), ("block", "sjd")]
+    no = [
+        ("block", "rsd_c"),
+        ("traversal", "multi_chain"),
+        ("greedy_multipath", "dyspec"),
+        ("block", "sjd"),
+    ]
     for rule, key in no:
         with pytest.raises(UserError, match=f"verifier {rule} cannot judge the drafts of {key}"):
             rule_for(rule, drafter(key), warm)
-    yes = [("block", "chain"), ("traversal", "rsd_c"), ("greedy_multipath", "multi_chain"), ("traversal", "suffix")]
+    yes = [
+        ("block", "chain"),
+        ("traversal", "rsd_c"),
+        ("greedy_multipath", "multi_chain"),
+        ("traversal", "suffix"),
+    ]
     for rule, key in yes:
         assert rule_for(rule, drafter(key), warm).key == rule
     world, tree = World(0, V), DraftTree()

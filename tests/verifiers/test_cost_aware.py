@@ -1,6 +1,7 @@
 """Trees that stop where a node costs more than it brings: the size that pays most, and the target's law."""
 
 import dataclasses
+
 import pytest
 
 from engine.core.options import resolve
@@ -73,22 +74,6 @@ def test_a_step_writes_the_target_law(sampling):
     models, rule = remembering(tiny_models(4)), verifier("rejection")
     make = lambda: made(models, DySpecDrafter, {0: 1.0, 16: 4.0}, budget=4, depth=3)
     assert step_error(models, make, rule, sampling, PROMPT) < EXACT
-
-
-class CutsDrawn(DySpecDrafter):
-    """The tree is cut to the size that pays after its tokens were drawn."""
-
-    def propose(self, context, max_depth):
-        costs, self.costs = self.costs, None
-        tree = super().propose(context, max_depth)
-        self.costs = costs
-        return tree.truncated(next((n for n, q in enumerate(tree.q) if q < 0.3), len(tree)))
-
-
-def test_a_planted_bias_is_caught():
-    models, rule = remembering(tiny_models(4)), verifier("rejection")
-    make = lambda: made(models, CutsDrawn, CHEAP, budget=3)
-    assert step_error(models, make, rule, Sampling(1.0), PROMPT) > 100 * EXACT
 
 
 @pytest.mark.parametrize("key", ["dyspec", "eagle", "mtp"])

@@ -219,7 +219,11 @@ def test_sampler_match_writes_the_text_of_plain_decoding(key):
     assert ended == whole[: whole.index(end) + 1] == matched(key, sampling, end)
 
 
-LONG = {"jacobi": {"window": 64}, "lookahead": {"window": 16, "ngram": 6}, "aggressive": {"length": 512}}
+LONG = {
+    "jacobi": {"window": 64},
+    "lookahead": {"window": 16, "ngram": 6},
+    "aggressive": {"length": 512},
+}
 """Options that ask for more than a context of 64 tokens holds."""
 
 

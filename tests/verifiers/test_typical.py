@@ -5,15 +5,11 @@ import math
 import pytest
 import torch
 
-from engine.catalogue import catalogue
 from engine.core.chance import JudgeChance
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
-from engine.errors import UserError
 from engine.rules import Case, verifier
-from engine.run import open_run
 from tests.drafters.writing import steps_of, text_of
-from tests.engine.family import request, trace_of
 from tests.verifiers.tiny import tiny_models
 
 UNSURE = [0.25] * 4

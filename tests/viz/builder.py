@@ -141,11 +141,7 @@ class Toy:
                 "source": [self.style] * len(tokens),
             },
             "judgements": judgements,
-            "output": {
-                "tokens": output,
-                "pieces": [self.words[t] for t in output],
-                "final": kind,
-            },
+            "output": {"tokens": output, "pieces": [self.words[t] for t in output], "final": kind},
             "distributions": [
                 {
                     "node": place,

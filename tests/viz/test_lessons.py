@@ -80,10 +80,7 @@ def test_coins_fall_into_the_areas_of_p_and_q(tools):
     assert sum(one["both"][1] for one in areas) == pytest.approx(0.6), "the overlap"
     inside = {"kept": "both", "refused": "refused", "drawn": "residual"}
     kinds = [[coin["kind"] for coin in coins] for coins in tosses]
-    assert len(tosses) == 300 and {tuple(one) for one in kinds} == {
-        ("kept",),
-        ("refused", "drawn"),
-    }
+    assert len(tosses) == 300 and {tuple(one) for one in kinds} == {("kept",), ("refused", "drawn")}
     for coin in (coin for coins in tosses for coin in coins):
         low, high = areas[coin["token"]][inside[coin["kind"]]]
         assert low <= coin["height"] <= high and high > low, coin
@@ -274,7 +271,6 @@ LESSON |= {"screens": [{"id": "one", "title": "One", "text": TEXT, "stage": RULE
 LESSON |= {"teacher": [{"t": "p", "c": ["Ask."]}], "goals": ["See."], "reading": []}
 LESSON |= {"symbols": {"p": "The target’s probability."}, "examples": [], "races": []}
 TOY = {"lesson": LESSON}
-
 
 
 @pytest.fixture
