@@ -4,6 +4,7 @@ import copy
 from dataclasses import replace
 
 import pytest
+import torch
 
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
@@ -19,6 +20,11 @@ EXACT = 1e-5
 PROMPT = (1, 2, 0, 1, 2)
 
 
+def error(cls, models, rule, steps_before):
+    make = lambda: built(cls, models)
+    return step_error(models, make, verifier(rule), Sampling(1.0), PROMPT, steps_before)
+
+
 @pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
 @pytest.mark.parametrize("key", KEYS)
 def test_the_law_after_other_texts_have_filled_the_matrix(key, rule):
@@ -30,8 +36,22 @@ def test_the_law_after_other_texts_have_filled_the_matrix(key, rule):
         def begin(self, start):
             super().begin(replace(start, memory=copy.deepcopy(warm)))
 
-    make = lambda: built(Warm, models)
-    assert step_error(models, make, verifier(rule), Sampling(1.0), PROMPT, 1) < EXACT
+    assert error(Warm, models, rule, 1) < EXACT
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_planted_bias_is_caught(key):
+    class CallsItselfDrawn(drafters()[key]):
+        """An easy mistake: chosen tokens are passed off as drawn from the matrix."""
+
+        def propose(self, context, max_depth):
+            tree = super().propose(context, max_depth)
+            tree.laws.append(torch.full((self._vocabulary,), 1 / self._vocabulary))
+            for parent, draws in tree.draws.items():
+                tree.draws[parent] = [replace(d, kind="without_replacement", law=0) for d in draws]
+            return tree
+
+    assert error(CallsItselfDrawn, remembering(tiny_models(4)), "rejection", 2) > 100 * EXACT
 
 
 @pytest.mark.parametrize("key", KEYS)

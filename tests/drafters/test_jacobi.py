@@ -1,5 +1,6 @@
 """The window of guesses: the target makes them, and the window moves along with the text."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -7,7 +8,10 @@ import pytest
 from engine.core.exhibits import Token
 from engine.core.sampling import Sampling
 from engine.methods.jacobi.drafter import JacobiDrafter
-from tests.drafters.writing import steps_of, text_of
+from engine.proof.memo import remembering
+from engine.rules import verifier
+from tests.drafters.writing import built, steps_of, text_of
+from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
 KEY, WINDOW = "jacobi", 5
@@ -64,3 +68,30 @@ def test_the_first_guesses_of_a_text(fill, known):
         steps_of(tiny_models(16), KEY, [3, 5, 7], 30, window=8, fill=fill)[0] for _ in range(2)
     )
     assert first.tree.tokens == again.tree.tokens and set(first.tree.tokens) <= known
+
+
+class CallsItselfDrawn(JacobiDrafter):
+    """An easy mistake: the target's favourite token is passed off as a draw from its p."""
+
+    def observe(self, kept):
+        super().observe(kept)
+        self._p = kept.logits[-1].softmax(-1)
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        if hasattr(self, "_p"):
+            tree.laws.append(self._p)
+            for parent, draws in tree.draws.items():
+                tree.draws[parent] = [replace(draw, kind="iid", law=0) for draw in draws]
+        return tree
+
+
+def test_a_planted_bias_is_caught():
+    models, sampling = remembering(tiny_models(4)), Sampling(1.0)
+
+    def error(cls):
+        rule = verifier("rejection")
+        return step_error(models, lambda: built(cls, models), rule, sampling, PROMPT, 2)
+
+    assert error(JacobiDrafter) < 1e-5
+    assert error(CallsItselfDrawn) > 1e-3

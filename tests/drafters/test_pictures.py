@@ -3,6 +3,7 @@
 import pytest
 
 from engine.core.sampling import Sampling
+from engine.methods import drafter
 from engine.parts.loading import load_models
 from engine.proof.memo import remembering
 from engine.rules import verifier
@@ -19,10 +20,29 @@ def models():
     return load_models(family("image"), {})
 
 
+def keeps_its_tokens(cls):
+    """A fault that the law of exactness forbids: a guess after a refusal stays, and is judged by a later law."""
+
+    class Kept(cls):
+        def propose(self, context, max_depth):
+            tree, before = super().propose(context, max_depth), getattr(self, "_before", {})
+            for node, token in enumerate(tree.tokens):
+                tree.tokens[node] = before.get(len(context) + node, token)
+            self._before = {len(context) + node: token for node, token in enumerate(tree.tokens)}
+            return tree
+
+    return Kept
+
+
 def test_what_a_pass_writes_has_the_targets_law(models):
     """Every branch of a step that follows others, inside a stroke, where many patches are possible."""
     remembered, sampling, rule = remembering(models), Sampling(2.0, top_k=3), verifier("rejection")
     prompt = (FIRST_DIGIT + 3, *[0] * 11, 2, 15, 5, 1)
 
-    made = lambda: built("sjd", remembered, window=2)
-    assert step_error(remembered, made, rule, sampling, prompt, steps_before=2) < 1e-5
+    def error(cls):
+        made = lambda: built(cls, remembered, window=2)
+        return step_error(remembered, made, rule, sampling, prompt, steps_before=2)
+
+    cls = drafter("sjd")
+    assert error(cls) < 1e-5
+    assert error(keeps_its_tokens(cls)) > 1e-3

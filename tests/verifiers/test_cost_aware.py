@@ -76,6 +76,22 @@ def test_a_step_writes_the_target_law(sampling):
     assert step_error(models, make, rule, sampling, PROMPT) < EXACT
 
 
+class CutsDrawn(DySpecDrafter):
+    """The tree is cut to the size that pays after its tokens were drawn."""
+
+    def propose(self, context, max_depth):
+        costs, self.costs = self.costs, None
+        tree = super().propose(context, max_depth)
+        self.costs = costs
+        return tree.truncated(next((n for n, q in enumerate(tree.q) if q < 0.3), len(tree)))
+
+
+def test_a_planted_bias_is_caught():
+    models, rule = remembering(tiny_models(4)), verifier("rejection")
+    make = lambda: made(models, CutsDrawn, CHEAP, budget=3)
+    assert step_error(models, make, rule, Sampling(1.0), PROMPT) > 100 * EXACT
+
+
 @pytest.mark.parametrize("key", ["dyspec", "eagle", "mtp"])
 def test_trees_are_smaller_where_nodes_are_dear_and_the_text_is_the_same(key):
     models, cls = tiny_models(16), drafter(key)

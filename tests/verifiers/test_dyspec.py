@@ -110,6 +110,16 @@ class PrunedAndSaysSo(Pruned):
         return redrawn(super().propose(context, max_depth), "one_hot")
 
 
+class Sorted(DySpecDrafter):
+    """Hands siblings over likeliest first, not in the order drawn."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        for siblings in tree.draws.values():
+            siblings.sort(key=lambda drawn: -tree.q[drawn.node])
+        return tree
+
+
 class StaysInQ(DySpecDrafter):
     """Declares draws independent, although each was drawn without the tokens before it."""
 
@@ -117,7 +127,7 @@ class StaysInQ(DySpecDrafter):
         return redrawn(super().propose(context, max_depth), "iid")
 
 
-@pytest.mark.parametrize("wrong", [Pruned, StaysInQ])
+@pytest.mark.parametrize("wrong", [Pruned, Sorted, StaysInQ])
 def test_a_planted_bias_is_caught(models, wrong):
     assert error(models, wrong) > 100 * EXACT
 

@@ -1,10 +1,11 @@
-"""A chain that ends by an estimate made before each draw keeps the law."""
+"""A chain that ends by an estimate made before each draw keeps the law; by one that knows the draw, it does not."""
 
 import numpy as np
 import pytest
 import torch
 
 from engine.core.sampling import Sampling
+from engine.methods.chain.drafter import ChainDrafter
 from engine.methods.shared.acceptance_estimator import (
     DAMPING,
     INTERCEPT,
@@ -28,9 +29,25 @@ def models():
     return tiny_models(4)
 
 
+def error(models, cls):
+    return step_error(
+        models, lambda: built(cls, models, **ESTIMATED), verifier("rejection"), DRAWN, PROMPT, 1
+    )
+
+
+class ByTheDraw(ChainDrafter):
+    """Leaves the last token out where it is not the likeliest one."""
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        if tree.tokens[-1] != int(tree.laws[-1].argmax()):
+            tree = tree.truncated(len(tree) - 1)
+        return tree
+
+
 def test_the_length_is_settled_before_the_draw(models):
-    make = lambda: built("chain", models, **ESTIMATED)
-    assert step_error(models, make, verifier("rejection"), DRAWN, PROMPT, 1) < 1e-5
+    assert error(models, ChainDrafter) < 1e-5
+    assert error(models, ByTheDraw) > 1e-3
 
 
 def test_drafts_of_several_lengths_are_made(models):
