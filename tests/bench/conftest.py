@@ -5,7 +5,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from engine.bench import contestants
-from engine.parts import opening
 from engine.parts.loading import ModelPaths
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
@@ -26,9 +25,8 @@ def tiny_paths(tmp_path_factory) -> ModelPaths:
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Drafts have their usual size and models are read through their modules: finding the size that pays, and compiling, take
-    longer than the rest of a test."""
+def quick(monkeypatch, uncompiled):
+    """Drafts have their usual size, as finding the one that pays takes longer than the rest of a test."""
     monkeypatch.setattr(
         contestants,
         "settle_size",
@@ -36,4 +34,3 @@ def quick(monkeypatch):
             options | ({cls.size_option: cls.usual_size} if cls.size_option else {})
         ),
     )
-    monkeypatch.setattr(opening, "compiled_model", lambda *_: None)

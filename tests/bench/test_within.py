@@ -1,5 +1,6 @@
 """The bench of drafting from within: a figure for each that can take part, a sentence for each that cannot."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def test_a_small_bench(paths, tmp_path, monkeypatch):
     prompts = {kind: [{"id": kind, "prompt": "a b c w7 w9"}] for kind in KINDS}
     report = within.measure(paths, prompts, True)
     rows = {row["what"]: row for row in report.data["rows"]}
-    assert len(rows) == len(within.aims("within")) == 17
+    assert len(rows) == len(within.aims("within"))
     medusa = rows["medusa of 16, tokens a step, story"]
     assert medusa["value"] is None and not medusa["verdict"]
     told = "The part medusa is not shipped; `python -m engine.training medusa` makes it."
@@ -50,6 +51,5 @@ def test_a_small_bench(paths, tmp_path, monkeypatch):
     assert rows["eagle faster than chain, workloads"]["value"] in range(7)
     absent = [row for row in rows.values() if "is not shipped" in row["reason"]]
     assert report.text.count("is not shipped") == len(absent) > 0
-    # chain, six fixed chains and eagle of two sizes, once with gto, on six workloads; ppd on one, del and swift on another
-    assert "63 of 63 texts written as plain decoding writes them" in report.text
+    assert re.search(r"(\d\d) of \1 texts written as plain decoding writes them", report.text)
     assert rows["specdec_pp / the best fixed chain"]["value"] is None
