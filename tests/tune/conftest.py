@@ -31,7 +31,7 @@ def pair(tmp_path_factory) -> ModelPaths:
 
 
 @pytest.fixture
-def quick(monkeypatch, uncompiled):
+def quick(monkeypatch):
     monkeypatch.setattr(checking_race, "TURN", 0.02)
     monkeypatch.setattr(checking_race, "SECONDS", 0.05)
     monkeypatch.setattr(checking_race, "GROUP", 2)
