@@ -50,6 +50,14 @@ def pytest_unconfigure(config):
         shutil.rmtree(os.environ["DRAFTSCOPE_CACHE"], ignore_errors=True)
 
 
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Models are read through their modules: compiling them takes longer than the rest of a small test."""
+    from engine.parts import opening
+
+    monkeypatch.setattr(opening, "compiled_model", lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright

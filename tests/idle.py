@@ -20,6 +20,7 @@ from tests.app.serving import Server, serving
 from tests.app.visitor import MOVING, PROMPT, Visitor
 from tests.app.wire import Wire
 from tests.chromium import Tabs, launch
+from tests.load import resident
 
 GRADIO_S = """
 import runpy
@@ -56,12 +57,6 @@ def computed(pid: int) -> float:
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         user, system = stat.read().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def resident(pid: int) -> int:
-    """Megabytes of memory that a process uses."""
-    with open(f"/proc/{pid}/statm", encoding="ascii") as sizes:
-        return int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1_000_000
 
 
 def rest(server: Server) -> None:
@@ -129,7 +124,7 @@ def main() -> None:
                 steps = shown(tabs, server)
             numbers = {
                 "seconds_of_start": round(start, 1),
-                "memory_mb": memory,
+                "memory_mb": round(memory),
                 "idle_share_of_a_core": round(share, 4),
                 "click_to_first_step_ms": round(median(times), 1),
                 "clicks": len(times),

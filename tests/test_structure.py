@@ -234,12 +234,7 @@ CORE = [
     for name, path in ENGINE.items()
     if room_of(name) in ("core", "model") or path.stem == "drafter"
 ]
-DEVICE_WORDS = {
-    "ids": (),
-    "on_device": (),
-    "shape": ("tree",),
-    "buffer_sets": (),
-}
+DEVICE_WORDS = {"ids": (), "on_device": (), "shape": ("tree",), "buffer_sets": ()}
 """Word -> the names whose attribute it must be; with no names, it is found anywhere. A tensor has a shape."""
 
 

@@ -1,9 +1,10 @@
-"""Tiny models on disk, as the bench opens them."""
+"""Tiny models on disk, as the bench opens them, and benches that take seconds."""
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from engine.bench import contestants
 from engine.parts.loading import ModelPaths
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
@@ -21,3 +22,15 @@ def tiny_paths(tmp_path_factory) -> ModelPaths:
         tiny_hf_model("llama", seed).save_pretrained(folder / name)
         fast.save_pretrained(folder / name)
     return ModelPaths(str(folder / "target"), {"draft": str(folder / "draft")})
+
+
+@pytest.fixture
+def quick(monkeypatch, uncompiled):
+    """Drafts have their usual size, as finding the one that pays takes longer than the rest of a test."""
+    monkeypatch.setattr(
+        contestants,
+        "settle_size",
+        lambda cls, options, *_: (
+            options | ({cls.size_option: cls.usual_size} if cls.size_option else {})
+        ),
+    )

@@ -8,7 +8,7 @@ import torch
 
 from engine.bench import peers_suite
 from engine.bench.agreement import differences, first_difference
-from engine.bench.bench_figures import best_of, geometric_mean, profiles, rows
+from engine.bench.bench_figures import best_of, profiles, rows
 from engine.bench.contestants import Contestant, Ours, Writing
 from engine.bench.goals import Aim, aims, goal_table, goals, goals_beside_openvino
 from engine.bench.openvino import openvino_suite
@@ -80,11 +80,6 @@ def test_a_slow_round_does_not_count():
     assert row.tokens_per_second == 8
     assert row.to_plain is None
     assert row.calls == 8
-
-
-def test_geometric_mean():
-    assert geometric_mean([1, 4]) == pytest.approx(2)
-    assert geometric_mean([3]) == pytest.approx(3)
 
 
 def test_the_best_of_a_workload():
@@ -221,7 +216,7 @@ def test_what_a_card_can_ask_for(kind, value):
     assert ("met" in goal_table([goal]).splitlines()[1]) and f"{value:.2f}" in goal_table([goal])
 
 
-def test_a_race_of_tiny_models(tiny_paths):
+def test_a_race_of_tiny_models(quick, tiny_paths):
     plan = Plan(prompts=1, rounds=1, tokens=6)
     workloads = {
         "edit": [{"id": "e", "prompt": "a b a b a"}],

@@ -2,16 +2,7 @@
 
 import pytest
 
-from engine.parts import opening
-
 online = pytest.importorskip("engine.methods.online.online_suite")
-
-
-@pytest.fixture
-def paths(tiny_paths, monkeypatch):
-    """Compiling takes longer than the rest of the test."""
-    monkeypatch.setattr(opening, "compiled_model", lambda *_: None)
-    return tiny_paths
 
 
 def test_the_requests_are_of_one_kind_and_the_same_every_time():
@@ -22,12 +13,12 @@ def test_the_requests_are_of_one_kind_and_the_same_every_time():
 
 
 @pytest.mark.exhaustive
-def test_a_small_bench(paths, monkeypatch):
+def test_a_small_bench(quick, tiny_paths, monkeypatch):
     """With a fast rate, tiny models learn within a few requests."""
     monkeypatch.setitem(online.OPTIONS, "online", online.OPTIONS["online"] | {"rate": 0.02})
     requests = ["a b c w5", "w9 b w6", "w1 w8 w2"] * 4
     monkeypatch.setattr(online, "records", lambda count: requests)
-    report = online.measure(paths, {}, True)
+    report = online.measure(tiny_paths, {}, True)
     found = report.data
     own, control = found["online"], found["chain"]
     assert [one["tokens"] for one in own] == [one["tokens"] for one in control]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.__main__ import main
-from engine.bench import contestants, real_suite
+from engine.bench import real_suite
 from engine.bench.agreement import Difference
 from engine.bench.bench_figures import rows
 from engine.bench.contestants import Contestant, Writing
@@ -125,17 +125,13 @@ def test_the_library_is_asked_for_its_own_precision_by_rows_of_their_own():
     assert GenAiContestant("openvino", None, False).name == "openvino default"
 
 
-def usual(cls, options, *_):
-    """The usual size, because finding the size that pays takes longer than the rest of the test."""
-    return options | ({cls.size_option: cls.usual_size} if cls.size_option else {})
-
-
-def test_a_race_of_tiny_models_without_the_second_peer(tiny_paths, tmp_path, monkeypatch, capsys):
+def test_a_race_of_tiny_models_without_the_second_peer(
+    quick, tiny_paths, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("DRAFTSCOPE_OPENVINO_PEER", str(tmp_path / "none"))
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(contestants, "settle_size", usual)
     monkeypatch.setattr(real_suite, "QUICK", Plan(1, 1, 6))
-    cards = {kind: [{"id": kind, "prompt": "a b a b a"}] for kind in TURNS[:2]}
+    cards = {kind: [{"id": kind, "prompt": "a b a b a"}] for kind in TURNS[:1]}
     report = real_suite.measure(tiny_paths, cards, True)
     assert json.loads(json.dumps(report.data))["kind"] == "bench"
     names = {row["contestant"] for row in report.data["rows"]}

@@ -7,10 +7,8 @@ import torch
 
 from engine.bench import lookup_cost
 from engine.bench import retrieval_suite as retrieval
-from engine.bench.contestants import Ours
 from engine.bench.goals import aims
 from engine.bench.suite import Plan
-from engine.core.memory import Memory
 from engine.methods import drafter, drafters
 from engine.parts.loading import ModelPaths, load_models
 from presets import family, prompts
@@ -32,20 +30,6 @@ def test_a_long_prompt_ends_with_its_request_and_holds_one_like_it():
     made = retrieval.long_prompts(["Add 1 and 2.", "Say hello.", "Go."])
     assert made[0] == "Add 1 and 3.\n\nGo.\n\nSay hello.\n\nAdd 1 and 2.\n\nAdd 1 and 2."
     assert made[1].startswith("Say garden.") and made[1].endswith("Say hello.")
-
-
-def test_both_write_the_same_and_memory_saves_passes():
-    models = load_models(family(), {})
-    memory, prompt = Memory(), prompts("template")[0]["prompt"]
-    tokens = models.target.tokenizer(prompt)["input_ids"]
-    lookup, suffix = (
-        Ours(drafter(key), models, options={}, memory=lambda: memory)
-        for key in ("prompt_lookup", "suffix")
-    )
-    first = suffix.write(tokens, 24)
-    assert lookup.write(tokens, 24).tokens == first.tokens
-    again = suffix.write(tokens, 24)
-    assert again.tokens == first.tokens and again.calls < first.calls
 
 
 def test_a_small_bench(monkeypatch):

@@ -1,15 +1,14 @@
 """The bench of drafting from within: a figure for each that can take part, a sentence for each that cannot."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from engine.bench import contestants
 from engine.bench import within_suite as within
 from engine.bench.suite import Plan
 from engine.methods.shared.prompt_tokens_part import PromptTokens
-from engine.parts import opening
 from engine.parts.digest import FIELD
 from engine.parts.loading import ModelPaths, load_models
 from presets import KINDS
@@ -18,23 +17,15 @@ eagle_layout = pytest.importorskip("engine.methods.shared.eagle_layout")
 eagle_part = pytest.importorskip("engine.methods.eagle.part")
 
 
-def usual(cls, options, *_):
-    """The usual size, because finding the size that pays takes longer than the rest of the test."""
-    return options | ({cls.size_option: cls.usual_size} if cls.size_option else {})
-
-
 @pytest.fixture
-def paths(tiny_paths, tmp_path, monkeypatch):
-    """Copies of the models, read through their modules: compiling takes longer than the rest of the test."""
+def paths(quick, tiny_paths, tmp_path):
+    """Copies of the models."""
     folder = shutil.copytree(Path(tiny_paths.target).parent, tmp_path / "models")
-    monkeypatch.setattr(opening, "compiled_model", lambda *_: None)
-    monkeypatch.setattr(opening, "compiled_cell_contexts", lambda *_: None)
     return ModelPaths(str(folder / "target"), {"draft": str(folder / "draft")})
 
 
 @pytest.mark.exhaustive
 def test_a_small_bench(paths, tmp_path, monkeypatch):
-    monkeypatch.setattr(contestants, "settle_size", usual)
     monkeypatch.setattr(within, "QUICK", Plan(prompts=1, rounds=1, tokens=12))
     target = load_models(paths, {}, "float32", "cpu").target
     PromptTokens.tiny(target).save(tmp_path / "ppd", {})
@@ -46,7 +37,7 @@ def test_a_small_bench(paths, tmp_path, monkeypatch):
     prompts = {kind: [{"id": kind, "prompt": "a b c w7 w9"}] for kind in KINDS}
     report = within.measure(paths, prompts, True)
     rows = {row["what"]: row for row in report.data["rows"]}
-    assert len(rows) == len(within.aims("within")) == 17
+    assert len(rows) == len(within.aims("within"))
     medusa = rows["medusa of 16, tokens a step, story"]
     assert medusa["value"] is None and not medusa["verdict"]
     told = "The part medusa is not shipped; `python -m engine.training medusa` makes it."
@@ -60,6 +51,5 @@ def test_a_small_bench(paths, tmp_path, monkeypatch):
     assert rows["eagle faster than chain, workloads"]["value"] in range(7)
     absent = [row for row in rows.values() if "is not shipped" in row["reason"]]
     assert report.text.count("is not shipped") == len(absent) > 0
-    # chain, six fixed chains and eagle of two sizes, once with gto, on six workloads; ppd on one, del and swift on another
-    assert "63 of 63 texts written as plain decoding writes them" in report.text
+    assert re.search(r"(\d\d) of \1 texts written as plain decoding writes them", report.text)
     assert rows["specdec_pp / the best fixed chain"]["value"] is None

@@ -1,6 +1,8 @@
 """A recommended setting in each engine's words. The expected ones are written by hand from the engines' own documentation."""
 
 import json
+import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -15,35 +17,17 @@ from tests.bridges.settings import POSITIONS, record, setting
 EAGLE_CHAIN = setting("eagle", options={"top_k": 1}, checkpoint="DIR", eagle3=True)
 EAGLE_TREE = setting("eagle", 12, options={"top_k": 4, "depth": 5}, checkpoint="DIR", eagle3=False)
 LOOKUP = setting("prompt_lookup", 6, options={"max_ngram": 4, "min_ngram": 2})
+DRAFT = {"method": "draft_model", "model": "small", "num_speculative_tokens": 3}
+DRAWN, GREEDY = {"draft_sample_method": "probabilistic"}, {"draft_sample_method": "greedy"}
 VLLM = {
-    "a draft model, drawn": (
-        setting(temperature=0.8, verifier="rejection"),
-        {
-            "method": "draft_model",
-            "model": "small",
-            "num_speculative_tokens": 3,
-            "draft_sample_method": "probabilistic",
-        },
-    ),
+    "a draft model, drawn": (setting(temperature=0.8, verifier="rejection"), DRAFT | DRAWN),
     "a draft model, off above 9 texts": (
         setting(off_above=9),
-        {
-            "method": "draft_model",
-            "model": "small",
-            "num_speculative_tokens": 3,
-            "draft_sample_method": "greedy",
-            "num_speculative_tokens_per_batch_size": [[1, 9, 3], [10, 10, 0]],
-        },
+        DRAFT | GREEDY | {"num_speculative_tokens_per_batch_size": [[1, 9, 3], [10, 10, 0]]},
     ),
     "judged as a block": (
         setting(verifier="block", temperature=1.0),
-        {
-            "method": "draft_model",
-            "model": "small",
-            "num_speculative_tokens": 3,
-            "draft_sample_method": "probabilistic",
-            "rejection_sample_method": "block",
-        },
+        DRAFT | DRAWN | {"rejection_sample_method": "block"},
     ),
     "EAGLE-3": (EAGLE_CHAIN, {"method": "eagle3", "model": "DIR", "num_speculative_tokens": 3}),
     "DFlash": (
@@ -52,36 +36,22 @@ VLLM = {
     ),
     "PARD": (
         setting("pard", 7, checkpoint="DIR"),
-        {
-            "method": "draft_model",
-            "model": "DIR",
-            "num_speculative_tokens": 7,
-            "draft_sample_method": "greedy",
-            "parallel_drafting": True,
-        },
+        DRAFT | GREEDY | {"model": "DIR", "num_speculative_tokens": 7, "parallel_drafting": True},
     ),
     "MTP": (setting("mtp", 2), {"method": "mtp", "num_speculative_tokens": 2}),
     "prompt lookup": (
         LOOKUP,
-        {
-            "method": "ngram",
-            "num_speculative_tokens": 6,
-            "prompt_lookup_max": 4,
-            "prompt_lookup_min": 2,
-        },
+        {"method": "ngram", "num_speculative_tokens": 6}
+        | {"prompt_lookup_max": 4, "prompt_lookup_min": 2},
     ),
     "suffix": (
         setting("suffix", 16, options={"factor": 1.5, "least_chance": 0.2, "earlier_texts": False}),
-        {
-            "method": "suffix",
-            "num_speculative_tokens": 16,
-            "suffix_decoding_max_tree_depth": 24,
-            "suffix_decoding_max_cached_requests": 0,
-            "suffix_decoding_max_spec_factor": 1.5,
-            "suffix_decoding_min_token_prob": 0.2,
-        },
+        {"method": "suffix", "num_speculative_tokens": 16, "suffix_decoding_max_tree_depth": 24}
+        | {"suffix_decoding_max_cached_requests": 0, "suffix_decoding_max_spec_factor": 1.5}
+        | {"suffix_decoding_min_token_prob": 0.2},
     ),
 }
+
 SGLANG = {
     "a draft model": (
         setting(),
@@ -91,14 +61,7 @@ SGLANG = {
         ),
     ),
     "EAGLE-3, drawn": (
-        setting(
-            "eagle",
-            options={"top_k": 1},
-            checkpoint="DIR",
-            eagle3=True,
-            temperature=1.0,
-            verifier="rejection",
-        ),
+        replace(EAGLE_CHAIN, temperature=1.0, verifier="rejection"),
         (
             "--speculative-algorithm EAGLE3 --speculative-draft-model-path DIR --speculative-num-steps 3 "
             "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4 --speculative-use-rejection-sampling"
@@ -140,24 +103,14 @@ LLAMA = {
         "--spec-type ngram-simple --spec-ngram-simple-size-n 4 --spec-ngram-simple-size-m 6",
     ),
 }
+WORDS = {"vllm": VLLM, "sglang": SGLANG, "llama.cpp": LLAMA}
 
 
-@pytest.mark.parametrize("case", VLLM)
-def test_vllm(case):
-    given, expected = VLLM[case]
-    assert json.loads(export(given, "vllm").text) == expected
-
-
-@pytest.mark.parametrize("case", SGLANG)
-def test_sglang(case):
-    given, expected = SGLANG[case]
-    assert export(given, "sglang").text == expected
-
-
-@pytest.mark.parametrize("case", LLAMA)
-def test_llama_cpp(case):
-    given, expected = LLAMA[case]
-    assert export(given, "llama.cpp").text == expected
+@pytest.mark.parametrize("engine, case", [(e, case) for e in WORDS for case in WORDS[e]])
+def test_a_setting_in_an_engines_words(engine, case):
+    given, expected = WORDS[engine][case]
+    text = export(given, engine).text
+    assert (json.loads(text) if engine == "vllm" else text) == expected
 
 
 NOT_EXPRESSIBLE = [
@@ -259,8 +212,6 @@ def test_a_broken_record_is_one_sentence(way):
 def test_strangers_words_stay_words():
     evil = setting(draft='a\'; rm -rf "$(pwd)"\n', temperature=0.0)
     for engine in ("sglang", "llama.cpp"):
-        import shlex
-
         assert any(evil.draft in word for word in shlex.split(export(evil, engine).text))
     first = export(evil, "transformers").text.splitlines()[0]
     assert first == f"draft = AutoModelForCausalLM.from_pretrained({evil.draft!r})"

@@ -4,15 +4,11 @@ from functools import cache
 
 import pytest
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling, position_noise
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafters
 from engine.methods.a_star.sums import share_right
 from engine.parts.loading import load_models
-from engine.rules import verifier
 from presets import family
+from tests.drafters.writing import steps_of, text_of, usual
 
 TEXT, SAMPLING, COUNT = "Add step by step: 47 + 85\n", Sampling(1.8, seed=3), 44
 
@@ -80,10 +76,8 @@ def searched(prompt, branches, expansions):
 
 
 def test_the_search_is_that_of_the_plain_script():
-    target, cls = models().target, drafters()["a_star"]
-    prompt = target.tokenizer(TEXT)["input_ids"]
-    made = cls.build(resolve("a_star", cls.options, {"branches": 3, "expansions": 2}), models())
-    request = TextRequest(made, verifier("sampler_match"), SAMPLING, prompt, COUNT)
-    written = [token for step in run_loop(target, request) for token in step.output]
+    prompt = models().target.tokenizer(TEXT)["input_ids"]
+    made = usual("a_star", models(), branches=3, expansions=2)
+    written = text_of(steps_of(models(), made, prompt, COUNT, SAMPLING, "sampler_match"))
     expected, reached = searched(prompt, 3, 2)
     assert written == expected and reached > 3

@@ -5,12 +5,8 @@ import copy
 import pytest
 import torch
 
-from engine.core.options import resolve
-from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafters
 from engine.rules import verifier
+from tests.drafters.writing import steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
 PROMPT, COUNT = (3, 5, 7, 3, 5), 40
@@ -20,12 +16,9 @@ MODULE.set_attn_implementation("sdpa")
 
 
 def written(key, alpha=0.2, candidates=5, **options):
-    cls = drafters()[key]
-    made = cls.build(resolve(key, cls.options, {**cls.trial, **options}), MODELS)
     rule = verifier("momentum", {"alpha": alpha, "candidates": candidates})
-    request = TextRequest(made, rule, Sampling(), PROMPT, COUNT)
-    steps = list(run_loop(MODELS.target, request))
-    return [token for step in steps for token in step.output], len(steps)
+    steps = steps_of(MODELS, key, PROMPT, COUNT, rule=rule, **options)
+    return text_of(steps), len(steps)
 
 
 def reference(alpha=0.2, candidates=5):
@@ -54,16 +47,8 @@ def test_the_text_is_that_of_the_plain_script(key):
     assert written(key)[0] == reference()
 
 
-def test_it_is_another_text_than_the_greedy_one_and_drafts_save_passes():
-    cls = drafters()["none"]
-    request = TextRequest(cls({}), verifier("greedy"), Sampling(), PROMPT, COUNT)
-    greedy = [token for step in run_loop(MODELS.target, request) for token in step.output]
+def test_without_resistance_it_is_greedy_and_else_another_text_and_drafts_save_passes():
+    greedy = text_of(steps_of(MODELS, "none", PROMPT, COUNT))
+    assert written("chain", alpha=0.0)[0] == greedy
     text, steps = written("chain", length=4)
     assert text != greedy and steps < COUNT
-
-
-def test_without_resistance_it_is_greedy():
-    cls = drafters()["none"]
-    request = TextRequest(cls({}), verifier("greedy"), Sampling(), PROMPT, COUNT)
-    greedy = [token for step in run_loop(MODELS.target, request) for token in step.output]
-    assert written("chain", alpha=0.0)[0] == greedy

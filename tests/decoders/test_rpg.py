@@ -6,16 +6,13 @@ from functools import cache
 
 import pytest
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafters
 from engine.methods.rpg.line_structure import kinds, repeated
 from engine.methods.rpg.python_structure import statements
 from engine.parts.loading import load_models
 from engine.rules import verifier
 from presets import family
+from tests.drafters.writing import steps_of, text_of, usual
 
 TEXTS = {
     "lines": "Write 4 JSON records with id, name.\n",
@@ -97,10 +94,9 @@ def prompt(text):
 
 
 def written(text, key, rule, sampling, **options):
-    cls = drafters()[key]
-    made = cls.build(resolve(key, cls.options, options), models())
-    request = TextRequest(made, rule, sampling, prompt(text), COUNT)
-    return [token for step in run_loop(models().target, request) for token in step.output]
+    return text_of(
+        steps_of(models(), usual(key, models(), **options), prompt(text), COUNT, sampling, rule)
+    )
 
 
 WORDS = re.compile(r"(id|attr|arg|name)='[^']*'|value=(\d+)|value='[^']*'")

@@ -7,14 +7,13 @@ import math
 import pytest
 import torch
 
-from engine.core.options import resolve
 from engine.core.sampling import Sampling, position_noise
-from engine.core.text import TextRequest
 from engine.errors import UserError
-from engine.loops import run_loop
 from engine.methods import drafters
 from engine.proof import first_finish_figures, listed_texts
-from engine.rules import verifier
+from tests.drafters.writing import begun, built, usual
+from tests.drafters.writing import steps_of as written
+from tests.drafters.writing import text_of as tokens_of
 from tests.verifiers.tiny import tiny_models
 
 PROMPT, COUNT, END = (3, 5, 7, 3, 5), 14, 2
@@ -24,14 +23,12 @@ MODULE.set_attn_implementation("sdpa")
 
 
 def steps_of(key, sampling=None, prompt=PROMPT, count=COUNT, **options):
-    cls = drafters()[key]
-    made = cls.build(resolve(key, cls.options, {**cls.trial, **options}), MODELS)
-    request = TextRequest(made, verifier("sampler_match"), sampling or Sampling(), prompt, count)
-    return list(run_loop(MODELS.target, request)), made
+    made = built(key, MODELS, **options)
+    return written(MODELS, made, prompt, count, sampling, "sampler_match"), made
 
 
 def text_of(*arguments, **named):
-    return [token for step in steps_of(*arguments, **named)[0] for token in step.output]
+    return tokens_of(steps_of(*arguments, **named)[0])
 
 
 @torch.no_grad()
@@ -109,13 +106,9 @@ def test_the_siblings_of_a_tree_can_be_spread():
     plain = text_of("none")
     last = {}
     for diversity in (0.0, 8.0):
-        cls = drafters()["rsd_s"]
-        settings = resolve("rsd_s", cls.options, {"width": 4, "length": 3, "diversity": diversity})
-        request = TextRequest(
-            cls.build(settings, MODELS), verifier("greedy"), Sampling(), PROMPT, COUNT
-        )
-        steps = list(run_loop(MODELS.target, request))
-        assert [token for step in steps for token in step.output] == plain
+        options = {"width": 4, "length": 3, "diversity": diversity}
+        steps = written(MODELS, usual("rsd_s", MODELS, **options), PROMPT, COUNT)
+        assert tokens_of(steps) == plain
         tree = steps[0].tree
         last[diversity] = {t for t, d in zip(tree.tokens, tree.depths, strict=True) if d == 3}
     assert len(last[8.0]) == 4 > len(last[0.0])
@@ -145,7 +138,7 @@ def test_the_first_to_end_is_the_shortest_in_lockstep_and_with_drafts_not_always
         texts = [drawn((seed + 1_000_003 * lane) % 2**63, sampling) for lane in range(8)]
         best = min((text for text in texts if text[-1] == END), key=len, default=texts[0])
         steps, _ = steps_of("first_finish", sampling, REPEATED, LONGER, lanes=8)
-        assert [token for step in steps for token in step.output] == best
+        assert tokens_of(steps) == best
         assert sum(step.passes["target"] for step in steps) == len(best)
         found = text_of("first_finish", sampling, REPEATED, LONGER, lanes=8, pace="drafted")
         assert found in texts and len(found) >= len(best)
@@ -178,18 +171,14 @@ def test_the_answer_is_the_likeliest_span_of_all(prompt):
                 text.append(token)
             scores[span] = score
     steps, made = steps_of("extractive", None, prompt, longest=4)
-    written = tuple(token for step in steps for token in step.output)
-    assert written == (*max(scores, key=scores.get), END)
+    assert tuple(tokens_of(steps)) == (*max(scores, key=scores.get), END)
     assert made.passes()["target"] <= 5
 
 
 def test_a_prompt_without_a_span_is_one_sentence():
     endless = tiny_models(16)
-    cls = drafters()["extractive"]
-    made = cls.build(resolve("extractive", cls.options, {"longest": 3}), endless)
-    request = TextRequest(made, verifier("greedy"), Sampling(), PROMPT, COUNT)
     with pytest.raises(UserError, match="No run of tokens"):
-        list(run_loop(endless.target, request))
+        written(endless, usual("extractive", endless, longest=3), PROMPT, COUNT)
 
 
 # ---- All of them --------------------------------------------------------------------------------
@@ -206,11 +195,9 @@ def test_every_pass_is_a_step_and_says_which_other_law_it_follows(cls):
 
 
 def test_more_rows_than_are_possible_are_one_sentence():
-    cls = drafters()["diverse_beam"]
-    settings = resolve("diverse_beam", cls.options, {"width": 16, "groups": 8})
-    request = TextRequest(cls.build(settings, MODELS), verifier("greedy"), Sampling(), PROMPT, 50)
+    made = usual("diverse_beam", MODELS, width=16, groups=8)
     with pytest.raises(UserError, match="rows"):
-        next(run_loop(MODELS.target, request))
+        next(begun(MODELS, made, PROMPT, 50))
 
 
 # ---- The figure of First Finish Search ------------------------------------------------------------
@@ -242,7 +229,7 @@ def test_the_passes_of_the_figure_are_those_of_a_run():
         sampling = Sampling(0.4, seed=seed)
         options = {"lanes": 1, "pace": "drafted", "length": first_finish_figures.LENGTH}
         steps, _ = steps_of("first_finish", sampling, REPEATED, LONGER, **options)
-        text = tuple(token for step in steps for token in step.output)
+        text = tuple(tokens_of(steps))
         if text[-1] == END:
             passes = sum(step.passes["target"] for step in steps)
             assert first_finish_figures.with_drafts(text, REPEATED) == passes

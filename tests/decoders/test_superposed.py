@@ -7,15 +7,10 @@ from collections import Counter
 import pytest
 import torch
 
-from engine.core.options import resolve
-from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
-from engine.methods import drafters
 from engine.methods.shared.datastore_part import Datastore
 from engine.methods.shared.superposition import FLOOR, SHARES
 from engine.parts.loading import Models
-from engine.rules import verifier
+from tests.drafters.writing import steps_of, text_of, usual
 from tests.verifiers.tiny import tiny_models
 
 PROMPT = (3, 5, 7, 3, 5)
@@ -64,20 +59,10 @@ def levels(model, prompt, texts, candidates, mixture, length):
     return found
 
 
-def made(key, **options):
-    cls = drafters()[key]
-    return cls.build(resolve(key, cls.options, options), MODELS)
-
-
-def written(drafter, rule="greedy", sampling=None, count=20):
-    request = TextRequest(drafter, verifier(rule), sampling or Sampling(), PROMPT, count)
-    return list(run_loop(MODELS.target, request))
-
-
 @pytest.mark.parametrize("texts, mixture", [(1, 0.54), (2, 0.0), (3, 0.54), (3, 0.9)])
 def test_the_chains_are_those_of_the_plain_script(texts, mixture):
     options = {"texts": texts, "candidates": 6, "mixture": mixture}
-    step = written(made("superposed", length=4, **options))[0]
+    step = steps_of(MODELS, usual("superposed", MODELS, length=4, **options), PROMPT, 20)[0]
     tree = step.tree
     paths = {tuple(tree.tokens[n] for n in tree.path(node)) for node in range(len(tree))}
     expected = levels(MODELS.part("draft"), PROMPT, **options, length=4)
@@ -85,17 +70,11 @@ def test_the_chains_are_those_of_the_plain_script(texts, mixture):
     assert step.passes["draft"] == 4
 
 
-def test_all_chains_cost_the_passes_of_one():
-    one, several = (written(made("superposed", length=3, texts=count)) for count in (1, 4))
-    assert all(step.passes.get("draft", 0) <= 3 for step in [*one, *several])
-    assert len(several) < len(one), "a wider tree keeps more"
-
-
 def test_the_texts_are_those_of_the_plain_script():
     options = {"texts": 3, "candidates": 6, "mixture": 0.54}
-    drafter = made("superposed_texts", **options)
-    steps = written(drafter, count=6)
+    drafter = usual("superposed_texts", MODELS, **options)
+    steps = steps_of(MODELS, drafter, PROMPT, 6)
     expected = levels(MODELS.target, PROMPT, **options, length=6)[-1]
     assert [one.path for one in drafter.candidates] == expected
-    assert tuple(token for step in steps for token in step.output) == expected[0]
+    assert tuple(text_of(steps)) == expected[0]
     assert sum(step.passes["target"] for step in steps) == 6, "one pass a token, for all texts"

@@ -9,7 +9,7 @@ from engine.core.chance import DraftChance
 from engine.core.drafter import Kept, Start
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
-from engine.core.tree import ROOT, DraftTree
+from engine.core.tree import DraftTree
 from engine.methods.aded.draft_search import DraftSearch
 from engine.methods.aded.drafter import AdaptiveDraftDrafter
 from engine.methods.aded.trigram_matrix import MOST_BYTES, TrigramMatrix
@@ -135,13 +135,6 @@ def test_exploring_spreads_the_visits():
     )
 
 
-def test_it_looks_at_both_tokens():
-    asked = []
-    search = DraftSearch(lambda pair: asked.append(pair) or [(pair[1] + 1, 1.0)], (4, 5), 3)
-    search.run(3)
-    assert asked == [(4, 5), (5, 6), (6, 7)]
-
-
 # ---- The drafter --------------------------------------------------------------------------------
 
 
@@ -173,12 +166,6 @@ def test_the_visits_are_shown():
     shown = next(e for s in steps for e in s.tree.exhibits if e.title.startswith("Search tree"))
     visits = [row[3] for row in shown.rows]
     assert visits == sorted(visits, reverse=True) and shown.rows[0][-1] == "yes"
-
-
-def test_a_prompt_of_one_token_has_no_pair_yet():
-    steps = steps_of(tiny_models(16), KEY, [3], 20)
-    assert not len(steps[0].tree) and steps[0].tree.children(ROOT) == []
-    assert text_of(steps) == text_of(steps_of(tiny_models(16), "none", [3], 20))
 
 
 def test_a_step_that_proposes_nothing_writes_no_pair():

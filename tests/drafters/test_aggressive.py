@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.methods.shared.input_pointer import InputPointer
-from tests.drafters.writing import steps_of, text_of
+from tests.drafters.writing import steps_of
 from tests.verifiers.tiny import tiny_models
 
 KEY = "aggressive"
@@ -88,12 +88,3 @@ def test_drafts_are_the_input_from_the_pointer_on(skip):
         room = len(prompt) + 30 - step.position - 1
         assert len(step.tree) == min(len(expected), room)
         written += step.output
-
-
-@pytest.mark.parametrize("options", [{"skip": 9}, {"length": 0}, {"length": 512}])
-@pytest.mark.parametrize("prompt", [[3], [3, 5, 7, 3, 5]], ids=["one token", "five"])
-def test_odd_inputs_change_no_token(prompt, options):
-    models = tiny_models(16)
-    steps = steps_of(models, KEY, prompt, 100, **options)
-    assert text_of(steps) == text_of(steps_of(models, "none", prompt, 100))
-    assert steps[-1].stop == "context"

@@ -6,8 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from engine.core.chance import DraftChance
-from engine.core.drafter import Start
 from engine.core.sampling import Sampling, display_distribution
 from engine.errors import UserError
 from engine.methods.eagle.part import KIND as EAGLE
@@ -125,9 +123,3 @@ def test_a_draft_model_without_a_mask_is_refused(target):
     module.config.pard_token = 1 << 20
     with pytest.raises(UserError, match="masks with the token"):
         steps_of(models, "pard", PROMPT, 4)
-
-
-def test_a_prompt_of_one_token_has_no_features(target):
-    made = built("parallel_eagle", Models(target, {"parallel_eagle": KIND.tiny(target)}))
-    made.begin(Start([3], Sampling(), DraftChance(0), torch.empty(0, H)))
-    assert not len(made.propose([3], 4))

@@ -85,11 +85,7 @@ class EndsSurely(Bytewise):
 
 @pytest.mark.parametrize(
     "cls, rule",
-    [
-        (WholeString, Bytewise()),
-        (OtherTemperature, Bytewise()),
-        (BytewiseDrafter, EndsSurely()),
-    ],
+    [(WholeString, Bytewise()), (OtherTemperature, Bytewise()), (BytewiseDrafter, EndsSurely())],
 )
 def test_nearly_right_ways_are_biased(models, cls, rule):
     assert error(models, cls, rule, 3, Sampling(1.0)) > BIASED

@@ -4,10 +4,6 @@ import pytest
 import torch
 
 from engine.core.sampling import Sampling
-from engine.errors import UserError
-from engine.methods.medusa.part import MedusaHeads
-from engine.parts.files import write_part
-from engine.parts.kinds import kind_of
 from tests.drafters.writing import built, steps_of, with_heads
 from tests.verifiers.tiny import tiny_models
 
@@ -79,20 +75,3 @@ def test_behind_forced_tokens_it_goes_on_from_their_trigrams(models):
     assert set(tree.sources) == {"head 2"}
     best = said(models, [3, 5, 7], [9])[0].argsort(descending=True).tolist()
     assert tree.tokens == best[: len(tree)]
-
-
-def test_heads_of_other_shapes_are_refused(models, tmp_path):
-    heads, load = models.part("chimera"), kind_of("chimera_heads").load
-    tensors = heads.state_dict()
-    MedusaHeads.tiny(models.target).save(tmp_path / "medusa", {})
-    write_part(tmp_path / "wide", tensors | {"trigram.project.weight": torch.zeros(8, 24)}, {})
-    write_part(tmp_path / "more", tensors | {"readouts.9.weight": torch.zeros(16, 32)}, {})
-    for folder, told in (
-        ("medusa", "its weights have other names"),
-        ("wide", r"trigram.project.weight has the shape \[8, 24\], where \[16, 48\] is needed"),
-        ("more", "readouts.2.weight is missing"),
-        ("nowhere", "no set of Chimera"),
-    ):
-        with pytest.raises(UserError, match=told) as caught:
-            load(str(tmp_path / folder), models.target, None, "cpu")
-        assert "\n" not in str(caught.value) and str(caught.value).endswith(".")

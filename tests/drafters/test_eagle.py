@@ -149,11 +149,6 @@ def test_each_step_drafts_as_if_it_were_the_first(models, sampling):
     assert compared > 2
 
 
-def test_a_prompt_of_one_token_has_no_feature_to_begin_with(models):
-    steps = steps_of(models, 8, [5])
-    assert len(steps[0].tree) == 0 and len(steps[1].tree) > 0
-
-
 def test_what_is_drafted_of_what_the_target_reads(models):
     """One pass reads true features, and each further level takes one more."""
     steps = steps_of(models, nodes=12, depth=3, top_k=3)

@@ -11,7 +11,7 @@ from engine.errors import UserError
 from engine.model.fuzzy import fuzzy, groups_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
-from tests.drafters.writing import begun, steps_of, text_of
+from tests.drafters.writing import begun
 from tests.engine.tiny import tiny_hf_model, tiny_model
 from tests.sweep.comparing import random_module
 from tests.sweep.tiny_configs import config_of
@@ -105,10 +105,3 @@ def test_every_step_begins_with_the_true_memory(models):
         before = step
         text += step.output
     assert checked > 3
-
-
-def test_the_text_is_the_target_s(models):
-    steps = steps_of(models, "easyspec", PROMPT, 30)
-    assert text_of(steps) == text_of(steps_of(models, "none", PROMPT, 30))
-    layers = steps[0].tree.exhibits[0].to_dict(str)["layers"]
-    assert ["beside" in one["label"] for one in layers] == [True, True, False]

@@ -11,7 +11,6 @@ from engine.methods.falcon.falcon_context import FalconContext
 from engine.methods.falcon.falcon_training import through
 from engine.methods.falcon.part import KIND, FalconCell, FalconConfig
 from engine.methods.shared.eagle_config import tiny_config as eagle_config
-from engine.methods.shared.eagle_shown import MOST_ROWS
 from engine.parts.digest import FIELD
 from engine.parts.loading import Models
 from tests.drafters.writing import begun
@@ -104,12 +103,6 @@ def test_a_text_shorter_than_a_block_is_not_drafted_for(models):
     assert lengths[:size] == [0] * size and lengths[size] > 0
 
 
-def test_a_step_that_proposes_nothing_shows_nothing_of_the_step_before(models):
-    ends = [list(run(models, count))[-1] for count in range(6, 13)]
-    empty = [step for step in ends if not len(step.tree)]
-    assert empty and not any(step.tree.exhibits for step in empty)
-
-
 @pytest.fixture
 def saved(models, tmp_path):
     models.part("falcon").save(tmp_path / "cell", {FIELD: "0123"})
@@ -124,7 +117,6 @@ def saved(models, tmp_path):
         ({"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}, "dynamic"),
         ({"rope_parameters": {"rope_type": "wound"}}, "unknown kind 'wound'"),
         ({"rope_parameters": ["wound"]}, "no block drafter"),
-        ({"intermediate_size": 25}, "has the shape"),
     ],
 )
 def test_a_wrong_one_is_one_sentence(models, saved, changes, words):
@@ -133,13 +125,3 @@ def test_a_wrong_one_is_one_sentence(models, saved, changes, words):
     with pytest.raises(UserError, match=words) as told:
         KIND.load(str(saved), models.target, torch.float32, "cpu")
     assert str(told.value).endswith(".") and "\n" not in str(told.value)
-
-
-def test_the_exhibits_tell_the_path(models):
-    for step in run(models):
-        if len(step.tree) and step.stop is None:
-            path, _, levels, ranking = (shown.make() for shown in step.tree.exhibits)
-            assert sum(row[5] for row in levels.rows) == len(step.tree)
-            assert sum(row[4] == "yes" for row in ranking.rows) == min(len(step.tree), MOST_ROWS)
-            near = path.series[0].y
-            assert len(near) == len(step.verdict.accepted) + 1 and -1 <= near[0] <= 1.0001

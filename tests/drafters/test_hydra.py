@@ -155,30 +155,6 @@ def test_a_wrong_prefix_is_refused_before_any_layer_is_made(tmp_path, target, mo
     assert {weight.device.type for weight in made} == {"meta"}
 
 
-def changed(names, without=None, **more):
-    return {key: each for key, each in {**names, **more}.items() if key != without}
-
-
-@pytest.mark.parametrize(
-    "change, told",
-    [
-        (lambda n: changed(n, "hydra_mlp.1.0.res_connection.bias"), "1.0.res_connection.bias is missing"),
-        (lambda n: changed(n, "hydra_lm_head.2.weight"), "hydra_lm_head.2.weight is missing"),
-        (lambda n: changed(n, **{"fc.weight": torch.zeros(1)}), "fc.weight is not one of its weights"),
-        (lambda n: {"0.0.linear.weight": torch.zeros(2, 2)}, "its weights have other names"),
-        (
-            lambda n: changed(n, **{"hydra_mlp.0.1.linear.weight": torch.zeros(3, 3)}),
-            r"has the shape \[3, 3\], where \[16, 16\] is needed",
-        ),
-    ],
-)  # fmt: skip
-def test_a_wrong_checkpoint_is_one_sentence(tmp_path, target, change, told):
-    names = Published(target.model).state_dict()
-    with pytest.raises(UserError, match=told) as caught:
-        opened(written(tmp_path, change(names)), target)
-    assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
-
-
 def test_states_of_an_earlier_layer_can_be_asked_for(tmp_path, target):
     names = Published(target.model).state_dict()
     assert opened(written(tmp_path, names, {"hidden_state_offset": 1}), target).offset == 1

@@ -27,7 +27,6 @@ from engine.parts.opening import language_model
 from presets import family
 from tests.drafters.writing import built, drafted, steps_of, text_of
 from tests.engine.tiny import CONFIGS, tiny_hf_model
-from tests.verifiers.tiny import tiny_models
 
 KEY = "own_cache"
 PROMPT = [(7 * place + place // 5) % 61 for place in range(40)]
@@ -93,19 +92,6 @@ def test_a_budget_larger_than_the_prompt_is_said(embedded, prompts):
     assert first.tree.exhibits[0].note.startswith("The budget holds the whole text")
 
 
-def test_a_text_that_begins_with_one_token_is_written_plainly():
-    models = tiny_models(16)
-    plain = text_of(steps_of(models, "none", [3], 8))
-    assert text_of(steps_of(models, KEY, [3], 8)) == plain
-
-
-@pytest.mark.parametrize("selector", SELECTORS)
-def test_a_short_text_in_which_there_is_little_to_choose(selector):
-    models, prompt = tiny_models(16), [3, 5, 1]
-    plain = text_of(steps_of(models, "none", prompt, 30))
-    assert text_of(steps_of(models, KEY, prompt, 30, selector=selector, budget=5)) == plain
-
-
 # ---- The view -----------------------------------------------------------------------------------
 
 
@@ -148,8 +134,7 @@ def test_weights_and_the_columns_that_stay():
 
 
 @pytest.mark.parametrize(
-    "selector",
-    ["snapkv", "speckv", "specpc", "speckv_pc", "sentencekv", "lserve", "longheads"],
+    "selector", ["snapkv", "speckv", "specpc", "speckv_pc", "sentencekv", "lserve", "longheads"]
 )
 def test_no_column_is_read_twice_and_the_budget_is_kept(embedded, prompts, selector, monkeypatch):
     seen, take = [], CacheView.take

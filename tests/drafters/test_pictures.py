@@ -7,9 +7,9 @@ from engine.methods import drafter
 from engine.parts.loading import load_models
 from engine.proof.memo import remembering
 from engine.rules import verifier
-from engine.training.pictures.digits import FIRST_DIGIT, PICTURE
+from engine.training.pictures.digits import FIRST_DIGIT
 from presets import family
-from tests.drafters.writing import built, steps_of
+from tests.drafters.writing import built
 from tests.verifiers.step_errors import step_error
 
 WINDOW = 16
@@ -18,27 +18,6 @@ WINDOW = 16
 @pytest.fixture(scope="module")
 def models():
     return load_models(family("image"), {})
-
-
-def passes(models, digit, rule, **options):
-    """The steps that write one whole picture."""
-    sampling = Sampling(1.0, seed=digit)
-    steps = steps_of(
-        models, "sjd", [FIRST_DIGIT + digit], PICTURE.places, sampling, rule, **options
-    )
-    assert sum(len(step.output) for step in steps) == PICTURE.places
-    return steps
-
-
-def test_a_picture_takes_fewer_passes_and_fewer_still_by_clusters(models):
-    digits = range(3)
-    exact = [passes(models, digit, "rejection", window=WINDOW, fill="repeat") for digit in digits]
-    grouped = [passes(models, digit, "gsd", window=WINDOW, fill="repeat") for digit in digits]
-    assert len(digits) * PICTURE.places / sum(map(len, exact)) >= 1.5
-    tables = [step.verdict.exhibits[0].make() for steps in grouped for step in steps]
-    rows = [row for table in tables for row in table.rows]
-    kept_by_ratio, kept_by_clusters, price = (sum(row[at] for row in rows) for at in (2, 3, 4))
-    assert kept_by_clusters > kept_by_ratio and price > 0
 
 
 def keeps_its_tokens(cls):

@@ -6,14 +6,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine.catalogue import catalogue
-from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
 from engine.errors import UserError
-from engine.methods import drafters
 from engine.methods.shared.prompt_tokens_part import KIND, PromptTokens
 from engine.parts.loading import Models
-from engine.rules import verifier
 from tests.drafters.writing import begun, built, steps_of, text_of, usual
 from tests.engine.tiny import tiny_model
 
@@ -77,24 +73,6 @@ def test_a_unit_ends_where_the_model_is_unsure_and_stays_unchecked(target):
     sure = sorted(q for step in steps for q in step.tree.q)
     _, steps = run("lud", target, part, "lud", sure=sure[len(sure) // 2])
     assert 0 < min(q for step in steps for q in step.tree.q) >= sure[len(sure) // 2]
-
-
-def test_lossy_is_said_and_with_an_exact_rule_it_is_exact(target):
-    listed = {one["key"]: one for one in catalogue()["drafters"]}
-    assert listed["ppd"]["lossless"] and not listed["lud"]["lossless"]
-    rules = {one["key"]: one for one in catalogue()["verifiers"]}
-    assert rules["lud"]["kind"] == "lossy" and "lossy" in rules["lud"]["title"]
-    assert verifier("rejection").lossless_with(drafters()["lud"].kinds(Sampling(1.0)))
-
-
-@pytest.mark.parametrize("key", ["ppd", "lud"])
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_the_text_of_plain_decoding(target, key, temperature):
-    part, sampling = standing_for(target, [3, 8], [30, 11]), Sampling(temperature, seed=4)
-    plain, _ = run("none", target, None, "sampler_match", sampling)
-    found, steps = run(key, target, part, "sampler_match", sampling, **drafters()[key].trial)
-    assert found == plain
-    assert sum(len(step.tree) for step in steps) > 3
 
 
 def test_prompt_tokens_stand_where_the_step_is_likeliest_to_end(target):

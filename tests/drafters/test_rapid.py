@@ -1,14 +1,13 @@
 """A short prompt for the draft model: which pieces it keeps, the drafts after it, and the transfer."""
 
 import math
-from collections import Counter
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.core.chance import Chance, JudgeChance
+from engine.core.chance import JudgeChance
 from engine.core.sampling import Sampling, display_distribution
 from engine.core.tree import ROOT, DraftTree
 from engine.methods.rapid.retrieved_prompt import bm25, shortened
@@ -58,12 +57,6 @@ def test_a_short_prompt_keeps_its_ends_and_the_best_pieces_in_order(prompt, endi
             raise AssertionError("there was room for it")
         if not one.kept and len(one) == piece:
             assert all(other.score >= one.score for other in kept if len(other) == piece)
-
-
-def test_names_of_the_end_find_their_piece():
-    prompt = [0, *[1, 2, 3, 4], *[20, 21, 22, 23], *[1, 5, 2, 6], *[1, 21, 20]]
-    short = shortened(prompt, 3, 4, 4)
-    assert short.tokens == [0, 20, 21, 22, 23, 1, 21, 20]
 
 
 # ---- Drafts after it ----------------------------------------------------------------------------
@@ -175,27 +168,6 @@ def test_without_transfer_it_is_rejection_sampling(token, coin):
     other = verifier("rejection").judge(case)
     assert (mine.accepted, mine.final_token) == (other.accepted, other.final_token)
     assert mine.judgements[0].accept == pytest.approx(other.judgements[0].accept)
-
-
-def test_what_many_draws_write_has_moved_towards_q():
-    """The exact law: q(x) min(1, p'(x) / q(x)), with the remaining mass spread over the residual."""
-    moved = moved_towards(P.double(), Q.double(), 4.0)
-    kept = torch.minimum(moved, Q.double())
-    left = torch.maximum(P - Q, P - moved).clamp(min=0)
-    law = kept + (1 - kept.sum()) * left / left.sum()
-    assert abs(float(law.sum()) - 1) < 1e-6
-    assert float((law - P).abs().sum()) > 0.05, "not the target's law: lossy"
-    assert float((law - Q).abs().sum()) < float((P - Q).abs().sum())
-    seen = Counter()
-    for seed in range(3000):
-        chance = Chance.of(seed)
-        tree = DraftTree()
-        tree.draw(ROOT, chance.drafting.draw(Q), "iid", Q)
-        case = Case(tree, torch.stack([P, P]), None, Sampling(1.0, seed=seed), 7, chance.judging)
-        found = verifier("rapid", {"transfer": 4.0}).judge(case)
-        seen[tree.tokens[0] if found.accepted else found.final_token] += 1
-    for token in range(4):
-        assert seen[token] / 3000 == pytest.approx(float(law[token]), abs=0.04)
 
 
 def test_at_temperature_zero_the_favourite_of_the_moved_p_is_kept():

@@ -6,7 +6,6 @@ from functools import cache
 import pytest
 import torch
 
-from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.shared.reasoning import CUES, Steps, cue_in
 from engine.methods.specreason.drafter import GRADES, QUESTION
@@ -173,15 +172,6 @@ def test_a_model_without_a_token_for_each_digit_is_not_asked(digit, monkeypatch)
     )
     assert str(refused.value) == sentence
     built("specreason", models(), score="likelihood")  # that asks no question
-
-
-@pytest.mark.parametrize("rule", ["rejection", "sampler_match"])
-def test_steps_under_an_exact_rule_are_a_long_draft(rule):
-    sampling = Sampling(0.8, seed=3)
-    steps = run("specreason", verifier(rule), sampling=sampling)
-    assert len(text_of(steps)) > 20
-    if rule == "sampler_match":
-        assert text_of(steps) == text_of(run("none", verifier(rule), sampling=sampling))
 
 
 def test_without_a_cue_the_small_model_writes_everything(monkeypatch):

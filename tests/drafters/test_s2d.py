@@ -53,10 +53,7 @@ def test_every_exit_has_read_the_whole_text(module, depths, lean):
     model.prepare_stretches(EXIT_LAYERS[:-1], 1)
     reader = NestedReader(model, VOCABULARY, Sampling(1.0))
     reader.begin(EXIT_LAYERS)
-    for context in (
-        PROMPT,
-        [*PROMPT, *TOKENS[:1]],
-    ):  # the second time after dropped rows
+    for context in (PROMPT, [*PROMPT, *TOKENS[:1]]):  # the second time after dropped rows
         close(reader.read(context), law_of(module, context, 3))
         text = list(context)
         for node, (token, depth) in enumerate(zip(TOKENS, depths, strict=True)):

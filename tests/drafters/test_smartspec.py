@@ -17,13 +17,8 @@ from engine.loops import run_loop
 from engine.methods.none.drafter import NoDrafter
 from engine.methods.smartspec import drafter as smartspec
 from engine.methods.smartspec.drafter import ALONE, FIRST, SHARED, UNTIMED, SmartSpecDrafter
-from engine.methods.smartspec.goodput import (
-    Round,
-    best_length,
-    expected_tokens,
-    goodputs,
-)
-from engine.methods.smartspec.round_costs import WAIT, FixedCosts, MeasuredCosts, Retries
+from engine.methods.smartspec.goodput import Round, best_length, expected_tokens, goodputs
+from engine.methods.smartspec.round_costs import WAIT, FixedCosts, MeasuredCosts
 from engine.model.language_model import LanguageModel
 from engine.rules import verifier
 from tests.drafters.writing import built, text_of
@@ -128,20 +123,6 @@ def test_measured_costs_predict_rounds_of_several_texts():
         assert goodput == pytest.approx(tokens / time, rel=0.1)
 
 
-def test_the_wait_doubles_until_drafting_pays():
-    retries, tries = Retries(), []
-    for step in range(7 * WAIT + 3):
-        if retries.due:
-            tries.append(step)
-        retries.passed(retries.due)
-    assert tries == [WAIT, 3 * WAIT + 1, 7 * WAIT + 2]
-    retries.passed(True)
-    for _ in range(WAIT):
-        assert not retries.due
-        retries.passed(False)
-    assert retries.due
-
-
 @pytest.fixture(scope="module")
 def target():
     return tiny_model()
@@ -229,19 +210,6 @@ def test_what_texts_with_shared_passes_learned_of_costs_serves_the_next(target):
             shown[index].append(bool(step.tree.exhibits))
         opened.append(shown[0][: len(SHARED)])
     assert opened == [[False] * len(SHARED), [True] * len(SHARED)]
-
-
-def test_the_curves_of_a_text_with_shared_passes_mark_its_length(target):
-    first = drafting(target, 0.05)
-    pair = [SmartSpecDrafter(first.settings, first.draft, VOCABULARY) for _ in range(2)]
-    marks = []
-    for _, step in decode_together(target, [request(d, PROMPTS[0], 60) for d in pair]):
-        for exhibit in step.tree.exhibits[:1]:
-            marks.append((exhibit.to_dict(str)["mark"], len(step.tree)))
-    assert len(marks) > 10
-    assert sum(mark == length for mark, length in marks) >= 0.8 * len(marks), (
-        "but at the end of a text"
-    )
 
 
 def test_slow_first_drafts_do_not_end_drafting(target, monkeypatch):

@@ -10,13 +10,7 @@ import torch
 from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT
-from engine.methods.token_recycling.drafter import (
-    MOST_BYTES,
-    SuccessorMatrix,
-    static_shape,
-)
-from engine.parts.loading import load_models
-from presets import family, prompts
+from engine.methods.token_recycling.drafter import MOST_BYTES, SuccessorMatrix, static_shape
 from tests.drafters.writing import roots, steps_of, text_of
 from tests.verifiers.tiny import tiny_models
 
@@ -121,24 +115,3 @@ def test_targets_and_widths_have_matrices_of_their_own():
 
 
 # ---- On the embedded target ---------------------------------------------------------------------
-
-
-PAPER = {"budget": 80, "depth": 6, "successors": 8}
-
-
-@pytest.mark.exhaustive
-def test_on_stories_after_a_warm_up():
-    """Once 300 tokens have been written, stories gain well over 1.8 tokens a step with the paper's tree, and more than
-    with an empty memory."""
-    models, memory = load_models(family(), {}), Memory()
-    texts = [models.target.tokenizer(entry["prompt"])["input_ids"] for entry in prompts("story")]
-    written = 0
-    while written < 300:
-        written += len(text_of(steps_of(models, KEY, texts.pop(0), 96, memory=memory, **PAPER)))
-    warm = cold = tokens = 0
-    for text in texts[:2]:
-        steps = steps_of(models, KEY, text, 96, memory=memory, **PAPER)
-        warm, tokens = warm + len(steps), tokens + len(text_of(steps))
-        cold += len(steps_of(models, KEY, text, 96, memory=Memory(), **PAPER))
-    assert tokens / warm >= 1.8 and cold / warm >= 1.1
-    assert memory.nbytes < 2_000_000

@@ -92,7 +92,7 @@ def test_steps_are_measured_at_toy_size():
     assert [goal.value is not None for goal in goals] == [True, True, True, False, False]
 
 
-def test_a_trained_pair_is_raced_and_compared():
+def test_a_trained_pair_is_raced_and_compared(uncompiled):
     texts, small = [card["prompt"] for card in prompts("story")[:2]], family().parts["draft"]
     pair = ModelPaths(small, {"draft": small})
     rows = end_to_end(pair, texts[:1], Deadline(600), "float32", tokens=6)

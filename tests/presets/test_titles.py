@@ -35,11 +35,7 @@ SHOWN = {
     "race-story": (r"^Once", []),
     "race-budget": (
         r"^Once",
-        [
-            "dyspec.most_drafted == 4",
-            "dyspec-2.most_drafted == 16",
-            "dyspec-3.most_drafted == 64",
-        ],
+        ["dyspec.most_drafted == 4", "dyspec-2.most_drafted == 16", "dyspec-3.most_drafted == 64"],
     ),
     "race-drafts": (r"^Once", []),
     "race-shuffle": (r"^Shuffle: ", []),

@@ -16,11 +16,7 @@ from tests.app.serving import free_port
 
 PYTHON = os.environ.get("DRAFTSCOPE_VLLM", "")
 NAME = "house/embedded"
-DRAFT = {
-    "method": "draft_model",
-    "model": family().parts["draft"],
-    "num_speculative_tokens": 4,
-}
+DRAFT = {"method": "draft_model", "model": family().parts["draft"], "num_speculative_tokens": 4}
 NGRAM = {
     "method": "ngram",
     "num_speculative_tokens": 4,

@@ -40,10 +40,7 @@ _SIZES: list[tuple[int, str]] = [
             "moe_k moe_topk index_topk_blocks zero_expert_num"
         ),
     ),
-    (
-        1,
-        "n_group topk_group n_shared_experts num_random_blocks num_nextn_predict_layers n_groups",
-    ),
+    (1, "n_group topk_group n_shared_experts num_random_blocks num_nextn_predict_layers n_groups"),
     (
         _HEAD,
         (
@@ -83,10 +80,7 @@ _SIZES: list[tuple[int, str]] = [
             "attention_chunk_size local_attention_window_len"
         ),
     ),
-    (
-        VOCABULARY,
-        "vocab_size vocab_size_per_layer_input pronunciation_vocab_size shape_vocab_size",
-    ),
+    (VOCABULARY, "vocab_size vocab_size_per_layer_input pronunciation_vocab_size shape_vocab_size"),
     (
         128,
         (

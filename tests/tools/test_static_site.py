@@ -94,9 +94,9 @@ def test_each_tab_fits_a_phone_and_stands_in_nobodys_way(opened, tab, ready, sch
     assert violations(page) == []
 
 
-@pytest.mark.parametrize("name", [preset.name for preset in presets()[:5]])
+@pytest.mark.parametrize("name", [preset.name for preset in presets()[:2]])
 def test_its_steps_are_those_of_the_live_page(opened, browser, name):
-    """Four states of each of five runs; what a reader sees, not the pixels, because the pages have other widths."""
+    """Four states of each of two runs; what a reader sees, not the pixels, because the pages have other widths."""
     live = browser.new_context(reduced_motion="reduce").new_page()
     live.goto(f"{shared_server().url}/?preset={name}")
     still = opened(f"?preset={name}", reduced_motion="reduce")

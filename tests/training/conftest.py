@@ -1,10 +1,12 @@
 import itertools
+import shutil
 
 import pytest
 import torch
 from transformers import LlamaForCausalLM
 
 from engine.training import part_recipe, teacher
+from engine.training.__main__ import main
 from engine.training.checkpoint import export_model
 from engine.training.generators import MAKERS, examples
 from engine.training.generators.words import Vocabulary
@@ -41,15 +43,16 @@ def tokenizer():
 @pytest.fixture
 def hasty(monkeypatch):
     """Makes the recipes of parts use little text and few looks."""
-    monkeypatch.setattr(part_recipe, "LOOKS", 4)
-    monkeypatch.setattr("engine.training.__main__.WINDOWS", 24)
-    monkeypatch.setattr(teacher, "PROBED", 12)
-    monkeypatch.setattr(teacher, "PER_WORKLOAD", 1)
-    monkeypatch.setattr(
-        "engine.training.selftext.NEW_TOKENS",
-        dict.fromkeys(WORKLOADS, 4),
-    )
-    monkeypatch.setattr("engine.training.selftext.OTHER_TOKENS", 6)
+    make_hasty(monkeypatch)
+
+
+def make_hasty(patched):
+    patched.setattr(part_recipe, "LOOKS", 4)
+    patched.setattr("engine.training.__main__.WINDOWS", 24)
+    patched.setattr(teacher, "PROBED", 12)
+    patched.setattr(teacher, "PER_WORKLOAD", 1)
+    patched.setattr("engine.training.selftext.NEW_TOKENS", dict.fromkeys(WORKLOADS, 4))
+    patched.setattr("engine.training.selftext.OTHER_TOKENS", 6)
 
 
 def write_family(folder, tokenizer, **layers):
@@ -81,10 +84,31 @@ def family(tokenizer, tmp_path_factory):
     return write_family(tmp_path_factory.mktemp("family"), tokenizer, target=2)
 
 
+def placed(family, folder):
+    """Corpora and target of the family, everything else in this folder; and the flags for that."""
+    (folder / "models").mkdir()
+    (folder / "models" / "target").symlink_to(family / "models" / "target")
+    return folder, flags(folder, family / "data")
+
+
 @pytest.fixture
 def places(family, tmp_path):
-    """Corpora and target of the family, everything else in a fresh folder, and the flags for that."""
-    models = tmp_path / "models"
-    models.mkdir()
-    (models / "target").symlink_to(family / "models" / "target")
-    return tmp_path, flags(tmp_path, family / "data")
+    return placed(family, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def selftext(family, tmp_path_factory):
+    """The file that the recipe `text` writes."""
+    path, given = placed(family, tmp_path_factory.mktemp("text"))
+    with pytest.MonkeyPatch.context() as patched:
+        make_hasty(patched)
+        assert main(["text", "--tokens", "60", *given]) == 0
+    return path / "run" / "selftext.npz"
+
+
+@pytest.fixture
+def ready(places, hasty, selftext):
+    """As ``places`` and ``hasty``, where the target's text is there."""
+    (places[0] / "run").mkdir()
+    shutil.copy(selftext, places[0] / "run")
+    return places

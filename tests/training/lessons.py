@@ -2,6 +2,7 @@
 
 import copy
 from functools import cache
+from itertools import takewhile
 
 import torch
 from transformers import LlamaForCausalLM
@@ -63,6 +64,20 @@ def student_of(key, target, *others, **options):
     """others: what else it learns beside."""
     cls = student_class(key)
     return cls(target, resolve(key, cls.options, options), *others)
+
+
+def begun(key="eagle", *others, **options):
+    """A student of ``tiny_target``, and its part before the first lesson."""
+    made = student_of(key, tiny_target(), *others, **options)
+    made.prepare(own_text().flatten())
+    torch.manual_seed(0)
+    return made, made.start()
+
+
+def agreeing(guess, text) -> int:
+    """How many tokens of a guess are those of the text, up to the first that is not."""
+    same = (one == other for one, other in zip(guess, text, strict=False))
+    return len([*takewhile(bool, same)])
 
 
 def lesson(made, tokens, index=0, counted=None):

@@ -1,114 +1,36 @@
-"""Parts that borrow rows of the target's head: a draft of the target's own layers, an EAGLE cell, a block drafter. Each
-learns, its files hold nothing that is the target's, and a run with it writes the target's text."""
+"""Parts that borrow rows of the target's head: a draft of the target's own layers, an EAGLE cell, a block drafter."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from functools import partial
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.chain.recipe import spread
-from engine.methods.dflash.drafter import DFlashDrafter
-from engine.methods.eagle.drafter import EagleDrafter
-from engine.methods.eagle.part import KIND as EAGLE
-from engine.methods.shared.denoiser_part import KIND as DENOISER
 from engine.methods.shared.draft_chain import DraftChain
 from engine.methods.shared.draft_model import DraftReader
 from engine.methods.shared.draft_part import KIND as DRAFT
 from engine.methods.shared.layers_draft import LAYERS
 from engine.methods.shared.trimmed_head import NEVER, TrimmedHead, rows_of, trimmed_head
 from engine.parts.digest import FIELD, digest_of
-from engine.parts.files import halve, in_eight_bits
+from engine.parts.files import in_eight_bits
 from engine.parts.loading import Models
 from engine.training.__main__ import main
 from engine.training.lessons import Lessons
 from engine.training.student import taught
 from tests.drafters.writing import usual
-from tests.training.lessons import (
-    VOCABULARY,
-    greedy_text,
-    learn_own_text,
-    lesson,
-    opened,
-    own_text,
-    student_of,
-    written,
-)
+from tests.training.lessons import VOCABULARY, opened, own_text, written
+from tests.training.test_learning import trained
 
 pytestmark = pytest.mark.exhaustive
-KNOWN = 30
 
 
-STUDENTS = {
-    "chain": partial(student_of, "chain", vocabulary=KNOWN),
-    "eagle": partial(
-        student_of, "eagle", layout="eagle3", steps=3, vocabulary=KNOWN, head="target"
-    ),
-    "dflash": lambda target: student_of("dflash", target, 0, block=4, vocabulary=KNOWN, layers=1),
-}
-KINDS = {
-    "chain": ("draft", DRAFT, DraftChain, {"length": 3, "stop_below": 0.0}),
-    "eagle": ("eagle", EAGLE, EagleDrafter, {"nodes": 4, "top_k": 1, "stop_below": 0.0}),
-    "dflash": ("diffusion", DENOISER, DFlashDrafter, {"length": 3}),
-}
-
-
-@pytest.fixture(scope="module")
-def trained(target):
-    """trained(key): the student, and its part after a few batches."""
-    known = {}
-
-    def one(key):
-        if key not in known:
-            torch.manual_seed(0)
-            made = STUDENTS[key](target)
-            made.prepare(own_text().flatten())
-            part = made.start()
-            before = made.accepted(part, lesson(made, greedy_text())).float().mean()
-            learn_own_text(made, part, 60, 3e-3, 48, 12)
-            known[key] = made, part.eval(), before
-        return known[key]
-
-    return one
-
-
-@pytest.mark.parametrize("eight_bits", [False, True])
-@pytest.mark.parametrize("key", KINDS)
-def test_it_learns_and_a_run_with_its_files_writes_the_targets_text(
-    key, eight_bits, target, trained, tmp_path
-):
-    made, part, before = trained(key)
-    after = made.accepted(part, lesson(made, greedy_text())).float().mean()
-    assert after > before + 0.3
-    made.save(part, tmp_path / "part", {FIELD: "0123"})
-    if eight_bits:
-        halve(tmp_path / "part")
-    assert json.loads((tmp_path / "part" / "config.json").read_text())[FIELD] == "0123"
-    stored = load_file(tmp_path / "part" / "model.safetensors")
-    assert not any("embed" in name or "lm_head" in name for name in stored)
-    assert int(stored["t2d"].sum()) == KNOWN
-
-    role, kind, drafter, options = KINDS[key]
-    model = opened(target)
-    found = kind.load(str(tmp_path / "part"), model, torch.float32, "cpu")
-    assert kind.load(str(tmp_path / "part"), model, torch.float32, "cpu") is found
-    models = Models(model, {role: found})
-    drafted = written(model, usual(drafter, models, **options))
-    plain = written(model, usual("none", models))
-    assert [*itertools.chain(*drafted)] == [*itertools.chain(*plain)]
-    assert len(drafted) < 0.8 * len(plain), "the same text in fewer steps"
-
-
-def test_a_drafts_law_is_0_beyond_its_head_and_leaves_sampled_text_as_it_is(
-    target, trained, tmp_path
-):
-    made, part, _ = trained("chain")
+def test_a_drafts_law_is_0_beyond_its_head_and_leaves_sampled_text_as_it_is(target, tmp_path):
+    made, part, _ = trained("draft")
     made.save(part, tmp_path, {})
     model = opened(target)
     draft = DRAFT.load(str(tmp_path), model, torch.float32, "cpu")
@@ -128,10 +50,8 @@ def test_a_drafts_law_is_0_beyond_its_head_and_leaves_sampled_text_as_it_is(
     assert texts[0] == texts[1]
 
 
-def test_files_that_are_no_draft_of_this_target_are_refused_in_a_sentence(
-    target, trained, tmp_path
-):
-    made, part, _ = trained("chain")
+def test_files_that_are_no_draft_of_this_target_are_refused_in_a_sentence(target, tmp_path):
+    made, part, _ = trained("draft")
     made.save(part, tmp_path, {})
     model, config = opened(target), json.loads((tmp_path / "config.json").read_text())
 
@@ -189,32 +109,24 @@ def test_lessons_that_are_kept_are_those_of_the_targets_pass(target, known):
 @pytest.mark.parametrize(
     "words",
     [
-        ["--option", "layers=1", "--option", "vocabulary=64", "chain"],
-        [
-            "--option",
-            "layout=eagle3",
-            "--option",
-            "vocabulary=64",
-            "--option",
-            "head=target",
-            "eagle",
-        ],
-        ["--option", "layers=1", "--option", "vocabulary=64", "dflash"],
+        ("chain", "layers=1", "vocabulary=64"),
+        ("eagle", "layout=eagle3", "vocabulary=64", "head=target"),
+        ("dflash", "layers=1", "vocabulary=64"),
     ],
-    ids=lambda words: words[-1],
+    ids=lambda words: words[0],
 )
-def test_the_recipe_writes_the_part_early_and_tells_what_is_accepted(words, places, hasty, capsys):
+def test_the_recipe_writes_the_part_early_and_tells_what_is_accepted(words, ready, capsys):
     """On a named target, with files of its text; the part is written whole, in 8 bits, at two looks and at the end."""
-    path, given = places
+    path, given = ready
     target, text = str(path / "models" / "target"), str(path / "run" / "selftext.npz")
-    assert main(["text", "--tokens", "60", *given]) == 0
     named = ["--target", target, "--text", text, "--held-out", text, "--windows", "0"]
     how = ["--rows", "2", "--length", "32", "--seconds", "900", "--tokens", "512", "--eight-bits"]
+    asked = [words[0], *(each for option in words[1:] for each in ("--option", option))]
     capsys.readouterr()
-    assert main([*given, *named, *how, "--output", str(path / "made"), *words]) == 0
+    assert main([*given, *named, *how, "--output", str(path / "made"), *asked]) == 0
     lines = capsys.readouterr().out.splitlines()
     told = json.loads(lines[-1])
-    assert told["recipe"] == words[-1] and told["tokens"] == 512
+    assert told["recipe"] == words[0] and told["tokens"] == 512
     assert sum(line.startswith("written to") for line in lines) == 3
     assert all(0 <= share <= 1 for share in told["by_depth"])
     assert told["tokens_a_step"] == sorted(told["tokens_a_step"])

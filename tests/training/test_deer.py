@@ -8,6 +8,7 @@ from engine.methods.deer.part import ReadText
 from engine.parts.kinds import kind_of
 from tests.training.lessons import (
     VOCABULARY,
+    agreeing,
     greedy_text,
     learn_own_text,
     lesson,
@@ -77,12 +78,8 @@ def test_it_learns_in_both_stages_and_is_read_as_it_was_written(student, tmp_pat
     found = student.accepted(part.eval(), given)
     for row, root in ((0, 2), (1, 9), (0, 21)):
         read = ReadText(part)
-        guess = read.fill(given.tokens[row, : root + 1], BLOCK).argmax(-1).tolist()
-        text = given.tokens[row, root + 1 : root + 1 + BLOCK].tolist()
-        kept = 0
-        while kept < len(text) and guess[kept] == text[kept]:
-            kept += 1
-        assert found[row, root] == kept
+        guess = read.fill(given.tokens[row, : root + 1], BLOCK).argmax(-1)
+        assert found[row, root] == agreeing(guess, given.tokens[row, root + 1 :])
     student.save(part, tmp_path / "deer", {})
     load = kind_of("diffusion_lm").load
 

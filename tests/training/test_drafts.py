@@ -100,14 +100,13 @@ def test_lengths_of_chains_are_those_of_single_texts():
         assert row[:-1].tolist() == expected and int(row[-1]) == 0
 
 
-def test_recipes_leave_drafts_and_tell_what_they_gained(hasty, places, capsys):
-    path, given = places
+def test_recipes_leave_drafts_and_tell_what_they_gained(ready, capsys):
+    path, given = ready
     models = path / "models"
     tokenizer = load_tokenizer(models / "target")
     torch.manual_seed(1)
     start = LlamaForCausalLM(draft_config(len(tokenizer), tokenizer.eos_token_id, 1, **SMALL))
     export_model(start, models / "draft", tokenizer)
-    assert main(["text", "--tokens", "60", *given]) == 0
     assert main(["distillspec", "--option", "divergence=jensen_shannon", *SHORT, *given]) == 0
     assert main(["fastdraft", "--option", "layers=1", *SHORT, *given]) == 0
     told = capsys.readouterr().out
@@ -118,10 +117,9 @@ def test_recipes_leave_drafts_and_tell_what_they_gained(hasty, places, capsys):
     assert config["before"]["forward_kl"] != config["after"]["forward_kl"]
 
 
-def test_drafts_that_are_parts_of_their_own_kind_are_opened_and_draft(hasty, places, capsys):
+def test_drafts_that_are_parts_of_their_own_kind_are_opened_and_draft(ready, capsys):
     """A draft with a second tokenizer, and a nested one: from the recipe to a text of the target."""
-    path, given = places
-    assert main(["text", "--tokens", "60", *given]) == 0
+    path, given = ready
     assert main(["omnidraft", "--option", "vocabulary=300", *SHORT, *given]) == 0
     assert main(["s2d", "--option", "layers=2", *SHORT, *given]) == 0
     told = capsys.readouterr().out

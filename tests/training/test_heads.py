@@ -49,9 +49,8 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_the_recipe_writes_heads_that_the_engine_opens(key, places, hasty):
-    path, given = places
-    assert main(["text", "--tokens", "60", *given]) == 0
+def test_the_recipe_writes_heads_that_the_engine_opens(key, ready):
+    path, given = ready
     short = ["--rows", "4", "--length", "32", "--tokens", "6144", "--option", "heads=2"]
     assert main([key, *short, *given]) == 0
     looks = json.loads((path / "run" / f"part-{key}.json").read_text())["looks"]

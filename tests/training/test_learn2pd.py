@@ -13,7 +13,7 @@ from engine.methods.shared.dflash_model import DFlashModel
 from engine.methods.shared.unmasking import Canvas, fill_in
 from engine.parts.kinds import kind_of
 from engine.training.diffusion import diffusion_config, start_from
-from tests.training.lessons import greedy_text, learn, lesson, own_text, student_of
+from tests.training.lessons import agreeing, greedy_text, learn, lesson, own_text, student_of
 
 pytestmark = pytest.mark.exhaustive
 
@@ -84,11 +84,8 @@ def test_the_accepted_length_is_that_of_a_runs_blocks(student):
             canvas = Canvas(3)
             fill_in(canvas, LearnedFilter(part, 0.9), read, 3)
             turns.add(canvas.turns)
-            text = given.tokens[row, root + 1 : root + 4].tolist()
             drafted = [canvas.filled[place].token for place in range(3)]
-            same = [one == other for one, other in zip(drafted, text, strict=True)]
-            kept = same.index(False) if False in same else 3
-            assert found[row, root] == kept
+            assert found[row, root] == agreeing(drafted, given.tokens[row, root + 1 :])
     assert len(turns) > 1
 
 

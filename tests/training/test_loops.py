@@ -12,12 +12,7 @@ from engine.methods.shared.dflash_model import DFlashModel
 from engine.training import alignment, loop
 from engine.training import counted_acceptance as acceptance
 from engine.training.checkpoint import export_model
-from engine.training.diffusion import (
-    diffusion_config,
-    diffusion_loss,
-    features_of,
-    random_anchors,
-)
+from engine.training.diffusion import diffusion_config, diffusion_loss, features_of, random_anchors
 from engine.training.distill import divergence_loss, read
 from engine.training.divergences import DIVERGENCES, LOSSES, tvd_plus_plus
 from engine.training.loop import Budget, rate_scale

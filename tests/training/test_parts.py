@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +17,7 @@ from engine.training.__main__ import main
 from engine.training.checkpoint import export_tokenizer
 from engine.training.generators import MAKERS
 from engine.training.new_models import target_config
+from tests.outside import outside_methods
 from tests.training import toy_student
 from tests.training.lessons import SMALL
 from tests.training.toy_student import Matrix
@@ -36,7 +34,6 @@ class Toy(Matrix):
 
 
 POWER = {"fails at": None}
-REPOSITORY = Path(__file__).parents[2]
 CPU = torch.device("cpu")
 
 
@@ -50,9 +47,8 @@ def registered(monkeypatch, hasty):
 SHORT = ["--rows", "2", "--length", "32", "--tokens", "2048"]
 
 
-def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(places, monkeypatch, capsys):
-    path, given = places
-    assert main(["text", "--tokens", "60", *given]) == 0
+def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(ready, monkeypatch, capsys):
+    path, given = ready
     assert main(["toy", *SHORT, *given]) == 0
     told = capsys.readouterr().out
     assert told.index("memory: about") < told.index("time: a batch takes") < told.index("accepted")
@@ -81,10 +77,9 @@ def test_a_part_learns_and_one_that_was_stopped_ends_where_it_does(places, monke
     torch.testing.assert_close(weights[0]["weight"], weights[1]["weight"], atol=1e-3, rtol=1e-2)
 
 
-def test_a_method_from_outside_brings_its_recipe(places, tmp_path, monkeypatch):
-    """In a process of its own: one folder, and nothing else was changed. A bad recipe is left out with a sentence."""
-    path, given = places
-    assert main(["text", "--tokens", "60", *given]) == 0
+def test_a_method_from_outside_brings_its_recipe(ready, tmp_path, monkeypatch, capsys):
+    """One folder, and nothing else was changed. A bad recipe is left out with a sentence."""
+    path, given = ready
     recipe = Path(toy_student.__file__).read_text("utf-8")
     for name, text in (
         ("mine", recipe.replace('"toy"', '"mine"')),
@@ -96,21 +91,19 @@ def test_a_method_from_outside_brings_its_recipe(places, tmp_path, monkeypatch):
     ):
         (tmp_path / "outside" / name).mkdir(parents=True)
         (tmp_path / "outside" / name / "recipe.py").write_text(text, "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "engine.training", "mine", *SHORT, *given],
-        cwd=REPOSITORY,
-        env={**os.environ, "DRAFTSCOPE_METHODS": str(tmp_path / "outside")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    with outside_methods(tmp_path / "outside", monkeypatch):
+        found, left_out = recipes._outside()  # as when the module is imported
+        for module in (recipes, part_recipe):
+            monkeypatch.setattr(module, "student_class", students.student_class)
+        monkeypatch.setattr(recipes, "RECIPES", found | recipes.RECIPES)
+        monkeypatch.setattr(recipes, "LEFT_OUT", left_out)
+        assert main(["mine", *SHORT, *given]) == 0
     made = path / "models" / "parts" / "mine"
-    assert json.loads((made / "config.json").read_text()) == {
-        FIELD: digest_of(path / "models" / "target")
-    }
+    config = json.loads((made / "config.json").read_text())
+    assert config == {FIELD: digest_of(path / "models" / "target")}
     assert load_file(made / "model.safetensors")["weight"].shape == (32, 32)
-    reasons = [line for line in done.stderr.splitlines() if line.startswith("left out: ")]
+    told = capsys.readouterr().err.splitlines()
+    reasons = [line for line in told if line.startswith("left out: ")]
     assert len(reasons) == 5 and any("broken" in line for line in reasons)
 
 

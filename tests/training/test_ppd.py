@@ -6,7 +6,7 @@ import torch
 from engine.core.seen import Draft, Probes
 from engine.core.tree import ROOT, DraftTree
 from tests.engine.tiny import tiny_hf_model, tiny_model
-from tests.training.lessons import learn, lesson, student_of
+from tests.training.lessons import agreeing, learn, lesson, student_of
 
 pytestmark = pytest.mark.exhaustive
 
@@ -67,13 +67,6 @@ def test_what_would_be_kept(module):
     again = student.logits(part, tokens, list(range(7))).argmax(-1)
     for window in range(2):
         for root in range(8):
-            right = 0
-            while (
-                root
-                and right < 3
-                and root + right + 1 < 8
-                and again[window, root - 1, right] == tokens[window, root + right + 1]
-            ):
-                right += 1
+            right = agreeing(again[window, root - 1], tokens[window, root + 1 :]) if root else 0
             assert kept[window, root] == right
     assert kept[0, 2] == 3

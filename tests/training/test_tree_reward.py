@@ -26,8 +26,7 @@ from engine.training.__main__ import main
 from engine.training.cell_training import new_cell
 from engine.training.students.cell_student import AFTER, BEFORE
 from tests.drafters.writing import usual
-from tests.training.lessons import learn_own_text, lesson, opened, own_text, student_of
-from tests.training.test_eagle import begun
+from tests.training.lessons import begun, learn_own_text, lesson, opened, own_text, student_of
 
 pytestmark = pytest.mark.exhaustive
 
@@ -205,11 +204,10 @@ def test_a_wrong_sampler_is_refused(tmp_path, changed, told):
     assert "\n" not in str(found.value) and str(found.value).endswith(".")
 
 
-def test_the_recipes_tell_before_and_after(places, hasty, capsys):
-    path, given = places
+def test_the_recipes_tell_before_and_after(ready, capsys):
+    path, given = ready
     short = ["--rows", "2", "--length", "32", "--tokens", "1024"]
     small = ["--option", "nodes=4", "--option", "depth=2", "--option", "group=2"]
-    assert main(["text", "--tokens", "60", *given]) == 0
     capsys.readouterr()
     assert main(["gto", *short, *small, *given]) == 2
     assert "run the recipe `eagle` first" in capsys.readouterr().err

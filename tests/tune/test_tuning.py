@@ -41,13 +41,9 @@ def kept(lines) -> dict:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_counts_are_those_of_the_traces_and_are_the_same_again(request_of, pair, temperature):
+def test_counts_are_those_of_the_traces(request_of, pair, temperature):
     asked = request_of(drafters=("chain",), temperature=temperature, texts=(1,))
     found = kept(Tuning(asked).lines())
-    again = kept(Tuning(asked).lines())
-    assert {key: found[key] for key in again.keys() & found.keys()} == {
-        key: again[key] for key in again.keys() & found.keys()
-    }
     rule = "rejection" if temperature else "greedy"
     positions, steps, new_tokens, *_ = found["chain", 4, rule, "all", 6]
     places, traced = {}, [0, 0]

@@ -1,21 +1,18 @@
 """Trees that stop where a node costs more than it brings: the size that pays most, and the target's law."""
 
 import dataclasses
-from functools import cache
 
 import pytest
 
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.core.text import TextRequest
-from engine.loops import run_loop
 from engine.methods import drafter
 from engine.methods.dyspec.drafter import DySpecDrafter
-from engine.methods.none.drafter import NoDrafter
 from engine.methods.shared.cost_aware import StepCosts
 from engine.proof.memo import remembering
 from engine.rules import verifier
 from engine.sizes.draft_size import settle_size, with_costs
+from tests.drafters.writing import built, steps_of, text_of
 from tests.verifiers.step_errors import step_error
 from tests.verifiers.tiny import tiny_models
 
@@ -24,29 +21,8 @@ PROMPT = (1, 2, 0, 1, 2)
 DEAR, CHEAP = {0: 1.0, 1: 1.05, 16: 25.0}, {0: 1.0, 16: 1.001}
 
 
-@cache
-def small(vocabulary):
-    return tiny_models(vocabulary)
-
-
-@cache
-def memo(vocabulary):
-    return remembering(tiny_models(vocabulary))
-
-
 def made(models, cls, costs, **options):
-    values = {**cls.trial, "cost_aware": True, **options}
-    priced = dataclasses.replace(models, costs=costs)
-    return cls.build(resolve(cls.key, cls.options, values), priced)
-
-
-def steps_of(models, drafted):
-    request = TextRequest(drafted, verifier("greedy"), Sampling(), list(PROMPT), 24)
-    return list(run_loop(models.target, request))
-
-
-def written(steps):
-    return [token for step in steps for token in step.output]
+    return built(cls, dataclasses.replace(models, costs=costs), cost_aware=True, **options)
 
 
 # ---- The size that pays -------------------------------------------------------------------------
@@ -95,7 +71,7 @@ def test_drafting_that_takes_long_makes_larger_trees_pay():
 
 @pytest.mark.parametrize("sampling", [Sampling(1.0), Sampling(0.7, top_k=3)], ids=["t1", "top_k"])
 def test_a_step_writes_the_target_law(sampling):
-    models, rule = memo(4), verifier("rejection")
+    models, rule = remembering(tiny_models(4)), verifier("rejection")
     make = lambda: made(models, DySpecDrafter, {0: 1.0, 16: 4.0}, budget=4, depth=3)
     assert step_error(models, make, rule, sampling, PROMPT) < EXACT
 
@@ -111,20 +87,20 @@ class CutsDrawn(DySpecDrafter):
 
 
 def test_a_planted_bias_is_caught():
-    models, rule = memo(4), verifier("rejection")
+    models, rule = remembering(tiny_models(4)), verifier("rejection")
     make = lambda: made(models, CutsDrawn, CHEAP, budget=3)
     assert step_error(models, make, rule, Sampling(1.0), PROMPT) > 100 * EXACT
 
 
 @pytest.mark.parametrize("key", ["dyspec", "eagle", "mtp"])
 def test_trees_are_smaller_where_nodes_are_dear_and_the_text_is_the_same(key):
-    models, cls = small(16), drafter(key)
+    models, cls = tiny_models(16), drafter(key)
     size = {cls.size_option: 8}
-    plain = written(steps_of(models, NoDrafter({})))
+    plain = text_of(steps_of(models, "none", PROMPT))
     nodes = {}
     for name, costs in (("dear", DEAR), ("cheap", CHEAP)):
-        steps = steps_of(models, made(models, cls, costs, **size))
-        assert written(steps) == plain
+        steps = steps_of(models, made(models, cls, costs, **size), PROMPT)
+        assert text_of(steps) == plain
         nodes[name] = sum(len(step.tree) for step in steps) / len(steps)
         shown = [one.make() if hasattr(one, "make") else one for one in steps[0].tree.exhibits]
         (curve,) = [one for one in shown if one.title.startswith("Expected tokens")]
@@ -137,7 +113,7 @@ def test_trees_are_smaller_where_nodes_are_dear_and_the_text_is_the_same(key):
 
 
 def test_costs_are_measured_where_they_are_asked_for(monkeypatch):
-    models, cls = small(16), drafter("dyspec")
+    models, cls = tiny_models(16), drafter("dyspec")
     options = resolve("dyspec", cls.options, {"cost_aware": True})
     assert settle_size(cls, options, models, Sampling(1.0))["budget"] == 16
     monkeypatch.setenv("DRAFTSCOPE_MEASURE", "0")

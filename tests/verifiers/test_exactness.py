@@ -194,8 +194,7 @@ def test_weighing_a_greedy_guess_by_its_softmax_is_caught():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [growers.drops_unlikely, growers.merges_repeats, growers.best_first, growers.sharpened],
+    "wrong", [growers.drops_unlikely, growers.merges_repeats, growers.best_first, growers.sharpened]
 )
 def test_a_drafter_that_breaks_the_law_is_caught(wrong):
     assert worst(verifier("rejection"), wrong) > 0.003

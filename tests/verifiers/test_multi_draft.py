@@ -204,50 +204,6 @@ def test_unlikely_tokens_together_change_little():
         bound(p[:2], q[:2], "without_replacement", 3)
 
 
-@pytest.mark.parametrize("draws", [2, 3])
-def test_every_rule_stays_below_the_bound_of_its_way_of_sampling(draws):
-    """2,000 random pairs for each number of draws."""
-    for vocabulary in (5, 8):
-        p, q = pairs(1000, vocabulary, draws)
-        independent, exclusive = (bound(p, q, kind, draws) for kind in KINDS)
-        spectr = kept_by_spectr(p, q, draws)
-        assert (spectr <= independent + 1e-9).all()
-        assert (recursive(p, q, draws) <= independent + 1e-9).all()
-        assert (matched(p, 1 - (1 - q) ** draws) <= independent + 1e-9).all()
-        close = 1e-9 if draws == 2 else 1e-4
-        ours = without_replacement(p, q, draws)
-        assert (ours <= exclusive + close).all()
-        for row in range(0, 1000, 50):  # the engine's own figure, from another formula
-            found = rejection_keeps(p[row], Scheme("without_replacement", q[row], draws))
-            assert abs(found - ours[row]) < 1e-6
-        if draws == 2:
-            odds = q / (1 - q)
-            among = q * (1 + odds.sum(-1, keepdim=True) - odds)
-            assert (matched(p, among) <= exclusive + 1e-9).all()
-
-
-def matched(p, among):
-    """[R]: how often the target's own token is among the drafts."""
-    return (p * among).sum(-1)
-
-
-def without_replacement(p, q, draws):
-    """[R]: how often rejection sampling keeps one of the draws, by recursion over each refused token."""
-    kept = torch.minimum(p, q).sum(-1)
-    if draws == 1:
-        return kept
-    left = (p - q).clamp(min=0)
-    mass = left.sum(-1, keepdim=True)
-    after = torch.where(mass > 1e-15, left / mass, p)
-    for token in range(p.shape[-1]):
-        refused = (q - p)[:, token].clamp(min=0)
-        others = q.clone()
-        others[:, token] = 0
-        others = others / others.sum(-1, keepdim=True).clamp(min=1e-300)
-        kept = kept + refused * without_replacement(after, others, draws - 1)
-    return kept
-
-
 # ---- Expected acceptance, against the rule itself ----------------------------------------------
 
 

@@ -18,7 +18,7 @@ from engine.proof.step_law import Reader
 from engine.rules import verifier, verifiers
 from engine.rules.leaf_to_root import LeafToRoot
 from engine.rules.spectr import SpecTr
-from tests.drafters.writing import built, text_of
+from tests.drafters.writing import built, steps_of, text_of
 from tests.engine.tiny import generated
 from tests.grids import some
 from tests.statistics import p_value, power
@@ -217,6 +217,22 @@ def test_sampler_match_writes_the_text_of_plain_decoding(key):
     end = next(token for place, token in enumerate(whole) if place == whole.index(token) > 7)
     ended = plain(sampling, end)
     assert ended == whole[: whole.index(end) + 1] == matched(key, sampling, end)
+
+
+LONG = {
+    "jacobi": {"window": 64},
+    "lookahead": {"window": 16, "ngram": 6},
+    "aggressive": {"length": 512},
+}
+"""Options that ask for more than a context of 64 tokens holds."""
+
+
+@pytest.mark.parametrize("key", exact_keys())
+def test_a_text_of_one_token_is_written_on_to_the_end_of_the_context(key):
+    models = small(16)
+    steps = steps_of(models, key, [3], 100, **LONG.get(key, {}))
+    assert text_of(steps) == text_of(steps_of(models, "none", [3], 100))
+    assert steps[-1].stop == "context"
 
 
 def matched(key, sampling, end_token=None):

@@ -5,15 +5,11 @@ import math
 import pytest
 import torch
 
-from engine.catalogue import catalogue
 from engine.core.chance import JudgeChance
 from engine.core.sampling import Sampling
 from engine.core.tree import ROOT, DraftTree
-from engine.errors import UserError
 from engine.rules import Case, verifier
-from engine.run import open_run
 from tests.drafters.writing import steps_of, text_of
-from tests.engine.family import request, trace_of
 from tests.verifiers.tiny import tiny_models
 
 UNSURE = [0.25] * 4
@@ -108,38 +104,3 @@ def test_at_temperature_zero_it_writes_the_text_of_the_greedy_rule(key):
     steps = steps_of(models, key, [3, 5, 7], 24, rule="typical")
     assert text_of(steps) == plain
     assert any(step.verdict.accepted for step in steps)
-
-
-def test_above_it_keeps_tokens_that_the_target_would_seldom_draw():
-    models = tiny_models(16)
-    steps = steps_of(models, "ddtree", [3, 5, 7], 40, Sampling(1.0), rule="typical", budget=8)
-    kept = [(step, node) for step in steps for node in step.verdict.accepted]
-    own = [step.p[step.tree.parents[node] + 1].argmax() for step, node in kept]
-    assert any(
-        step.tree.tokens[node] != int(best) for (step, node), best in zip(kept, own, strict=True)
-    )
-
-
-def test_it_says_lossy_wherever_it_appears():
-    (rule,) = (entry for entry in catalogue()["verifiers"] if entry["key"] == "typical")
-    assert rule["kind"] == "lossy" and "lossy" in rule["summary"] and "lossy" in rule["title"]
-    for temperature in (0.0, 0.8):
-        trace = trace_of(
-            "The cat",
-            drafter="chain",
-            verifier="typical",
-            temperature=temperature,
-            max_new_tokens=12,
-        )
-        found = trace.run["verifier"]
-        assert (found["key"], found["lossless"], found["same_text"]) == ("typical", False, False)
-        assert found["options"] == {"epsilon": 0.09, "delta": 0.3}
-        shown = [one for step in trace.steps for one in step["drafter"].get("exhibits", [])]
-        assert any("Lossy" in one.get("note", "") for one in shown)
-
-
-@pytest.mark.parametrize("wrong", [{"epsilon": 1.5}, {"delta": -0.1}, {"gamma": 1}])
-def test_options_out_of_range_are_one_sentence(wrong):
-    (name,) = wrong
-    with pytest.raises(UserError, match=name):
-        open_run(request("The cat", drafter="chain", verifier="typical", rule_options=wrong))

@@ -1,17 +1,17 @@
-"""What a verdict says about any tree, and that real coins and real noise keep the target's law."""
+"""What a verdict says about any tree."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.catalogue import catalogue
 from engine.core.chance import JudgeChance
-from engine.core.sampling import Sampling, draw, position_noise, stream
+from engine.core.sampling import Sampling, draw, position_noise
 from engine.core.tree import ROOT, DraftTree, Draw
 from engine.errors import UserError
 from engine.rules import Case, verifier, verifiers
 from engine.rules.rejection import SiblingTrial
-from tests.statistics import p_value, power
 from tests.trees import trees
 from tests.verifiers.test_exactness import consistent
 
@@ -42,6 +42,15 @@ def test_registry():
         assert verifiers()[key].lossless_with(["one_hot", "iid", "without_replacement"])
     with pytest.raises(UserError, match="no verifier 'no such rule'"):
         verifier("no such rule")
+
+
+def test_a_lossy_rule_says_so_wherever_it_appears():
+    lossy = [one for one in catalogue()["verifiers"] if one["kind"] == "lossy"]
+    assert {"typical", "bild", "gad", "lud", "rapid", "gsd"} <= {one["key"] for one in lossy}
+    for one in lossy:
+        assert "lossy" in one["title"] and "lossy" in one["summary"], one["key"]
+    by_default = {one["key"]: one for one in catalogue()["drafters"]}
+    assert not any(by_default[key]["lossless"] for key in ("bild", "lud", "reduced_cache"))
 
 
 def test_greedy_is_for_temperature_zero():
@@ -170,32 +179,3 @@ def test_a_refusal_that_leaves_no_mass_keeps_p():
     trial = SiblingTrial(p, [p.clone()])
     trial.refuse(0, "iid", Draw(0, "iid", 0))
     assert torch.equal(trial.p, p.double())
-
-
-FALSE_ALARM = 1e-6
-SAMPLES = 2500
-
-
-@pytest.mark.parametrize("kind", ["one_hot", "iid", "without_replacement"])
-def test_real_coins_and_noise(kind):
-    """The stream of coins and the noise by position, as a run uses them; one seed per sample."""
-    p = torch.tensor([[0.45, 0.25, 0.2, 0.1, 0.0, 0.0]])
-    q = torch.tensor([0.1, 0.3, 0.1, 0.3, 0.2, 0.0])
-    law = {(token,): float(p[0, token]) for token in range(V)}
-    samples = []
-    for seed in range(SAMPLES):
-        generator = stream(seed, "draft")
-        if kind == "one_hot":
-            tokens = [1, 4]
-        else:
-            tokens = torch.multinomial(q, 2, kind == "iid", generator=generator).tolist()
-        tree = DraftTree()
-        for token in tokens:
-            tree.draw(ROOT, token, kind, q, "test")
-        verdict = judge("rejection", tree, p.repeat(len(tree) + 1, 1), seed=seed)
-        samples.append(
-            (tree.tokens[verdict.accepted[0]] if verdict.accepted else verdict.final_token,)
-        )
-    assert p_value(samples, law) > FALSE_ALARM
-    biased = {(0,): 0.52, (1,): 0.25, (2,): 0.13, (3,): 0.1}
-    assert power(law, biased, SAMPLES, FALSE_ALARM) > 0.99

@@ -34,8 +34,5 @@ def tiny_models(
         own_drafters().values(),
         lambda made: language_model(made, None, "tiny part", lean=False),
     )
-    own = {
-        "draft": small,
-        "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0)),
-    }
+    own = {"draft": small, "vocabulary": Vocabulary.counted(torch.arange(vocabulary).flip(0))}
     return Models(opened, {**several.parts, **own})

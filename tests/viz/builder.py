@@ -13,7 +13,6 @@ TALE = (
 )
 WORDS = [*(f" {word}" for word in TALE.split()), ".", ",", "\n"]
 KINDS = {"one_hot": "one_hot", "iid": "iid", "chain": "iid"}
-SPLIT_SMILE = ["⟨f0⟩⟨9f⟩", "⟨98⟩", "⟨80⟩"]
 
 
 @dataclass
@@ -141,11 +140,7 @@ class Toy:
                 "source": [self.style] * len(tokens),
             },
             "judgements": judgements,
-            "output": {
-                "tokens": output,
-                "pieces": [self.words[t] for t in output],
-                "final": kind,
-            },
+            "output": {"tokens": output, "pieces": [self.words[t] for t in output], "final": kind},
             "distributions": [
                 {
                     "node": place,

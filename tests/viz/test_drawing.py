@@ -73,14 +73,8 @@ FOLDS = {
         "toy.folded(0, [[-1, 'accepted'], [-1, 'ignored'], [0, 'rejected']])",
         [[0, 1, 2], []],
     ),
-    "what is below a folded token is folded with it": (
-        f"toy.folded(0, {DEEP})",
-        [[0], [[-1, 4]]],
-    ),
-    "an opened fold can be closed": (
-        f"toy.folded(0, {DEEP}, [-1])",
-        [[0, 1, 2, 3, 4], [[-1, 0]]],
-    ),
+    "what is below a folded token is folded with it": (f"toy.folded(0, {DEEP})", [[0], [[-1, 4]]]),
+    "an opened fold can be closed": (f"toy.folded(0, {DEEP}, [-1])", [[0, 1, 2, 3, 4], [[-1, 0]]]),
 }
 
 PICTURE = {

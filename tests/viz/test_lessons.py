@@ -80,10 +80,7 @@ def test_coins_fall_into_the_areas_of_p_and_q(tools):
     assert sum(one["both"][1] for one in areas) == pytest.approx(0.6), "the overlap"
     inside = {"kept": "both", "refused": "refused", "drawn": "residual"}
     kinds = [[coin["kind"] for coin in coins] for coins in tosses]
-    assert len(tosses) == 300 and {tuple(one) for one in kinds} == {
-        ("kept",),
-        ("refused", "drawn"),
-    }
+    assert len(tosses) == 300 and {tuple(one) for one in kinds} == {("kept",), ("refused", "drawn")}
     for coin in (coin for coins in tosses for coin in coins):
         low, high = areas[coin["token"]][inside[coin["kind"]]]
         assert low <= coin["height"] <= high and high > low, coin
@@ -254,79 +251,46 @@ def test_a_step_in_which_no_meter_was_read_says_so(tools):
     tools.evaluate("card.element.remove()")
 
 
-TOY = {
-    "lesson": {
-        "name": "toy",
-        "number": 1,
-        "title": "Toy",
-        "question": "What?",
-        "minutes": 5,
-        "screens": [
-            {
-                "id": "one",
-                "title": "One",
-                "text": [
-                    {
-                        "t": "p",
-                        "c": ["<img src=x onerror=alert(1)>", {"t": "script", "c": ["alert(2)"]}],
-                    },
-                    {
-                        "formula": {
-                            "math": "math",
-                            "a": {"display": "block"},
-                            "c": [{"math": "mi", "c": ["p"]}],
-                        }
-                    },
-                    {
-                        "directive": {
-                            "kind": "claim",
-                            "text": ["It is so."],
-                            "example": "toy",
-                            "holds": [{"condition": "steps > 1", "true": True, "is": "2"}],
-                        }
-                    },
-                    {
-                        "directive": {
-                            "kind": "predict",
-                            "number": 0,
-                            "judge": "instrument",
-                            "answer": "share",
-                            "ask": ["How often?"],
-                            "then": ["So often."],
-                            "near": 0.05,
-                            "slider": {"low": 0, "high": 1, "step": 0.01},
-                        }
-                    },
-                ],
-                "stage": {
-                    "kind": "rule",
-                    "words": ["a", "b"],
-                    "p": [0.3, 0.7],
-                    "q": [0.9, 0.1],
-                    "rules": ["exact", "always"],
-                    "caption": ["Bars of what came."],
-                    "after": True,
-                },
-            },
-            {"id": "two", "title": "Two", "text": [{"t": "p", "c": ["The end."]}], "stage": None},
-        ],
-        "teacher": [{"t": "p", "c": ["Ask."]}],
-        "goals": ["See."],
-        "reading": [],
-        "symbols": {"p": "The target’s probability."},
-        "examples": [],
-        "races": [],
-    }
-}
+CLAIM = {"kind": "claim", "text": ["It is so."], "example": "toy"}
+CLAIM["holds"] = [{"condition": "steps > 1", "true": True, "is": "2"}]
+GUESS = {"kind": "predict", "number": 0, "judge": "instrument", "answer": "share", "near": 0.05}
+GUESS |= {"ask": ["How often?"], "then": ["So often."]}
+GUESS |= {"slider": {"low": 0, "high": 1, "step": 0.01}}
+RULE = {"kind": "rule", "words": ["a", "b"], "p": [0.3, 0.7], "q": [0.9, 0.1]}
+RULE |= {"rules": ["exact", "always"], "caption": ["Bars of what came."], "after": True}
+FORMULA = {"math": "math", "a": {"display": "block"}, "c": [{"math": "mi", "c": ["p"]}]}
+TEXT = [
+    {"t": "p", "c": ["<img src=x onerror=alert(1)>", {"t": "script", "c": ["alert(2)"]}]},
+    {"formula": FORMULA},
+    {"directive": CLAIM},
+    {"directive": GUESS},
+]
+END = {"id": "two", "title": "Two", "text": [{"t": "p", "c": ["The end."]}], "stage": None}
+LESSON = {"name": "toy", "number": 1, "title": "Toy", "question": "What?", "minutes": 5}
+LESSON |= {"screens": [{"id": "one", "title": "One", "text": TEXT, "stage": RULE}, END]}
+LESSON |= {"teacher": [{"t": "p", "c": ["Ask."]}], "goals": ["See."], "reading": []}
+LESSON |= {"symbols": {"p": "The target’s probability."}, "examples": [], "races": []}
+TOY = {"lesson": LESSON}
 
 
-def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path):
+@pytest.fixture
+def toy(watched, tmp_path):
+    """toy(lesson, anchor, links): the page of a lesson, opened from its file."""
+
+    def open_(lesson=TOY, anchor="", links=None):
+        file = tmp_path / "toy.html"
+        file.write_text(lesson_page(lesson, {}, "Toy", links), "utf-8")
+        page = watched(reduced_motion="reduce").page
+        page.goto(file.as_uri() + anchor)
+        return page
+
+    return open_
+
+
+def test_a_lesson_s_file_works_from_a_disk_by_keyboard(toy):
     """Its text is text, a guess waits for the instrument, the symbol explains itself, axe finds nothing."""
-    file = tmp_path / "toy.html"
-    file.write_text(lesson_page(TOY, {}, "Toy"), "utf-8")
-    page = watched(reduced_motion="reduce").page
+    page = toy()
     page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(file.as_uri())
     assert page.get_by_text("<img src=x onerror=alert(1)>").is_visible()
     page.locator("mi.ln-symbol").first.focus()
     assert page.locator(".ds-tip").inner_text() == "The target’s probability."
@@ -355,16 +319,13 @@ def test_a_lesson_s_file_works_from_a_disk_by_keyboard(watched, tmp_path):
     assert page.evaluate("location.hash") == "#screen=two"
 
 
-def test_a_lesson_shows_the_figure_of_a_method(watched, tmp_path):
+def test_a_lesson_shows_the_figure_of_a_method(toy):
     lesson = copy.deepcopy(TOY)
     rows = [["masked", 0.62], ["after one text", 0.5]]
     shown = {"kind": "table", "title": "Laws", "columns": ["law", "apart"], "rows": rows}
     stage = {"kind": "figure", "method": "toy", "exhibits": [shown]}
     lesson["lesson"]["screens"][1]["stage"] = stage
-    file = tmp_path / "toy.html"
-    file.write_text(lesson_page(lesson, {}, "Toy"), "utf-8")
-    page = watched(reduced_motion="reduce").page
-    page.goto(f"{file.as_uri()}#screen=two")
+    page = toy(lesson, "#screen=two")
     figure = page.locator(".ln-stage[data-kind=figure] figure")
     assert figure.locator("figcaption").inner_text() == "Laws"
     assert "after one text" in figure.inner_text()
@@ -401,13 +362,11 @@ def test_a_slide_is_a_picture_of_its_own(tools):
     assert size == 2 * 900
 
 
-def test_a_figure_alone_has_a_link_and_the_way_back(watched, tmp_path):
-    file = tmp_path / "toy.html"
-    file.write_text(lesson_page(TOY, {}, "Toy"), "utf-8")
-    page = watched(reduced_motion="reduce").page
-    page.goto(file.as_uri())
+def test_a_figure_alone_has_a_link_and_the_way_back(toy):
+    page = toy()
+    address = page.url
     link = page.get_by_role("link", name="Link to this figure").get_attribute("href")
-    page.goto(file.as_uri() + link)
+    page.goto(address + link)
     page.reload()
     page.get_by_role("button", name="Show the lesson").wait_for()
     assert page.get_by_role("button", name="10,000 times").is_visible()
@@ -420,12 +379,9 @@ def test_a_figure_alone_has_a_link_and_the_way_back(watched, tmp_path):
     assert page.evaluate("location.hash") == "#screen=one"
 
 
-def test_the_last_screen_leads_to_the_next_lesson(watched, tmp_path):
-    file = tmp_path / "toy.html"
+def test_the_last_screen_leads_to_the_next_lesson(toy):
     onward = {"lesson": {**TOY["lesson"], "next": "two"}}
-    file.write_text(lesson_page(onward, {}, "Toy", {"lesson:two": "two.html"}), "utf-8")
-    page = watched(reduced_motion="reduce").page
-    page.goto(file.as_uri())
+    page = toy(onward, links={"lesson:two": "two.html"})
     link = page.get_by_role("link", name="Next lesson")
     assert not link.is_visible()
     page.get_by_role("button", name="Next", exact=True).click()

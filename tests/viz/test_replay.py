@@ -178,16 +178,6 @@ def test_a_finished_trace_plays_by_itself_and_stands_still_where_that_is_wished(
     assert still.evaluate("view.step") == telling
 
 
-def test_the_still_picture_tells_something(replay):
-    """The last step of a text may have no room left to draft, so the page must not open on it."""
-    toy = Toy(steps=12, seed=2)
-    _, steps, _ = lines(toy)
-    page = replay(toy.ndjson(), still=False, reduced_motion="reduce")
-    shown = steps[page.evaluate("view.step")]["nodes"]
-    assert shown["status"].count("accepted") >= 2 and "rejected" in shown["status"]
-    assert len(set(shown["parent"])) < len(shown["parent"]), "it forks"
-
-
 PLAYED = """() => new Promise((answer) => {
   const seen = [], tree = document.querySelector('#tree'), all = (what) => [...tree.querySelectorAll(what)];
   const look = () => {
@@ -307,19 +297,6 @@ def test_icicle_and_zoom(replay):
     page.get_by_role("button", name="by q").click()
     page.get_by_role("button", name="Tree", exact=True).click()
     assert page.locator("#tree g.ds-cell").first.is_hidden()
-
-
-def test_it_asks_nobody_and_fits_a_phone(watched, tmp_path):
-    from viz.export import page as exported
-
-    file = tmp_path / "out.html"
-    file.write_text(exported(Toy(steps=6, budget=30).ndjson()), "utf-8")
-    seen = watched()
-    seen.page.set_viewport_size({"width": 390, "height": 800})
-    seen.page.goto(file.as_uri())
-    seen.page.wait_for_selector("#tree g[data-node]")
-    assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
-    assert seen.requests == [file.as_uri()]
 
 
 def test_axe_finds_nothing(replay):

@@ -41,18 +41,6 @@ def test_layout_neither_overlaps_nor_leaves_a_parent_off_centre(script, seed):
         assert middle == pytest.approx(0 if parent < 0 else y[parent])
 
 
-def test_layout_keeps_order_and_root_while_the_tree_grows(script):
-    parents = random_parents(40, 5)
-    before = script.evaluate(LAYOUT, parents[:20])["y"]
-    after = script.evaluate(LAYOUT, parents)["y"]
-    assert script.evaluate(LAYOUT, parents)["y"] == after
-    for i in range(20):
-        for j in range(20):
-            same_parent = parents[i] == parents[j]
-            if same_parent and before[i] < before[j]:
-                assert after[i] < after[j]
-
-
 def test_nodes_of_a_chain_keep_their_places_from_step_to_step(script):
     places = script.evaluate(
         """(text) => {
@@ -65,34 +53,6 @@ def test_nodes_of_a_chain_keep_their_places_from_step_to_step(script):
         Toy(style="chain", depth=4).ndjson(),
     )
     assert places[0] == places[1]
-
-
-def test_reader_takes_any_cut_and_starts_again_on_another_run(script):
-    text, other = Toy(steps=3).ndjson(), Toy(steps=2, seed=9).ndjson()
-    counted = script.evaluate(
-        """([text, other]) => {
-          const model = Draftscope.traceModel(), seen = [];
-          for (let end = 0; end <= text.length; end += 97) { model.feed(text.slice(0, end)); model.feed(text.slice(0, end)); }
-          model.feed(text);
-          seen.push(model.steps.length, Boolean(model.summary), model.trouble, model.feed(text).added);
-          const swapped = model.feed(other);
-          seen.push(swapped.reset, model.steps.length);
-          model.feed('{"kind":"run"\\nnonsense\\n');
-          seen.push(Boolean(model.trouble));
-          return seen; }""",
-        [text, other],
-    )
-    assert counted == [3, True, None, 0, True, 2, True]
-
-
-def test_split_characters_are_mended(script):
-    mend = "pieces => Draftscope.mend(pieces)"
-    assert script.evaluate(mend, ["a", "⟨f0⟩⟨9f⟩", "⟨98⟩", "⟨80⟩", "b"]) == ["a", "", "", "😀", "b"]
-    assert script.evaluate(mend, ["x⟨e2⟩", "⟨82⟩⟨ac⟩y"]) == ["x", "€y"]
-    assert script.evaluate(mend, ["⟨e2⟩⟨82⟩", "⟨ac⟩⟨e2⟩", "⟨82⟩⟨ac⟩"]) == ["", "€", "€"]
-    assert script.evaluate(mend, ["⟨e2⟩", "plain"]) == ["⟨e2⟩", "plain"]
-    assert script.evaluate(mend, ["⟨e2⟩", "⟨e2⟩⟨82⟩⟨ac⟩"]) == ["⟨e2⟩", "€"]
-    assert script.evaluate(mend, ["a⟨f0⟩", "⟨9f⟩", "!"]) == ["a⟨f0⟩", "⟨9f⟩", "!"]
 
 
 BYTES = "⟨f0⟩⟨9f⟩⟨8c⟩"

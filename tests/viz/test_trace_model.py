@@ -28,10 +28,7 @@ TRACE = {
         "toy.model(toy.step([[-1, 'accepted']], ['n0'], 'none')).steps[0].view.final",
         None,
     ),
-    "a root is the last token before": (
-        f"((m) => [1, 2].map(m.rootPiece))({MODEL})",
-        ["x", "y"],
-    ),
+    "a root is the last token before": (f"((m) => [1, 2].map(m.rootPiece))({MODEL})", ["x", "y"]),
     "the first root is the prompt's end": (
         f"toy.model({{kind: 'run', schema: 1, prompt: {{pieces: ['a', 'b']}}}}, {STEP}).rootPiece(0)",
         "b",

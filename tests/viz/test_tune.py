@@ -76,14 +76,8 @@ CASES = cases(
             f"{TWICE}({json.dumps(TORN[0])}, {json.dumps(TORN[1])}).answer.sentence",
             "x",
         ),
-        "only what is new is read": (
-            f"{TWICE}({ONE}, {ONE} + {ONE}).cost.length",
-            2,
-        ),
-        "another text begins anew": (
-            f"{TWICE}({ONE} + {ONE}, {ONE}).cost.length",
-            1,
-        ),
+        "only what is new is read": (f"{TWICE}({ONE}, {ONE} + {ONE}).cost.length", 2),
+        "another text begins anew": (f"{TWICE}({ONE} + {ONE}, {ONE}).cost.length", 1),
         "what is none of a record is counted": (
             unread("x", 1, None, [], {}, {"kind": "toString"}, {"kind": ["cost"]}, {"kind": "run"}),
             8,

@@ -24,27 +24,22 @@ WORDS = {
     "no pieces, nothing to mend": ("Draftscope.mend([])", []),
     "whole characters need no mending": ("Draftscope.mend(['a', '€'])", ["a", "€"]),
     "a stray byte stays": ("Draftscope.mend(['⟨a9⟩', 'x'])", ["⟨a9⟩", "x"]),
+    "a stray byte before a whole letter stays": (
+        "Draftscope.mend(['⟨e2⟩', '⟨e2⟩⟨82⟩⟨ac⟩y'])",
+        ["⟨e2⟩", "€y"],
+    ),
     "a byte in the middle of a piece stays": ("Draftscope.mend(['a⟨c3⟩b', 'c'])", ["a⟨c3⟩b", "c"]),
     "two bytes make one letter": ("Draftscope.mend(['⟨c3⟩', '⟨a9⟩'])", ["", "é"]),
     "unknown probability": ("Draftscope.prob(null)", "–"),
     "certainty": ("[0, 1].map(Draftscope.prob)", ["0", "1"]),
     "usual probabilities": ("[0.414, 0.5].map(Draftscope.prob)", ["0.41", "0.50"]),
-    "small probabilities": (
-        "[0.004, 0.00005].map(Draftscope.prob)",
-        ["0.004", "under 0.0001"],
-    ),
-    "large probabilities": (
-        "[0.9975, 0.99999].map(Draftscope.prob)",
-        ["0.9975", "over 0.9999"],
-    ),
+    "small probabilities": ("[0.004, 0.00005].map(Draftscope.prob)", ["0.004", "under 0.0001"]),
+    "large probabilities": ("[0.9975, 0.99999].map(Draftscope.prob)", ["0.9975", "over 0.9999"]),
     "milliseconds": (
         "[0.126, 12.34, 123.4, 12345].map(Draftscope.duration)",
         ["0.13 ms", "12.3 ms", "123 ms", "12.3 s"],
     ),
-    "one and many": (
-        "[1, 2].map((n) => Draftscope.plural(n, 'token'))",
-        ["1 token", "2 tokens"],
-    ),
+    "one and many": ("[1, 2].map((n) => Draftscope.plural(n, 'token'))", ["1 token", "2 tokens"]),
     "numbers of exhibits": (
         "[3, 1234, 0.4, 12.345, 345.6, 0.00421, 0.00004, -2.5e9, 0].map(Draftscope.numberText)",
         ["3", "1234", "0.40", "12.35", "346", "0.0042", "4.0e-5", "-2.5e+9", "0"],

@@ -8,9 +8,7 @@ from engine.bench.gpu.timing import Deadline
 
 FOUND = Ceilings(bandwidth=1e9, rate=1e10)
 TOY = Sizes(
-    Shape("toy", 2, 32, 4, 2, 16, 48, 64, False),
-    ((9, 40), (65, 40), (1, 0)),
-    vocabulary=50,
+    Shape("toy", 2, 32, 4, 2, 16, 48, 64, False), ((9, 40), (65, 40), (1, 0)), vocabulary=50
 )
 
 

@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from engine.core.sampling import Sampling, distribution
 from engine.fast.kernels.kv_commit import addresses_of, kv_commit_reference
 from engine.fast.kernels.lang import runs_on
-from tests.kernels.device import (
-    DEVICE,
-    kv_commit_triton,
-    truncated_triton,
-)
+from tests.kernels.device import DEVICE, kv_commit_triton, truncated_triton
 
 I32 = torch.int32
 

@@ -7,18 +7,8 @@ from hypothesis import strategies as st
 
 from engine.core.tree import DraftTree
 from engine.fast.kernels.flat_tree import FlatTree
-from engine.fast.kernels.verify_tree import (
-    NOT_A_NUMBER,
-    RULES,
-    verify_tree_reference,
-)
-from tests.kernels.cases import (
-    coins_of,
-    noise_of,
-    peaked,
-    same_verdict,
-    with_random_q,
-)
+from engine.fast.kernels.verify_tree import NOT_A_NUMBER, RULES, verify_tree_reference
+from tests.kernels.cases import coins_of, noise_of, peaked, same_verdict, with_random_q
 from tests.kernels.device import verify_tree_triton
 from tests.trees import trees
 
