@@ -1,6 +1,5 @@
 """A tree grown on the device equals the host's tree, and so does the shape that a pass needs to know."""
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,15 +77,3 @@ def test_the_shape_is_what_the_host_would_lay_out(tree, spare):
     assert shape.first[: size + 2].tolist() == flat.first.tolist()
     assert shape.draws[:size].tolist() == flat.draws.tolist()
     assert shape.first[-1] == size
-
-
-@pytest.mark.parametrize("budget", [1, 2, 7, 64, 200])
-def test_a_level_has_few_candidates(budget):
-    from engine.methods.ddtree.device import _candidates
-
-    above, rank = _candidates(budget, budget, torch.device("cpu"))
-    pairs = set(zip(above.tolist(), rank.tolist(), strict=True))
-    assert len(pairs) == len(above)
-    wanted = {(i, r) for i in range(budget) for r in range(budget) if (i + 1) * (r + 1) <= budget}
-    assert wanted <= pairs
-    assert len(pairs) <= 2 * len(wanted)
