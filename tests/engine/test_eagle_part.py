@@ -272,13 +272,13 @@ def test_a_wrong_checkpoint_is_one_sentence(layout, change, words, saved):
 
 
 def test_a_config_nested_too_deeply_and_weights_that_could_run_code_are_refused(saved):
-    folder = saved("eagle")
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(UserError, match="pickled"):
-        opened(folder)
-    (folder / "config.json").write_text("[" * 100_000)
+    deep, pickled = saved("eagle"), saved("eagle3")
+    (deep / "config.json").write_text("[" * 100_000)
     with pytest.raises(UserError, match="no feature drafter"):
-        opened(folder)
+        opened(deep)
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    with pytest.raises(UserError, match="pickled"):
+        opened(pickled)
 
 
 def other_size(config, tensors):
