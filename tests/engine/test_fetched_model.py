@@ -322,9 +322,11 @@ def test_the_process_ends_with_its_server(source, root, shop, from_index):
         with subprocess.Popen(
             [sys.executable, "-c", starter], cwd=ROOT, stdout=subprocess.PIPE, text=True
         ) as parent:
-            pid = int(parent.stdout.readline())
-            assert server.stalled.wait(60)
-            parent.kill()
+            try:
+                pid = int(parent.stdout.readline())
+                assert server.stalled.wait(300)
+            finally:
+                parent.kill()
         while Path(f"/proc/{pid}").exists() and " Z" not in Path(f"/proc/{pid}/stat").read_text():
             time.sleep(0.05)  # the test's own limit of time ends this
         assert left(root) == []
