@@ -1,12 +1,28 @@
 """Runs on the embedded family, for tests."""
 
 import json
+from functools import cache
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from engine.methods import drafters
 from engine.run import RunRequest, open_run
 from engine.trace import Trace, read_trace
 from presets import family
 from tests.lossless import lossless
+
+
+@cache
+def embedded_tokenizer():
+    """The target's, for tests that leave it as it is."""
+    return AutoTokenizer.from_pretrained(family().target)
+
+
+@cache
+def embedded_module():
+    """The target as transformers runs it, in float32."""
+    return AutoModelForCausalLM.from_pretrained(family().target, dtype=torch.float32).eval()
 
 
 def request(prompt: str, **fields) -> RunRequest:

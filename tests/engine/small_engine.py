@@ -5,31 +5,22 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from presets import family
+from tests.engine.family import embedded_module, embedded_tokenizer
 
 NAME = "house/embedded"
 CONTEXT = 96
 MOST_LOGPROBS, MOST_NAMED = 20, 128  # vLLM's default, and its bound
 
 
-@cache
-def _model():
-    return AutoModelForCausalLM.from_pretrained(
-        family().target
-    ).eval(), AutoTokenizer.from_pretrained(family().target)
-
-
 @torch.no_grad()
 def embedded_rows(prompt: list[int]) -> Tensor:
     """Log-probabilities [T, V] after each token."""
-    return _model()[0](torch.tensor([prompt])).logits[0].log_softmax(-1)
+    return embedded_module()(torch.tensor([prompt])).logits[0].log_softmax(-1)
 
 
 def seeded_draw(law: Tensor, seed: int) -> int:
@@ -72,9 +63,9 @@ class SmallEngine:
         if body.get("model") != NAME:
             return 404, {"error": {"message": "The model does not exist.", "type": "NotFoundError"}}
         if path == "/tokenize":
-            tokens = _model()[1](body["prompt"], add_special_tokens=body["add_special_tokens"])[
-                "input_ids"
-            ]
+            tokens = embedded_tokenizer()(
+                body["prompt"], add_special_tokens=body["add_special_tokens"]
+            )["input_ids"]
             return 200, {"tokens": tokens, "count": len(tokens), "max_model_len": CONTEXT}
         if path != "/v1/completions":
             return 404, {"detail": "Not Found"}

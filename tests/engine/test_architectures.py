@@ -21,9 +21,11 @@ def pair(request):
     return plain, language_model(copy.deepcopy(plain), None, request.param)
 
 
-def logits_of(plain, tokens: list[int]) -> torch.Tensor:
+def read_by(plain, tokens: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """(logits [T, V], hidden states [T, 2 H] of the layers 1 and 2) by transformers."""
     with torch.no_grad():
-        return plain(torch.tensor([tokens]), use_cache=False).logits[0]
+        read = plain(torch.tensor([tokens]), output_hidden_states=True, use_cache=False)
+    return read.logits[0], torch.cat([read.hidden_states[n][0] for n in (1, 2)], -1)
 
 
 def some_tokens(count: int, seed: int) -> list[int]:
@@ -39,62 +41,30 @@ def path_to(node: int, parents: list[int]) -> list[int]:
     return path[::-1]
 
 
-def test_tree_rows_equal_their_paths_read_alone(pair):
+def close(found: torch.Tensor, expected: torch.Tensor) -> None:
+    torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("features", [(), (1, 2)], ids=["plain", "features"])
+def test_a_tree_read_in_parts_is_its_paths_read_alone(pair, features):
+    """Its rows, the hidden states of prompt and rows, and what follows the kept path, which has left out rows between."""
     plain, model = pair
     prefix, tree = some_tokens(30, 1), some_tokens(9, 2)
-    parents = [-1, 0, 0, 1, 1, 2, 3, 6, 5]
-    session = model.session(16)
-    session.prefill(prefix)
-    logits, _ = session.feed(tree, parents)
+    parents, kept = [-1, 0, 0, 1, 1, 2, 3, 6, 5], [0, 2, 5, 8]
+    session = model.session(4, features)
+    states = [session.prefill(prefix)]
+    parts = [session.feed(tree[a:b], parents[a:b]) for a, b in ((0, 1), (1, 3), (3, 9))]
+    logits = torch.cat([rows for rows, _ in parts])
+    states += [rows for _, rows in parts]
     for node in range(len(tree)):
-        alone = logits_of(plain, prefix + [tree[n] for n in path_to(node, parents)])[-1]
-        torch.testing.assert_close(logits[node], alone, atol=2e-5, rtol=1e-4)
-
-
-def test_commit_keeps_the_path_and_nothing_else(pair):
-    plain, model = pair
-    prefix, tree = some_tokens(20, 3), some_tokens(7, 4)
-    parents = [-1, 0, 0, 2, 1, 3, 3]
-    session = model.session(8)
-    session.prefill(prefix)
-    session.feed(tree, parents)
-    session.commit([0, 2, 3, 6])
-    text = prefix + [tree[n] for n in (0, 2, 3, 6)]
+        alone, below = read_by(plain, prefix + [tree[n] for n in path_to(node, parents)])
+        close(logits[node], alone[-1])
+        if features:
+            close(torch.cat(states)[[*range(30), 30 + node]], below[[*range(30), -1]])
+    session.commit(kept)
     following = some_tokens(3, 5)
-    logits, _ = session.feed(following, [-1, 0, 1])
-    torch.testing.assert_close(
-        logits, logits_of(plain, text + following)[-3:], atol=2e-5, rtol=1e-4
-    )
-
-
-def test_rows_fed_in_parts_equal_rows_fed_at_once(pair):
-    _, model = pair
-    prefix, tree = some_tokens(18, 6), some_tokens(6, 7)
-    parents = [-1, 0, 0, 1, 2, 2]
-    once, parts = model.session(64), model.session(4)
-    once.prefill(prefix)
-    parts.prefill(prefix)
-    together, _ = once.feed(tree, parents)
-    apart = torch.cat(
-        [
-            parts.feed(tree[:1], parents[:1])[0],
-            parts.feed(tree[1:3], parents[1:3])[0],
-            parts.feed(tree[3:], parents[3:])[0],
-        ]
-    )
-    torch.testing.assert_close(apart, together, atol=2e-5, rtol=1e-4)
-
-
-def test_features_are_the_hidden_states(pair):
-    plain, model = pair
-    tokens = some_tokens(15, 8)
-    with torch.no_grad():
-        states = plain(torch.tensor([tokens]), output_hidden_states=True).hidden_states
-    expected = torch.cat([states[1][0], states[2][0]], -1)
-    session = model.session(64, features=(1, 2))
-    read = session.prefill(tokens[:10])
-    _, rest = session.feed(tokens[10:], [-1, 0, 1, 2, 3])
-    torch.testing.assert_close(torch.cat([read, rest]), expected, atol=2e-5, rtol=1e-4)
+    text = prefix + [tree[n] for n in kept] + following
+    close(session.feed(following, [-1, 0, 1])[0], read_by(plain, text)[0][-3:])
 
 
 @pytest.fixture(scope="module")
@@ -116,12 +86,10 @@ def test_any_tree_on_llama(llama, data):
     logits, _ = session.feed(tree, parents)
     node = data.draw(st.integers(0, size - 1))
     path = path_to(node, parents)
-    alone = logits_of(plain, prefix + [tree[n] for n in path])[-1]
-    torch.testing.assert_close(logits[node], alone, atol=2e-5, rtol=1e-4)
+    text = prefix + [tree[n] for n in path]
+    close(logits[node], read_by(plain, text)[0][-1])
     session.commit(path)
-    following, _ = session.feed([5], [-1])
-    expected = logits_of(plain, prefix + [tree[n] for n in path] + [5])[-1]
-    torch.testing.assert_close(following[0], expected, atol=2e-5, rtol=1e-4)
+    close(session.feed([5], [-1])[0][0], read_by(plain, [*text, 5])[0][-1])
 
 
 def test_long_prompts_are_read_in_parts(llama, monkeypatch):
@@ -130,5 +98,4 @@ def test_long_prompts_are_read_in_parts(llama, monkeypatch):
     tokens = some_tokens(40, 11)
     session = model.session(4)
     session.prefill(tokens[:-1])
-    logits, _ = session.feed(tokens[-1:], [-1])
-    torch.testing.assert_close(logits[0], logits_of(plain, tokens)[-1], atol=2e-5, rtol=1e-4)
+    close(session.feed(tokens[-1:], [-1])[0][0], read_by(plain, tokens)[0][-1])

@@ -1,6 +1,7 @@
 """Products of fp32 rows with matrices of bf16 numbers, split into three products of bf16 numbers."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import openvino
@@ -17,6 +18,7 @@ from engine.fast.cpu.bf16_products import (
     split_products,
 )
 from engine.fast.cpu.core_count import settings
+from engine.fast.cpu.row_shape import rounded
 from engine.fast.cpu.runtime import core
 from engine.model.session import PREFILL_ROWS
 from engine.parts.eight_bit import packed, unpacked
@@ -39,9 +41,9 @@ def model_of(matrix: np.ndarray, shape: list[int], transposed: bool = True):
     return openvino.Model([ops.matmul(given, constant, False, transposed)], [given])
 
 
-def computed(model, rows: np.ndarray) -> np.ndarray:
+def compiled(model):
     request = core().compile_model(model, "CPU", settings(2)).create_infer_request()
-    return next(iter(request.infer([rows]).values())).copy()
+    return lambda rows: next(iter(request.infer([rows]).values())).copy()
 
 
 def names(model) -> list[str]:
@@ -63,20 +65,21 @@ def within(found: np.ndarray, rows: np.ndarray, matrix: np.ndarray) -> bool:
 
 
 @needs_bf16
-@pytest.mark.parametrize("count", [1, 2, 5, 9, 17, 33])
-@pytest.mark.parametrize("rank", [2, 3])
-@pytest.mark.parametrize("transposed", [True, False])
-def test_products_are_as_exact_as_sums_in_fp32(count, rank, transposed):
+@pytest.mark.parametrize("rank, transposed", [(2, True), (3, False), (3, True)])
+def test_products_are_as_exact_as_sums_in_fp32(rank, transposed):
     """On average they are no worse than the plugin's own fp32 products of the same numbers."""
-    matrix, rows = matrix_of_bf16(NARROW, WIDE), rows_of(count, WIDE, spread=2.0)
-    model = model_of(matrix, [-1, WIDE] if rank == 2 else [1, -1, WIDE], transposed)
-    given = rows if rank == 2 else rows[None]
-    plain = computed(model, given).reshape(count, NARROW)
-    assert split_products(model) == 1 and "MatMul" not in names(model)
-    found = computed(model, given).reshape(count, NARROW)
-    assert within(found, rows, matrix)
-    exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
-    assert np.abs(found - exact).mean() < 1.5 * np.abs(plain - exact).mean()
+    matrix = matrix_of_bf16(NARROW, WIDE)
+    shape = [-1, WIDE] if rank == 2 else [1, -1, WIDE]
+    plain, split = (model_of(matrix, shape, transposed) for _ in range(2))
+    assert split_products(split) == 1 and "MatMul" not in names(split)
+    requests = [compiled(model) for model in (plain, split)]
+    for count in (1, 2, 5, 9, 17, 33):
+        rows = rows_of(count, WIDE, spread=2.0)
+        given = rows if rank == 2 else rows[None]
+        before, found = (one(given).reshape(count, NARROW) for one in requests)
+        assert within(found, rows, matrix)
+        exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
+        assert np.abs(found - exact).mean() < 1.5 * np.abs(before - exact).mean()
 
 
 def in_numpy(matrix: np.ndarray, rounding=None, at=()):
@@ -93,28 +96,17 @@ def to_bf16(numbers: np.ndarray) -> np.ndarray:
     return torch.from_numpy(numbers).bfloat16().float().numpy()
 
 
-def test_exact_products_pass_the_check():
+def one_bit_less(found: np.ndarray) -> np.ndarray:
+    found[-1, 3] = np.nextafter(found[-1, 3], np.float32(0))
+    return found
+
+
+def test_the_check_passes_exact_products_and_finds_rounding_at_any_one_number_of_rows():
     assert lossless(in_numpy, COUNTS)
-
-
-def test_the_check_has_every_number_of_rows_of_a_pass():
-    from engine.fast.cpu.row_shape import rounded
-
-    shapes = {rounded(rows, ()) for rows in range(1, PREFILL_ROWS + 1)}
-    assert shapes <= {*COUNTS}
-
-
-@pytest.mark.parametrize("count", [1, 17, 33, 128, PREFILL_ROWS])
-def test_a_kernel_that_rounds_at_one_number_of_rows_fails_the_check(count):
-    assert not lossless(lambda matrix: in_numpy(matrix, to_bf16, {count}), COUNTS)
-
-
-def test_a_kernel_that_loses_the_last_bit_of_one_result_fails_the_check():
-    def slightly(found: np.ndarray) -> np.ndarray:
-        found[-1, 3] = np.nextafter(found[-1, 3], np.float32(0))
-        return found
-
-    assert not lossless(lambda matrix: in_numpy(matrix, slightly, {33}), COUNTS)
+    for count in (1, 17, 33, 128, PREFILL_ROWS):
+        assert not lossless(lambda matrix, at={count}: in_numpy(matrix, to_bf16, at), COUNTS)
+    assert not lossless(lambda matrix: in_numpy(matrix, one_bit_less, {33}), COUNTS)
+    assert {rounded(rows, ()) for rows in range(1, PREFILL_ROWS + 1)} <= {*COUNTS}
 
 
 @needs_bf16
@@ -168,25 +160,17 @@ def test_weights_in_8_bits_are_bf16_numbers_times_a_factor():
     matrix, rows = eight_bit_matrix(), rows_of(4, WIDE)
     model = model_of(matrix, [-1, WIDE])
     assert split_products(model) == 1
-    assert within(computed(model, rows), rows, matrix)
+    assert within(compiled(model)(rows), rows, matrix)
 
 
-def test_8_bits_with_one_other_number_stay():
-    matrix = eight_bit_matrix()
-    matrix[3, 5] = np.nextafter(matrix[3, 5], np.float32(1))
-    assert split_products(model_of(matrix, [-1, WIDE])) == 0
-
-
-def test_a_matrix_of_other_numbers_stays():
-    matrix = matrix_of_bf16(NARROW, WIDE)
-    matrix[-1, -1] = np.float32(1) + np.float32(2.0**-23)
-    model = model_of(matrix, [-1, WIDE])
-    assert split_products(model) == 0 and "MatMul" in names(model)
-
-
-def test_a_small_matrix_stays():
-    model = model_of(matrix_of_bf16(LEAST // WIDE, WIDE), [-1, WIDE])
-    assert split_products(model) == 0
+def test_small_matrices_and_those_of_other_numbers_stay():
+    """One number that is no bf16 number, of 16 bits or of 8 bits times a factor, is enough."""
+    plain, eight = matrix_of_bf16(NARROW, WIDE), eight_bit_matrix()
+    plain[-1, -1] = np.float32(1) + np.float32(2.0**-23)
+    eight[3, 5] = np.nextafter(eight[3, 5], np.float32(1))
+    for matrix in (plain, eight, matrix_of_bf16(LEAST // WIDE, WIDE)):
+        model = model_of(matrix, [-1, WIDE])
+        assert split_products(model) == 0 and "MatMul" in names(model)
 
 
 @pytest.fixture
@@ -246,19 +230,15 @@ def test_the_check_is_made_once_per_machine(monkeypatch, quick_units):
     assert bf16_products.bf16_pays.__wrapped__() is True and len(checked) == 2
 
 
-def test_a_cpu_without_bf16_units_keeps_fp32(monkeypatch):
-    class Units:
-        def get_property(self, device, name):
-            return ["FP32", "INT8"]
-
-    monkeypatch.setattr(bf16_products, "core", Units)
-    monkeypatch.setattr(bf16_products, "timed", pytest.fail)
-    assert bf16_products.bf16_pays.__wrapped__() is False
-
-
-def test_products_stay_in_fp32_where_the_plugin_is_not_found(monkeypatch):
+def test_products_stay_in_fp32_without_bf16_units_and_where_the_plugin_is_not_found(monkeypatch):
     def missing():
         raise FileNotFoundError("OpenVINO's library for CPUs was not found.")
 
-    monkeypatch.setattr(bf16_products, "own_operations", missing)
+    monkeypatch.setattr(bf16_products, "timed", pytest.fail)
+    with monkeypatch.context() as patch:
+        patch.setattr(bf16_products, "own_operations", missing)
+        assert bf16_products.bf16_pays.__wrapped__() is False
+    monkeypatch.setattr(
+        bf16_products, "core", lambda: SimpleNamespace(get_property=lambda *_: ["FP32", "INT8"])
+    )
     assert bf16_products.bf16_pays.__wrapped__() is False

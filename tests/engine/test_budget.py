@@ -12,7 +12,7 @@ from engine.core.load import Expected
 from engine.core.threads import halved
 from engine.errors import UserError
 from engine.fast.cpu import budget as room
-from engine.fast.cpu.budget import LACKING, Budget, Family, graph_memory, wanted_bytes
+from engine.fast.cpu.budget import LACKING, Budget, Family, wanted_bytes
 from engine.fast.cpu.compiled_model import CompiledModel
 from engine.fast.cpu.pace import Pace
 from engine.model.layers import Layers
@@ -42,18 +42,17 @@ def sizes_of_a_tiny_graph() -> int:
     return model.passes.graphs_with(()).graphs.of(1).nbytes
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [("1 GB", 10**9), ("1.5GB", 1_500_000_000), ("300 mb", 300_000_000), ("0 MB", 0)],
-)
-def test_the_setting_is_a_number_of_bytes(text, expected):
-    assert wanted_bytes(text) == expected
-
-
-@pytest.mark.parametrize("text", ["much", "1", "-1 GB", "1 TB", "GB", "1 GB 2", "١ GB"])
-def test_another_setting_is_refused_in_a_sentence(text):
-    with pytest.raises(UserError, match="DRAFTSCOPE_GRAPH_MEMORY must be"):
-        wanted_bytes(text)
+def test_the_setting_is_a_number_of_bytes_and_another_is_refused_in_a_sentence():
+    for text, expected in (
+        ("1 GB", 10**9),
+        ("1.5GB", 1_500_000_000),
+        ("300 mb", 300_000_000),
+        ("0 MB", 0),
+    ):
+        assert wanted_bytes(text) == expected
+    for text in ("much", "1", "-1 GB", "1 TB", "GB", "1 GB 2", "١ GB"):
+        with pytest.raises(UserError, match="DRAFTSCOPE_GRAPH_MEMORY must be"):
+            wanted_bytes(text)
 
 
 def test_the_least_recently_used_graphs_go():
@@ -111,20 +110,13 @@ def test_a_server_that_tries_its_drafters_spares_the_budget():
     assert family.of("d", lambda: Graph("d")).name == "d"
 
 
-def test_a_graph_larger_than_the_budget_is_made_once_and_not_held():
-    budget, made = Budget(100), []
-    family: Family[Graph] = Family(budget)
-    for _ in range(3):
-        assert family.of("a", lambda: made.append(1) or Graph("a", 101)) is None
-    assert len(made) <= 1 and budget.used == 0
-
-
-def test_a_graph_that_cannot_be_used_is_tried_once():
-    budget, tried = Budget(100), []
-    family: Family[Graph] = Family(budget)
-    for _ in range(3):
-        assert family.of("a", lambda: tried.append(1)) is None
-    assert len(tried) == 1
+def test_a_graph_larger_than_the_budget_or_of_no_use_is_made_once_and_not_held():
+    for graph in (Graph("a", 101), None):
+        budget, made = Budget(100), []
+        family: Family[Graph] = Family(budget)
+        for _ in range(3):
+            assert family.of("a", lambda graph=graph, made=made: made.append(1) or graph) is None
+        assert len(made) == 1 and budget.used == 0
 
 
 def test_graphs_go_with_their_model():
@@ -249,9 +241,8 @@ def test_a_pass_does_not_wait_while_another_thread_makes_a_graph():
     assert family.of("b", lambda: Graph("b")) is None
     done.set()
     thread.join()
-    assert (
-        family.of("a", pytest.fail).name == "a" and family.of("b", lambda: Graph("b")) is not None
-    )
+    assert family.of("a", pytest.fail).name == "a"
+    assert family.of("b", lambda: Graph("b")) is not None
 
 
 def test_a_small_budget_is_kept_and_changes_no_result(small):
@@ -273,45 +264,37 @@ def test_a_small_budget_is_kept_and_changes_no_result(small):
     assert most > 0 and len(small) >= 2
 
 
+def assert_same_texts(models, features) -> None:
+    """Both read a prompt and a chain with these features and give the same numbers."""
+    found = []
+    for model in models:
+        session = model.session(64, features)
+        session.prefill(tokens(9, 1))
+        found.append(session.feed(tokens(30, 2), range(-1, 29)))
+    for expected, other in zip(*found, strict=True):
+        if expected is not None:
+            torch.testing.assert_close(other, expected, atol=5e-5, rtol=1e-4)
+
+
 def test_a_model_without_a_budget_has_one_graph(monkeypatch):
     """Its features, too, come from that graph."""
     monkeypatch.setattr(room, "graph_memory", lambda: Budget(0))
     module, fast = both(tiny_hf_model("llama"))
     fast.expect((0, 2), 8, Expected(20, 200))
+    fast.expect_chains()
     fast.prepare_exits([1, 2])
     assert fast.stretches.way(Layers(stop=1)) is None
-    found = []
-    for model in (module, fast):
-        session = model.session(64, (0, 2))
-        session.prefill(tokens(9, 1))
-        found.append(session.feed(tokens(5, 2), range(-1, 4)))
-    for expected, other in zip(*found, strict=True):
-        torch.testing.assert_close(other, expected, atol=5e-5, rtol=1e-4)
+    assert_same_texts((module, fast), (0, 2))
     assert len(fast.passes.graphs_with((0, 2)).graphs.fixed._budget) == 0
 
 
 def test_one_graph_returns_all_features_that_were_wanted():
     """So the weights are not held once for each set of features."""
+    wanted = ((1,), (2, 0), (3,), ())
     module, fast = both(tiny_hf_model("llama"))
-    for features in ((1,), (2, 0), (3,), ()):
-        found = []
-        for model in (module, fast):
-            session = model.session(64, features)
-            session.prefill(tokens(9, 1))
-            found.append(session.feed(tokens(30, 2), range(-1, 29)))
-        for expected, other in zip(*found, strict=True):
-            if expected is not None:
-                torch.testing.assert_close(other, expected, atol=5e-5, rtol=1e-4)
-    graphs = {id(fast.passes.graphs_with(each).graphs.general) for each in ((), (1,), (2, 0), (3,))}
-    assert len(graphs) == 1
-
-
-def test_exits_and_stretches_hold_each_layer_once():
-    model = CompiledModel(tiny_hf_model("llama"), None, "tiny")
-    model.prepare_exits([1, 2])
-    way = model.stretches.way(Layers(stop=2))
-    assert [(one.first, one.stop) for one in way] == [(0, 1), (1, 2)]
-    assert model.stretches.way(Layers(stop=1)) == way[:1]
+    for features in wanted:
+        assert_same_texts((module, fast), features)
+    assert len({id(fast.passes.graphs_with(each).graphs.general) for each in wanted}) == 1
 
 
 def test_graphs_on_half_of_the_threads_are_in_the_budget(monkeypatch):
@@ -340,10 +323,6 @@ def test_joined_weights_are_the_module_s_own(tmp_path, monkeypatch):
     assert query.data_ptr() == key.data_ptr()
     module.set_attn_implementation("sdpa")
     torch.testing.assert_close(module(torch.tensor([[3, 8, 5]])).logits, expected)
-
-
-def test_the_process_has_one_budget():
-    assert graph_memory() is graph_memory()
 
 
 def test_a_large_model_has_no_second_copy_of_its_graph(monkeypatch):

@@ -102,23 +102,14 @@ def config_of(**settings) -> GenerationConfig:
     return made
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_what_would_change_the_text_and_is_left_out_is_named(name):
-    assert unapplied(config_of(**{name: NAMED[name]})) == [f"{name} = {NAMED[name]}"]
-
-
-@pytest.mark.parametrize("name", UNNAMED)
-def test_what_changes_nothing_or_is_applied_is_not_named(name):
-    assert unapplied(config_of(**{name: UNNAMED[name]})) == []
-
-
-def test_where_cuts_are_not_made_they_are_named():
-    config = config_of(do_sample=True, min_p=0.6, typical_p=1.0)
-    assert unapplied(config, cuts=False) == ["min_p = 0.6"]
-
-
-def test_stop_strings_that_cannot_be_looked_for_are_named():
-    assert unapplied(config_of(stop_strings=["a"] * 30)) == [f"stop_strings = {['a'] * 30}"]
+def test_settings_that_would_change_the_text_and_are_left_out_are_named_and_no_others():
+    for name, value in NAMED.items():
+        assert unapplied(config_of(**{name: value})) == [f"{name} = {value}"]
+    for name, value in UNNAMED.items():
+        assert unapplied(config_of(**{name: value})) == [], name
+    cut, stops = config_of(do_sample=True, min_p=0.6, typical_p=1.0), ["a"] * 30
+    assert unapplied(cut, cuts=False) == ["min_p = 0.6"], "where cuts are not made"
+    assert unapplied(config_of(stop_strings=stops)) == [f"stop_strings = {stops}"], "too many"
 
 
 def test_a_first_token_is_forced_where_generate_forces_it():

@@ -25,16 +25,12 @@ def test_list_names_drafters_verifiers_and_presets(call):
     code, out, _ = call("list", "--json")
     found = json.loads(out)
     assert code == 0
-    assert {"none", "chain", "dyspec", "prompt_lookup", "dflash", "ddtree"} <= {
-        d["key"] for d in found["drafters"]
-    }
+    named = {"none", "chain", "dyspec", "prompt_lookup", "dflash", "ddtree"}
+    assert named <= {d["key"] for d in found["drafters"]}
     for drafter in found["drafters"]:
         assert set(drafter) >= {"key", "family", "default_verifier", "lossless", "options"}
     assert {v["key"] for v in found["verifiers"]} >= {"greedy", "rejection", "sampler_match"}
     assert [card["name"] for card in found["presets"]] == [card.name for card in presets()]
-
-
-def test_the_plain_list_has_a_line_for_each(call):
     code, out, _ = call("list")
     assert code == 0 and "dyspec" in out and "sampler_match" in out
 
@@ -111,17 +107,17 @@ def test_a_files_byte_order_mark_and_line_ends_are_not_in_its_text(opened, tmp_p
 
 
 @pytest.mark.parametrize("flag", ["--prompt", "--stop", "--system"])
-@pytest.mark.parametrize("text", ["---", "--", "-", "-x", "--5 % off", "--- a", "-1", "- a"])
-def test_a_text_may_begin_with_dashes(opened, flag, text):
+def test_a_text_may_begin_with_dashes(opened, flag):
     others = {"--prompt": [], "--stop": ["--prompt", "a"], "--system": ["--chat", "--prompt", "a"]}
-    for given in ((flag, text), (f"{flag}={text}",)):
-        request = requested(opened, "--seed", "3", *given, *others[flag], "--top-k", "5")
-        found = {
-            "--prompt": request.prompt,
-            "--stop": request.stop[0] if request.stop else None,
-            "--system": request.messages[0]["content"] if request.messages else None,
-        }
-        assert (found[flag], request.seed, request.top_k) == (text, 3, 5)
+    for text in ("---", "--", "-", "-x", "--5 % off", "--- a", "-1", "- a"):
+        for given in ((flag, text), (f"{flag}={text}",)):
+            request = requested(opened, "--seed", "3", *given, *others[flag], "--top-k", "5")
+            found = {
+                "--prompt": request.prompt,
+                "--stop": request.stop[0] if request.stop else None,
+                "--system": request.messages[0]["content"] if request.messages else None,
+            }
+            assert (found[flag], request.seed, request.top_k) == (text, 3, 5)
 
 
 def test_a_flag_is_not_the_value_of_the_flag_before_it(call):
@@ -131,14 +127,9 @@ def test_a_flag_is_not_the_value_of_the_flag_before_it(call):
 
 
 LINES = {
-    r"\n": "\n",
-    r"\n\nUser:": "\n\nUser:",
-    r"a\tb": "a\tb",
-    r"\\nabla": r"\nabla",
-    r"\d\\": "\\d\\",
-    "\r\n": "\n",
-    "a\nb": "a\nb",
-}
+    r"\n": "\n", r"\n\nUser:": "\n\nUser:", r"a\tb": "a\tb", r"\\nabla": r"\nabla", r"\d\\": "\\d\\",
+    "\r\n": "\n", "a\nb": "a\nb",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -150,47 +141,32 @@ def test_in_a_stop_string_backslash_n_is_a_line_break_and_elsewhere_it_is_not(op
 
 MISTAKES = {
     "empty prompt": ["--prompt", ""],
-    "blank prompt": ["--prompt", "  \n "],
     "no prompt": [],
     "two prompts": ["--prompt", "a", "--prompt-file", "b"],
     "prompt too long": ["--prompt", "word " * 5000],
     "missing prompt file": ["--prompt-file", "nowhere.txt"],
-    "unknown drafter": ["--prompt", "a", "--drafter", "oracle"],
-    "unknown verifier": ["--prompt", "a", "--verifier", "hope"],
     "unknown preset": ["--preset", "nothing"],
-    "unknown option": ["--prompt", "a", "--drafter", "chain", "--option", "colour=red"],
     "option without value": ["--prompt", "a", "--drafter", "chain", "--option", "length"],
-    "option out of range": ["--prompt", "a", "--drafter", "chain", "--option", "length=33"],
     "negative option": ["--prompt", "a", "--drafter", "chain", "--option", "length=-1"],
-    "option no number": ["--prompt", "a", "--drafter", "chain", "--option", "length=x"],
     "negative temperature": ["--prompt", "a", "--temperature", "-1"],
     "temperature no number": ["--prompt", "a", "--temperature", "nan"],
-    "top-p zero": ["--prompt", "a", "--top-p", "0"],
-    "negative top-k": ["--prompt", "a", "--top-k", "-3"],
-    "negative seed": ["--prompt", "a", "--seed", "-1"],
-    "no new tokens": ["--prompt", "a", "--max-new-tokens", "0"],
-    "greedy with temperature": ["--prompt", "a", "--temperature", "1", "--verifier", "greedy"],
     "a directory that is no model": ["--prompt", "a", "--target", "."],
     "a missing directory": ["--prompt", "a", "--target", "/does/not/exist"],
-    "no draft for the target": ["--prompt", "a", "--drafter", "chain", "--target", "TARGET"],
-    "a diffusion drafter that is none": [
-        *("--prompt", "a", "--drafter", "dflash", "--diffusion", "TARGET"),
-    ],
-    "unknown dtype": ["--prompt", "a", "--dtype", "float13"],
-    "unknown device": ["--prompt", "a", "--device", "abacus"],
+    "no draft": ["--prompt", "a", "--drafter", "chain", "--target", family().target],
+    "a diffusion drafter that is none": ["--prompt", "a", "--drafter", "dflash", "--diffusion", family().target],
     "a device without numbers": ["--prompt", "a", "--device", "meta"],
     "no such flag": ["--prompt", "a", "--colour", "red"],
     "a trace in no folder": ["--prompt", "a", "--trace", "no/such/folder/t.ndjson"],
-}
+}  # fmt: skip
+"""Mistakes that a plan refuses are in test_plan.py."""
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_line_and_code_2(call, mistake, tmp_path, monkeypatch):
-    target = family().target
-    arguments = [target if word == "TARGET" else word for word in MISTAKES[mistake]]
+    arguments = MISTAKES[mistake]
     monkeypatch.chdir(tmp_path)
     if "--trace" not in arguments:
-        arguments += ["--trace", "t.ndjson"]
+        arguments = [*arguments, "--trace", "t.ndjson"]
     code, out, err = call("run", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("error: ") and err.count("\n") == 1 and len(err) < 300
@@ -245,19 +221,10 @@ def test_rules_that_weigh_a_schema_end_in_a_sentence_too(call, tmp_path, rule):
 
 
 def test_an_empty_schema_is_no_free_text(call, tmp_path):
-    (tmp_path / "empty.json").touch()
-    code, out, err = call(
-        *(
-            "run",
-            "--drafter",
-            "none",
-            "--prompt",
-            "a",
-            "--json-schema",
-            str(tmp_path / "empty.json"),
-        )
-    )
-    assert (code, out, err) == (2, "", "error: The JSON schema is empty.\n")
+    schema = tmp_path / "empty.json"
+    schema.touch()
+    told = call("run", "--drafter", "none", "--prompt", "a", "--json-schema", str(schema))
+    assert told == (2, "", "error: The JSON schema is empty.\n")
 
 
 def test_a_draft_with_another_vocabulary(call, tmp_path):

@@ -14,42 +14,32 @@ from engine.fast.cpu.compiled_model import CompiledModel, CompiledSession, compi
 from engine.fast.cpu.store import _make_room
 from engine.fast.gpu.static_model import JoinedModel
 from engine.model.language_model import LanguageModel
-from engine.model.layers import Layers
 from engine.parts.opening import language_model
 from tests.engine.tiny import VOCABULARY, tiny_hf_model
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
 ROPE = {
-    "rope_type": "llama3",
-    "rope_theta": 10000.0,
-    "factor": 4.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
+    "rope_type": "llama3", "rope_theta": 10000.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
+}  # fmt: skip
+BIASED = {
+    "attention_bias": True,
+    "mlp_bias": True,
+    "rope_parameters": ROPE,
+    "tie_word_embeddings": True,
+    "head_dim": 24,
 }
 CASES = {
     "llama": ("llama", {}),
-    "llama, biases, scaled rope, tied head, wide heads": (
-        "llama",
-        {
-            "attention_bias": True,
-            "mlp_bias": True,
-            "rope_parameters": ROPE,
-            "tie_word_embeddings": True,
-            "head_dim": 24,
-        },
-    ),
-    "llama, a k head for each q head, another activation": (
-        "llama",
-        {"num_key_value_heads": 4, "hidden_act": "gelu"},
-    ),
+    "llama, biases, scaled rope, tied head, wide heads": ("llama", BIASED),
+    "llama, a k head for each q head, another activation": ("llama", {"num_key_value_heads": 4, "hidden_act": "gelu"}),
     "mistral, window": ("mistral", {}),
     "qwen2, biases, windows": ("qwen2", {}),
     "qwen3, norms of q and k": ("qwen3", {}),
     "gemma2, soft caps, windows": ("gemma2", {}),
     "gemma3, windows, two rotary bases": ("gemma3", {}),
     "gpt2, learned positions": ("gpt2", {}),
-}
+}  # fmt: skip
 FEATURES = (0, 2, 3)
 PREFIX, TREE = 30, [-1, 0, 0, 1, 1, 2, 3, 6, 5]
 
@@ -102,33 +92,6 @@ def test_everything_is_the_same(pair):
     module, fast = pair
     for got, expected in zip(read(fast), read(module), strict=True):
         torch.testing.assert_close(got, expected, atol=3e-5, rtol=1e-4)
-
-
-def test_vectors_probes_and_layers_read_the_same_columns():
-    """Rows that are vectors and passes through some layers go through the module and mix with compiled passes."""
-    module, fast = both(tiny_hf_model("qwen3"))
-    seen = []
-    for model in (module, fast):
-        session = model.session(16)
-        session.prefill(tokens(20, 1))
-        logits, _ = session.feed([3, 8, 11], [-1, 0, 0])
-        lower = session.through(model.embed(torch.tensor([4, 9])), Layers(stop=2), [1, 3])
-        upper = session.through(lower, Layers(first=2))
-        session.commit([0, 1, 3])
-        after, _ = session.feed([5, 6], [-1, -1])
-        seen.append([logits, lower, upper, after, model.head(upper), model.norm(lower)])
-    for got, expected in zip(*reversed(seen), strict=True):
-        torch.testing.assert_close(got, expected, atol=3e-5, rtol=1e-4)
-
-
-def test_one_row_and_many_rows_agree(llama):
-    text = tokens(12, 7)
-    once, singly = llama.session(32), llama.session(32)
-    together, _ = once.feed(text, range(-1, len(text) - 1))
-    for position, token in enumerate(text):
-        alone, _ = singly.feed([token], [-1])
-        singly.commit([0])
-        torch.testing.assert_close(alone[0], together[position], atol=1e-5, rtol=1e-5)
 
 
 def test_sessions_share_the_graph_and_nothing_else(llama):

@@ -23,6 +23,8 @@ from tests.engine.tiny import tiny_hf_model
 from tests.grids import some
 from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
+ONE_LAYOUT = pytest.mark.parametrize("cell", ["eagle3"], indirect=True)
+
 
 @pytest.fixture(params=LAYOUTS)
 def cell(request, tmp_path):
@@ -73,6 +75,7 @@ def test_everything_is_the_same(cell, target, caplog):
     assert not caplog.records, "the graphs of usual numbers agree with the other"
 
 
+@ONE_LAYOUT
 def test_where_it_cannot_be_compiled_the_module_reads(cell, target, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("no such operation\nand more")
@@ -116,6 +119,7 @@ def test_levels_read_in_one_call_are_those_read_one_by_one(cell, target, count, 
 
 
 @torch.no_grad()
+@ONE_LAYOUT
 def test_without_a_graph_the_levels_are_read_one_by_one(cell, target, monkeypatch):
     both = contexts(cell, target)
     monkeypatch.setattr(ahead, "compiled", lambda *_: 1 / 0)
@@ -162,7 +166,7 @@ def chains_of(reader: EagleReader, lengths, expected: int) -> list:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("cell", some(LAYOUTS, "eagle3".__eq__), indirect=True)
+@ONE_LAYOUT
 def test_drafts_are_the_same_in_fewer_calls(cell, target, monkeypatch):
     lengths = (4, 4, 2, 5, 7, 9, 1, 12)
     plain = EagleReader(copy.deepcopy(cell), target, Sampling())
@@ -196,6 +200,7 @@ def test_masks_behind_the_pairs_are_read_and_forgotten(cell, target):
 
 
 @torch.no_grad()
+@ONE_LAYOUT
 def test_another_token_than_the_likeliest_is_read_alone(cell, target):
     """And so are two rows in the place of one that was read ahead."""
     found = []

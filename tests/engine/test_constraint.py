@@ -73,9 +73,7 @@ def test_what_is_not_allowed_has_no_probability():
     logits = torch.tensor([1.0, 2.0, 3.0])
     assert masked(logits, None) is logits
     assert masked(logits, torch.tensor([True, False, True])).tolist() == [1.0, LOW, 3.0]
-    assert masked(logits, torch.tensor([True])).tolist() == [1.0, LOW, LOW], (
-        "padding is not allowed"
-    )
+    assert masked(logits, torch.tensor([True])).tolist() == [1.0, LOW, LOW], "padding"
     assert masked(logits, torch.tensor([True] * 5)).tolist() == [1.0, 2.0, 3.0]
     assert logits.tolist() == [1.0, 2.0, 3.0]
 
@@ -228,19 +226,11 @@ def parts():
     )
 
 
-@pytest.mark.parametrize(
-    ("key", "has"),
-    [
-        ("kangaroo", "begun"),
-        ("del", "begun"),
-        ("ppd", "probes"),
-        ("hidden_transfer", "probes"),
-        ("lookahead", "probes"),
-    ],
-)
+@pytest.mark.parametrize("key", ["kangaroo", "del", "ppd", "hidden_transfer", "lookahead"])
 def test_passes_behind_forced_tokens_have_probes_and_go_on_from_rows_already_read(
-    parts, key, has, monkeypatch
+    parts, key, monkeypatch
 ):
+    has = "begun" if key in ("kangaroo", "del") else "probes"
     model, found, look = parts.target, [], Session.look
 
     def looked(session, draft):
@@ -316,15 +306,8 @@ class Long(Cycle):
 
 
 def bounded(drafting, constraint, most):
-    request = TextRequest(
-        drafting,
-        verifier("greedy"),
-        Sampling(),
-        PROMPT,
-        100,
-        constraint=constraint,
-        most_nodes=most,
-    )
+    given = drafting, verifier("greedy"), Sampling(), PROMPT, 100
+    request = TextRequest(*given, constraint=constraint, most_nodes=most)
     return list(decode(tiny_model("llama"), request))
 
 
@@ -338,14 +321,10 @@ class Few(Guess):
         return tree
 
 
-@pytest.mark.parametrize("drafting", [NoDrafter, Few])
+@pytest.mark.parametrize("drafting", [lambda: NoDrafter({}), Few])
 def test_the_limit_on_nodes_holds_for_forced_tokens_too(drafting):
-    def fresh():
-        return drafting({}) if drafting is NoDrafter else drafting()
-
-    free = bounded(fresh(), Long(), None)
+    free, steps = (bounded(drafting(), Long(), most) for most in (None, 8))
     assert max(len(step.tree) for step in free) > 8, "the test would see nothing"
-    steps = bounded(fresh(), Long(), 8)
     assert max(len(step.tree) for step in steps) <= 8
     assert max(step.tree.forced for step in steps) >= 5
     assert [t for step in steps for t in step.output] == [t for step in free for t in step.output]
@@ -387,19 +366,19 @@ def test_forced_tokens_leave_room_for_the_largest_tree_that_is_known(drafting):
     assert (largest.tree.forced, len(largest.tree)) == (5, 8)
 
 
+class Late(Few):
+    """Drafts nothing until many tokens are forced at once."""
+
+    title = "Late"
+
+    def propose(self, context, max_depth):
+        forced = tuple(context[-6:]) == Long.FORCED[2:8]
+        return super().propose(context, max_depth) if forced else DraftTree()
+
+
 def test_a_tree_too_large_with_its_forced_tokens_is_refused():
-    class Late(Few):
-        """Drafts nothing until many tokens are forced at once."""
-
-        title = "Late"
-
-        def propose(self, context, max_depth):
-            forced = tuple(context[-6:]) == Long.FORCED[2:8]
-            return super().propose(context, max_depth) if forced else DraftTree()
-
-    with pytest.raises(
-        UserError, match="drafts 3 nodes in a step behind 8 forced tokens; at most 8"
-    ):
+    told = "drafts 3 nodes in a step behind 8 forced tokens; at most 8"
+    with pytest.raises(UserError, match=told):
         bounded(Late(), Long(), 8)
 
 

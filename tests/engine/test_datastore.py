@@ -96,16 +96,12 @@ def opened(path):
     return load_models(family().with_parts({"datastore": str(path)}), NEEDS).part("datastore")
 
 
-def test_a_text_comes_back_as_it_was(folder):
+def test_a_text_comes_back_as_it_was_also_in_pieces_put_together(folder, tmp_path, monkeypatch):
     tokenizer = load_models(family(), {}).target.tokenizer
     assert tokenizer.decode(opened(folder).tokens) == TEXT
-
-
-def test_pieces_of_a_long_text_are_put_together(tmp_path, monkeypatch):
     monkeypatch.setattr(datastores, "AT_ONCE", 5)
     (tmp_path / "text.txt").write_text(TEXT * 3, "utf-8")
     datastores.make_datastore(tmp_path / "text.txt", tmp_path / "s", family().target)
-    tokenizer = load_models(family(), {}).target.tokenizer
     assert opened(tmp_path / "s").tokens.tolist() == tokenizer(TEXT * 3)["input_ids"]
 
 
@@ -217,40 +213,31 @@ def test_the_command_makes_what_a_run_looks_up_in(tmp_path, capsys):
 def test_a_byte_order_mark_is_not_in_the_datastore(tmp_path):
     stores = []
     for name, mark in (("plain", ""), ("marked", "\ufeff")):
-        (tmp_path / name).write_bytes((mark + TEXT.replace("\n", "\r\n")).encode())
-        assert (
-            main(["datastore", str(tmp_path / name), "--out", str(tmp_path / f"{name}-store")]) == 0
-        )
-        stores.append(opened(tmp_path / f"{name}-store").tokens.tolist())
+        text, store = tmp_path / name, tmp_path / f"{name}-store"
+        text.write_bytes((mark + TEXT.replace("\n", "\r\n")).encode())
+        assert main(["datastore", str(text), "--out", str(store)]) == 0
+        stores.append(opened(store).tokens.tolist())
     assert stores[0] == stores[1]
 
 
 @pytest.mark.parametrize(
-    "content, told",
+    "content, most, told",
     [
-        (None, "cannot be read"),
-        (b"\xff\xfe\x00a", "not UTF-8"),
-        (b"a\0b", "null characters"),
-        (b" \n", "is empty"),
-        (b"word " * 50, "more than"),
+        (None, 9, "cannot be read"), (b"\xff\xfe\x00a", 9, "not UTF-8"), (b"a\0b", 9, "null characters"),
+        (b" \n", 9, "is empty"), (b"word " * 50, 9, "more than"), (TEXT.encode(), 5, "at most 5"),
     ],
-)
-def test_what_is_no_text_is_refused_with_a_sentence(tmp_path, monkeypatch, capsys, content, told):
+)  # fmt: skip
+def test_what_is_no_text_is_refused_with_a_sentence(
+    tmp_path, monkeypatch, capsys, content, most, told
+):
     monkeypatch.setattr(datastores, "MOST_BYTES", 100)
+    monkeypatch.setattr(datastores, "MOST_TOKENS", most)
     if content is not None:
         (tmp_path / "text.txt").write_bytes(content)
     store = tmp_path / "store"
     assert main(["datastore", str(tmp_path / "text.txt"), "--out", str(store)]) == 2
     said = capsys.readouterr().err
     assert told in said and said.count("\n") == 1 and not store.exists()
-
-
-def test_a_text_of_too_many_tokens_is_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(datastores, "MOST_TOKENS", 5)
-    (tmp_path / "text.txt").write_text(TEXT, "utf-8")
-    store = tmp_path / "store"
-    assert main(["datastore", str(tmp_path / "text.txt"), "--out", str(store)]) == 2
-    assert "at most 5" in capsys.readouterr().err and not store.exists()
 
 
 # ---- The datastore that ships --------------------------------------------------------------------

@@ -18,14 +18,7 @@ from engine.parts.loading import load_models
 from engine.rules import verifier
 from engine.sizes import calibration, draft_size
 from engine.sizes.calibration import Measurement, Patience, observed, recall, remember
-from engine.sizes.draft_size import (
-    best,
-    key_of,
-    measure,
-    settle_size,
-    watched,
-    with_step_costs,
-)
+from engine.sizes.draft_size import best, key_of, measure, settle_size, watched, with_step_costs
 from presets import family
 from tests.engine.family import offered
 from tests.verifiers.tiny import tiny_models
@@ -108,14 +101,8 @@ def test_costs_are_measured_once_and_remembered(memory, models, monkeypatch):
 
 @pytest.mark.parametrize(
     ("seconds", "on_a_core", "over"),
-    [
-        (1.9, 0.1, False),
-        (2.1, 0.4, True),
-        (2.1, 2.0, False),
-        (60.0, 50.0, False),
-        (60.0, 6.0, True),
-    ],
-)
+    [(1.9, 0.1, False), (2.1, 0.4, True), (2.1, 2.0, False), (60.0, 50.0, False), (60.0, 6.0, True)],
+)  # fmt: skip
 def test_only_a_busy_machine_is_given_up(monkeypatch, seconds, on_a_core, over):
     monkeypatch.setattr(calibration, "SECONDS", 2.0)
     clocks = iter([10.0, 10.0 + seconds]), iter([5.0, 5.0 + on_a_core])
@@ -180,14 +167,6 @@ def test_what_another_drafter_needs_changes_nothing(memory, models, monkeypatch)
     assert len(json.loads(memory.read_text())) == 1
 
 
-def test_a_host_may_do_without_measurements(memory, models, monkeypatch):
-    monkeypatch.setenv("DRAFTSCOPE_MEASURE", "0")
-    knowing(monkeypatch, gains_of(0.99, 1, 16))
-    cls = drafter("chain")
-    assert settle_size(cls, declared("chain"), models, Sampling())["length"] == cls.usual_size
-    assert not memory.exists()
-
-
 SIZED = [key for key in offered() if drafter(key).size_option is not None]
 
 
@@ -227,12 +206,21 @@ def test_a_size_gains_what_its_own_texts_gain(key, monkeypatch):
         assert found.gains[size] == pytest.approx(geometric_mean(means))
 
 
-def test_drawn_tokens_get_the_usual_size(memory, models, monkeypatch):
-    """Gains are measured in greedy decoding and say nothing about sampled tokens."""
-    knowing(monkeypatch, gains_of(0.9, 1, 16))
-    cls = drafter("chain")
-    drawn = settle_size(cls, declared("chain"), models, Sampling(temperature=1.0))
-    assert drawn["length"] == cls.usual_size and not memory.exists()
+GAINS_THAT_SAY_NOTHING = [
+    "", "[1]", '{"gains": 3}', '{"gains": {"chain": {"many": 1}}, "prompts": []}',
+    '{"gains": {"chain": {}}, "prompts": ["a"]}', '{"gains": {"chain": {"1": 1.5}}, "prompts": []}',
+    '{"gains": {"chain": {"0": 1.5}}, "prompts": ["a"]}', '{"gains": {"chain": {"1": NaN}}, "prompts": ["a"]}',
+    '{"gains": {"chain": {"1": -2}}, "prompts": ["a"]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", GAINS_THAT_SAY_NOTHING)
+def test_gains_that_say_nothing_leave_the_usual_size(memory, models, tmp_path, content):
+    (tmp_path / GAINS).write_text(content)
+    given = replace(models, folders={"draft": str(tmp_path)})
+    assert settled(given) == drafter("chain").usual_size
+    if content in GAINS_THAT_SAY_NOTHING[:4]:
+        assert gain_table(given) == GainTable({}, [])
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{broken"])
@@ -243,31 +231,35 @@ def test_a_broken_memory_is_made_anew(memory, content):
     assert len(json.loads(memory.read_text())) == 1
 
 
-def test_without_a_memory_nothing_is_measured_into_the_options(models, monkeypatch, tmp_path):
-    """A machine that cannot remember would resolve the same options differently each time."""
+GREEDY = Sampling()
+
+
+def settled(models, sampling=GREEDY, key="chain"):
+    """The size that a drafter gets."""
+    cls = drafter(key)
+    return settle_size(cls, declared(key), models, sampling)[cls.size_option]
+
+
+def test_where_nothing_can_be_measured_the_usual_size_is_taken(
+    memory, models, monkeypatch, tmp_path
+):
+    """Gains are those of greedy decoding and say nothing about drawn tokens; a host may do without measurements; unknown
+    models cannot be told apart later, and a machine that cannot remember would resolve the same options otherwise each
+    time."""
+    elsewhere = replace(models, folders={"draft": str(tmp_path)})
+    assert gain_table(elsewhere) == GainTable({}, [])
+    usual = drafter("chain").usual_size
+    assert settled(elsewhere) == usual
+    assert settled(elsewhere, key="dyspec") == drafter("dyspec").usual_size
+    knowing(monkeypatch, gains_of(0.99, 1, 16))
+    assert settled(models, Sampling(temperature=1.0)) == usual
+    with monkeypatch.context() as patch:
+        patch.setenv("DRAFTSCOPE_MEASURE", "0")
+        assert settled(models) == usual
+    assert not memory.exists()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path / "file" / "below"))
-    knowing(monkeypatch, gains_of(0.7, 1, 2))
-    cls = drafter("chain")
-    assert settle_size(cls, declared("chain"), models, Sampling())["length"] == cls.usual_size
-
-
-def test_unknown_models_get_the_usual_size(memory, models, tmp_path):
-    elsewhere = replace(models, folders={"draft": str(tmp_path)})  # cannot be told apart later
-    assert gain_table(elsewhere) == GainTable({}, [])
-    for key in ("chain", "dyspec"):
-        cls = drafter(key)
-        options = settle_size(cls, declared(key), elsewhere, Sampling())
-        assert options[cls.size_option] == cls.usual_size
-    assert not memory.exists()
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[1]", '{"gains": 3}', '{"gains": {"chain": {"many": 1}}, "prompts": []}']
-)
-def test_gains_that_cannot_be_read_are_none(models, tmp_path, content):
-    (tmp_path / GAINS).write_text(content)
-    assert gain_table(replace(models, folders={"draft": str(tmp_path)})) == GainTable({}, [])
+    assert settled(models) == usual
 
 
 def test_the_family_ships_its_gains():
@@ -279,28 +271,6 @@ def test_the_family_ships_its_gains():
     for curve in known.gains.values():
         assert list(curve) == list(draft_size.SIZES[: len(curve)])
         assert all(a < b for a, b in pairwise(curve.values()))
-
-
-def test_costs_are_of_the_sizes_that_have_gains(models):
-    known = GainTable({"chain": gains_of(0.7, 1, 7)}, ["Once upon a time", "There was a"])
-    costs = measure(drafter("chain"), declared("chain"), models, known).costs
-    assert set(costs) == {1, 7} and all(cost > 0 for cost in costs.values())
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"gains": {"chain": {}}, "prompts": ["a"]}',
-        '{"gains": {"chain": {"1": 1.5}}, "prompts": []}',
-        '{"gains": {"chain": {"0": 1.5}}, "prompts": ["a"]}',
-        '{"gains": {"chain": {"1": NaN}}, "prompts": ["a"]}',
-        '{"gains": {"chain": {"1": -2}}, "prompts": ["a"]}',
-    ],
-)
-def test_gains_that_say_nothing_leave_the_usual_size(memory, models, tmp_path, content):
-    (tmp_path / GAINS).write_text(content)
-    cls, given = drafter("chain"), replace(models, folders={"draft": str(tmp_path)})
-    assert settle_size(cls, declared("chain"), given, Sampling())["length"] == cls.usual_size
 
 
 def test_a_drafter_that_chooses_at_every_step_is_told_what_steps_cost(memory, monkeypatch):

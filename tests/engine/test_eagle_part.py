@@ -271,18 +271,14 @@ def test_a_wrong_checkpoint_is_one_sentence(layout, change, words, saved):
     assert str(told.value).endswith(".") and "\n" not in str(told.value)
 
 
-def test_weights_that_could_run_code_are_refused(saved):
-    folder = saved("eagle")
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(UserError, match="pickled"):
-        opened(folder)
-
-
-def test_a_config_nested_too_deeply_is_one_sentence(saved):
-    folder = saved("eagle")
-    (folder / "config.json").write_text("[" * 100_000)
+def test_a_config_nested_too_deeply_and_weights_that_could_run_code_are_refused(saved):
+    deep, pickled = saved("eagle"), saved("eagle3")
+    (deep / "config.json").write_text("[" * 100_000)
     with pytest.raises(UserError, match="no feature drafter"):
-        opened(folder)
+        opened(deep)
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    with pytest.raises(UserError, match="pickled"):
+        opened(pickled)
 
 
 def other_size(config, tensors):

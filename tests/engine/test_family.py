@@ -1,6 +1,6 @@
 """Losslessness on the embedded family, against transformers' own loop.
 
-``make test`` takes a prompt for each drafter, the exhaustive tests take twenty of each workload.
+One prompt for each drafter; ``test_family_graphs.py`` takes twenty of each workload.
 """
 
 import warnings
@@ -8,31 +8,22 @@ from functools import cache
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from engine.methods import drafter
 from engine.model.generation import ends_of
-from presets import KINDS, family, prompts
-from tests.engine.family import exact, tokens_of, trace_of
+from presets import KINDS, prompts
+from tests.engine.family import embedded_module, embedded_tokenizer, exact, tokens_of, trace_of
 from tests.grids import some
-from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every test
 
-PROMPTS = 20
 NEW_TOKENS = 32
 MARGIN = 1e-4  # below this, the two largest logits tie in fp32, and a difference is numerics
 EXACT = exact()
 
 
 @cache
-def reference():
-    model = AutoModelForCausalLM.from_pretrained(family().target, dtype=torch.float32)
-    return model, AutoTokenizer.from_pretrained(family().target)
-
-
-@cache
 def plain(prompt: str) -> tuple[int, ...]:
     """The tokens that AutoModelForCausalLM.generate(do_sample=False) writes after the prompt."""
-    model, tokenizer = reference()
+    model, tokenizer = embedded_module(), embedded_tokenizer()
     tokens = tokenizer(prompt, return_tensors="pt")
     ends = sorted(ends_of(model, tokenizer).tokens)
     out = model.generate(**tokens, max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=ends)
@@ -41,7 +32,7 @@ def plain(prompt: str) -> tuple[int, ...]:
 
 def margin(prompt: str, before: tuple[int, ...]) -> float:
     """The distance between the target's two largest logits after the prompt and ``before``."""
-    model, tokenizer = reference()
+    model, tokenizer = embedded_module(), embedded_tokenizer()
     tokens = tokenizer(prompt)["input_ids"] + list(before)
     with torch.no_grad():
         best = model(torch.tensor([tokens])).logits[0, -1].topk(2).values
@@ -73,30 +64,15 @@ def test_greedy_is_plain_decoding(key):
     check_greedy(key, *(("story", 0) if drafter(key).needs else ("edit", 1)))
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("key", EXACT)
-def test_greedy_is_plain_decoding_after_any_prompt(key, kind):
-    for index in range(PROMPTS):
-        check_greedy(key, kind, index)
-
-
 @cache
 def plain_sampling(kind: str, seed: int = 7) -> list[int]:
     return sampled(kind, "none", seed)
 
 
 def sampled(kind: str, key: str, seed: int = 7) -> list[int]:
-    trace = trace_of(
-        prompts(kind)[0]["prompt"],
-        drafter=key,
-        verifier="sampler_match",
-        temperature=0.8,
-        top_p=0.95,
-        seed=seed,
-        max_new_tokens=NEW_TOKENS,
-    )
-    return tokens_of(trace)
+    drawn = {"verifier": "sampler_match", "temperature": 0.8, "top_p": 0.95, "seed": seed}
+    prompt = prompts(kind)[0]["prompt"]
+    return tokens_of(trace_of(prompt, drafter=key, max_new_tokens=NEW_TOKENS, **drawn))
 
 
 SAMPLED = some(

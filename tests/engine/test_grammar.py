@@ -13,16 +13,15 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer
 
 from engine.chat import grammar, grammar_process
 from engine.chat.grammar import Bounds, GrammarText, GrammarTokenizer, Refused, TooMuch
 from engine.chat.json_schema import JsonSchema
 from engine.chat.wanted import CLIENT, WANTED, Unwanted
 from engine.errors import UserError
-from presets import family
+from tests.engine.family import embedded_tokenizer
 
-TOKENIZER = AutoTokenizer.from_pretrained(family().target)
+TOKENIZER = embedded_tokenizer()
 SIZE, END = len(TOKENIZER), TOKENIZER.eos_token_id
 BOUNDS = Bounds(making=0.5, masking=0.2, megabytes=48)
 
@@ -83,7 +82,7 @@ def test_a_text_whose_masks_cost_too_much_ends():
 
 def test_a_text_that_goes_on_waits_for_none_that_begins():
     """However many grammars are asked for that take long to make."""
-    one = of_embedded(Bounds())
+    one = of_embedded(Bounds(making=0.4))
     text = GrammarText(one, '{"type": "string"}', None)
     text.after(())
     ended = []
@@ -99,7 +98,8 @@ def test_a_text_that_goes_on_waits_for_none_that_begins():
     ]
     for thread in threads:
         thread.start()
-    time.sleep(0.1)
+    while len(grammar._pool._line) < len(threads) and not ended:
+        time.sleep(0.001)
     text.after(())
     assert not ended
     for thread in threads:
@@ -107,9 +107,13 @@ def test_a_text_that_goes_on_waits_for_none_that_begins():
 
 
 LOWEST = 19  # priority that Linux knows: these tests may themselves run behind others
+linux = pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="elsewhere a priority is a process's, and no file lists a process's own",
+)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a process's")
+@linux
 def test_what_runs_behind_others_leaves_the_priority_of_its_process_alone():
     before = os.nice(0)
     expected = min(before + grammar_process.NICE, LOWEST)
@@ -117,9 +121,9 @@ def test_what_runs_behind_others_leaves_the_priority_of_its_process_alone():
     assert os.nice(0) == before
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a process's")
+@linux
 def test_a_grammar_is_made_behind_others():
-    one = of_embedded(Bounds())
+    one = of_embedded(Bounds(making=1.0))
     GrammarText(one, '{"type": "string"}', None).after(())
     text = GrammarText(one, json.dumps(HOSTILE["patterns"]), None)
     thread = threading.Thread(target=pytest.raises, args=(Refused, text.after, ()))
@@ -128,6 +132,7 @@ def test_a_grammar_is_made_behind_others():
     expected = min(os.nice(0) + grammar_process.NICE, LOWEST)
     while thread.is_alive() and expected not in seen and time.monotonic() < deadline:
         seen |= {nice for child in children(os.getpid()) for nice in nices(child)}
+        time.sleep(0.005)
     thread.join()
     assert expected in seen
 
@@ -172,12 +177,8 @@ def test_many_texts_share_few_processes(tokenizer):
             if document[-1:] != [END]:
                 forced, mask = text.after((), 3)
                 if not forced:  # several tokens begin the rest
-                    forced = [
-                        (
-                            int.from_bytes(mask, "little") & -int.from_bytes(mask, "little")
-                        ).bit_length()
-                        - 1
-                    ]
+                    bits = int.from_bytes(mask, "little")
+                    forced = [(bits & -bits).bit_length() - 1]
                 text.commit(forced)
                 document += forced
         assert len(grammar._pool._texts) <= Bounds.processes
@@ -207,13 +208,13 @@ def leaves_nothing(one: GrammarTokenizer, monkeypatch) -> int:
     return len(started)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no file lists a process's own")
+@linux
 def test_a_tokenizer_that_grammars_cannot_use_is_tried_once_and_leaves_nothing(monkeypatch):
     one = GrammarTokenizer('{"model": {"type": "none"}}', SIZE, SIZE, END)
     assert leaves_nothing(one, monkeypatch) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no file lists a process's own")
+@linux
 def test_a_tokenizer_whose_process_ends_without_a_reason_is_tried_again(monkeypatch, tmp_path):
     """It may have ended for want of memory at that moment."""
     one, program = of_embedded(), tmp_path / "program.py"

@@ -58,7 +58,3 @@ def test_a_model_that_the_hub_does_not_have_is_told(answering):
     with pytest.raises(UserError, match="no public model owner/name"):
         hub.download("owner/name", 10**9)
     assert whole.is_set()
-
-
-def test_the_first_answer_has_five_seconds():
-    assert hub.PATIENCE == 5

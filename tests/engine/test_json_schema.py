@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 from tokenizers import Tokenizer, decoders, models
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from engine.chat.json_schema import JsonSchema
 from engine.chat.schema_check import checked
 from engine.errors import UserError
-from presets import family
+from tests.engine.family import embedded_tokenizer
 
-TOKENIZER = AutoTokenizer.from_pretrained(family().target)
+TOKENIZER = embedded_tokenizer()
 SIZE, END = len(TOKENIZER), TOKENIZER.eos_token_id
 ANYWHERE = {"additionalProperties": False}
 ARRAY = {"type": "array", "items": {"type": "integer", "minimum": 0}, "maxItems": 2}

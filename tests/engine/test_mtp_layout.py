@@ -55,45 +55,30 @@ MIMO = ("token_layernorm", "hidden_layernorm", "input_proj", "final_layernorm")
 
 
 def inkling():
-    own = spelled(
-        "model.mtp.layers.0.",
-        "embed_norm",
-        "hidden_norm",
-        "input_proj",
-        "-",
-        "transformer_block.",
-        state_first=True,
-    )
+    names = "embed_norm", "hidden_norm", "input_proj", "-"
+    own = spelled("model.mtp.layers.0.", *names, "transformer_block.", state_first=True)
     own["model.mtp.chain_norm.weight"] = own.pop("model.mtp.layers.0.-.weight")
     return own
 
 
+def with_heads():
+    heads = ("model.layers.3.embed_tokens.weight", "model.layers.3.shared_head.head.weight")
+    return spelled("model.layers.3.", *DEEPSEEK) | {name: torch.zeros(61, H) for name in heads}
+
+
+def two_layers():
+    second = spelled("model.layers.4.", *DEEPSEEK)
+    return spelled("model.layers.3.", *DEEPSEEK) | {name: one + 1 for name, one in second.items()}
+
+
 SPELLINGS = {
-    "DeepSeek, GLM": (
-        {"num_nextn_predict_layers": 1},
-        lambda: (
-            spelled("model.layers.3.", *DEEPSEEK)
-            | {
-                "model.layers.3.embed_tokens.weight": torch.zeros(61, H),
-                "model.layers.3.shared_head.head.weight": torch.zeros(61, H),
-            }
-        ),
-    ),
-    "the second layer is left": (
-        {"num_nextn_predict_layers": 2},
-        lambda: (
-            spelled("model.layers.3.", *DEEPSEEK)
-            | {name: each + 1 for name, each in spelled("model.layers.4.", *DEEPSEEK).items()}
-        ),
-    ),
-    "MiMo": (
-        {"num_nextn_predict_layers": 1},
-        lambda: spelled("model.mtp_layers.0.", *MIMO, state_first=True),
-    ),
+    "DeepSeek, GLM": ({"num_nextn_predict_layers": 1}, with_heads),
+    "the second layer is left": ({"num_nextn_predict_layers": 2}, two_layers),
+    "MiMo": ({"num_nextn_predict_layers": 1}, lambda: spelled("model.mtp_layers.0.", *MIMO, state_first=True)),
     "Qwen": ({"mtp_num_hidden_layers": 1}, lambda: spelled("mtp.layers.0.", *QWEN, top="mtp.")),
     "MiniMax": ({"num_mtp_modules": 1}, lambda: spelled("mtp.layers.0.", *DEEPSEEK)),
     "Inkling": ({"mtp_config": {"num_nextn_predict_layers": 1}}, inkling),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -149,19 +134,9 @@ def formula(module, context, count):
 def first_draft(module, folder):
     """The chain of the drafter's first step, and its laws."""
     target = language_model(copy.deepcopy(module), None, "qwen3", lean=False)
-    part = kind_of("mtp").load(str(folder), target, torch.float32, "cpu")
-    step = next(
-        begun(
-            Models(target, {"mtp": part}),
-            "mtp",
-            PROMPT,
-            nodes=DRAFTED,
-            top_k=1,
-            depth=DRAFTED,
-            stop_below=0.0,
-        )
-    )
-    tree = step.tree
+    models = Models(target, {"mtp": kind_of("mtp").load(str(folder), target, torch.float32, "cpu")})
+    options = {"nodes": DRAFTED, "top_k": 1, "depth": DRAFTED, "stop_below": 0.0}
+    tree = next(begun(models, "mtp", PROMPT, **options)).tree
     return tree.tokens, torch.stack([tree.laws[tree.draws[node][0].law] for node in tree.parents])
 
 
@@ -195,61 +170,50 @@ def test_speculators_layout_is_read_and_written(module, base, tmp_path):
         assert torch.equal(tensor.bfloat16(), after[key])
 
 
-def changed(name, change):
-    config, tensors = SPELLINGS[name]
-    config, tensors = dict(config), tensors()
-    change(config, tensors)
-    return config, tensors
+def changed(change, spelling="Qwen"):
+    """Makes the tensors when a test asks for them, not when it is collected."""
+
+    def make():
+        config, tensors = dict(SPELLINGS[spelling][0]), SPELLINGS[spelling][1]()
+        change(config, tensors)
+        return config, tensors
+
+    return make
 
 
 def also(key, *shape):
     return lambda config, tensors: tensors.update({key: torch.zeros(shape)})
 
 
-def says(**entries):
-    return lambda config, tensors: config.update(entries)
-
-
 LAYER = "mtp.layers.0."
 WRONG = {
-    "none": (({}, {}), "has no MTP layer"),
-    "promised": (({"num_mtp_modules": 2}, {}), r"promises 2 MTP layers \(num_mtp_modules\)"),
-    "experts": (changed("Qwen", also(f"{LAYER}mlp.experts.0.up_proj.weight", 4, H)), "experts"),
-    "MLA": (changed("Qwen", also(f"{LAYER}self_attn.kv_a_proj_with_mqa.weight", 4, H)), "MLA"),
-    "gated": (changed("Qwen", also(f"{LAYER}self_attn.q_proj.weight", 128, H)), "is gated"),
-    "linear": (changed("Qwen", also(f"{LAYER}linear_attn.in_proj.weight", 4, H)), "is linear"),
-    "state": (changed("Qwen", also(f"{LAYER}mixer.in_proj.weight", 4, H)), "recurrent state"),
-    "DSpark": (changed("Qwen", also("mtp.markov_head.markov_w1.weight", 4, H)), "DSpark"),
-    "turned": (changed("Qwen", says(partial_rotary_factor=0.5)), "a part of each head"),
-    "shape": (changed("Qwen", also("mtp.fc.weight", H, H)), "has the shape"),
-    "norm": (
-        changed("Qwen", lambda config, tensors: tensors.pop("mtp.norm.weight")),
-        "lack norm.weight",
-    ),
-    "other": (changed("Qwen", also(f"{LAYER}sconv.weight", 4)), "sconv.weight"),
-    "a number for a matrix": (
-        changed("Qwen", also(f"{LAYER}self_attn.q_proj.weight")),
-        "has the shape",
-    ),
-    "a number for the projection": (
-        changed("MiMo", also("model.mtp_layers.0.input_proj.weight")),
-        "has the shape",
-    ),
+    "none": (lambda: ({}, {}), "has no MTP layer"),
+    "promised": (lambda: ({"num_mtp_modules": 2}, {}), r"promises 2 MTP layers \(num_mtp_modules\)"),
+    "experts": (changed(also(f"{LAYER}mlp.experts.0.up_proj.weight", 4, H)), "experts"),
+    "MLA": (changed(also(f"{LAYER}self_attn.kv_a_proj_with_mqa.weight", 4, H)), "MLA"),
+    "gated": (changed(also(f"{LAYER}self_attn.q_proj.weight", 128, H)), "is gated"),
+    "linear": (changed(also(f"{LAYER}linear_attn.in_proj.weight", 4, H)), "is linear"),
+    "state": (changed(also(f"{LAYER}mixer.in_proj.weight", 4, H)), "recurrent state"),
+    "DSpark": (changed(also("mtp.markov_head.markov_w1.weight", 4, H)), "DSpark"),
+    "turned": (changed(lambda config, _: config.update(partial_rotary_factor=0.5)), "a part of each head"),
+    "shape": (changed(also("mtp.fc.weight", H, H)), "has the shape"),
+    "norm": (changed(lambda _, tensors: tensors.pop("mtp.norm.weight")), "lack norm.weight"),
+    "other": (changed(also(f"{LAYER}sconv.weight", 4)), "sconv.weight"),
+    "a number for a matrix": (changed(also(f"{LAYER}self_attn.q_proj.weight")), "has the shape"),
+    "a number for the projection": (changed(also("model.mtp_layers.0.input_proj.weight"), "MiMo"), "has the shape"),
     "no projection": (
-        changed(
-            "MiMo", lambda config, tensors: tensors.pop("model.mtp_layers.0.input_proj.weight")
-        ),
+        changed(lambda _, tensors: tensors.pop("model.mtp_layers.0.input_proj.weight"), "MiMo"),
         "lack fc.weight",
     ),
-    "assistant": (({"model_type": "gemma4_assistant"}, {}), "reads the target's own cache"),
-}
+    "assistant": (lambda: ({"model_type": "gemma4_assistant"}, {}), "reads the target's own cache"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_cannot_be_read_is_one_sentence(name, base):
-    (config, tensors), words = WRONG[name]
+    make, words = WRONG[name]
     with pytest.raises(UserError, match=words) as told:
-        read_mtp(base(config, tensors), torch.float32, "cpu")
+        read_mtp(base(*make()), torch.float32, "cpu")
     assert str(told.value).endswith(".") and "\n" not in str(told.value)
 
 

@@ -17,6 +17,7 @@ from engine.parts.models import open_model
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
 from tests.engine.family import ran, tokens_of
+from tests.engine.tiny import generated as written_by
 from tests.grids import some
 from tests.lossless import lossless
 from tests.pairs import SIZES, make, strangers_pair, tokenizer
@@ -43,19 +44,17 @@ def reference(pair):
 
 
 def generated(reference, prompt, **settings):
-    out = reference.generate(
-        torch.tensor([prompt]), do_sample=False, max_new_tokens=COUNT, pad_token_id=0,
-        temperature=None, top_k=None, top_p=None, **settings,
-    )  # fmt: skip
-    return out[0, len(prompt) :].tolist()
+    neutral = {"temperature": None, "top_k": None, "top_p": None}
+    return written_by(reference, prompt, COUNT, **neutral, **settings)
 
 
-ABLE = [
+EXACT = [
     key
     for key, cls in drafters().items()
-    if set(cls.needs) <= {"draft"} and cls.loop != "switching"
+    if key in ("none", "prompt_lookup") or set(cls.needs) == {"draft"}
+    if key in lossless() and cls.loop != "switching"
 ]
-EXACT = [key for key in ABLE if key in lossless()]
+"""Drafters that read with the pair's draft, and two without."""
 
 
 @pytest.mark.parametrize("key", EXACT)
@@ -189,21 +188,16 @@ def test_the_models_own_sampling(pair):
     assert (sampling["temperature"], sampling["top_k"], sampling["top_p"]) == (0.7, 20, 0.8)
 
 
-MISTAKES = {
-    "nothing": [],
-    "a text": "hello",
-    "no user": [{"role": "assistant", "content": "a"}],
-    "a role": [{"role": "root", "content": "a"}],
-    "a number": [{"role": "user", "content": 3}],
-    "more": [{"role": "user", "content": "a", "tools": []}],
-    "too many": [{"role": "user", "content": "a"}] * 999,
-    "blank": [{"role": "user", "content": " "}],
-}
+MISTAKES = [
+    [], "hello", [{"role": "assistant", "content": "a"}], [{"role": "root", "content": "a"}], [{"role": "user", "content": 3}],
+    [{"role": "user", "content": "a", "tools": []}], [{"role": "user", "content": "a"}] * 999, [{"role": "user", "content": " "}],
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", MISTAKES, ids=range(8))
 def test_a_conversation_that_is_none_is_one_sentence(mistake):
     with pytest.raises(UserError):
+        checked(mistake)
         checked(MISTAKES[mistake])
 
 

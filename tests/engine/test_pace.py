@@ -49,25 +49,15 @@ def test_a_quiet_machine_gets_all_threads_back():
         assert not pace.half
 
 
-def test_a_few_slow_passes_change_nothing():
-    """Weights that have left the caches: half of the passes are slow."""
-    pace = busy_pace()
+def test_slow_passes_change_nothing_if_they_are_few_or_nothing_interrupts_them():
+    """Weights have left the caches before half of the passes, or before each. Where interruptions are not counted, every
+    slow pass counts."""
+    few, alone = busy_pace(), Pace(lambda: 7)
     for turn in range(1000):
-        pace.saw(SLOW + 0.5 if turn % 2 else QUIET)
-        assert not pace.half
-
-
-def test_slow_passes_without_interruptions_change_nothing():
-    """Each pass finds its weights outside of the caches."""
-    pace = Pace(lambda: 7)
-    for _ in range(1000):
-        pace.saw(BUSY)
-        assert not pace.half
-
-
-def test_where_interruptions_are_not_counted_every_slow_pass_counts():
-    pace = Pace(lambda: None)
-    assert passes_until(pace, BUSY, True, LATEST + 1) <= LATEST
+        few.saw(SLOW + 0.5 if turn % 2 else QUIET)
+        alone.saw(BUSY)
+        assert not few.half and not alone.half
+    assert passes_until(Pace(lambda: None), BUSY, True, LATEST + 1) <= LATEST
 
 
 def test_other_processes_interrupt_a_thread():

@@ -51,7 +51,7 @@ def seen(session: Session, first: Draft) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen2"])
-@pytest.mark.parametrize("length", [1, 9, 40])
+@pytest.mark.parametrize("length", [1, 40])
 def test_the_logits_are_those_of_two_passes(architecture, length, passes):
     """Qwen2 attends through windows that are shorter than the longest prompt."""
     module, fast = both(tiny_hf_model(architecture))

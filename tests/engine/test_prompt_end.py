@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from tokenizers import Tokenizer, decoders
 from tokenizers.models import BPE
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from engine.__main__ import main
 from engine.chat.prompt_end import PromptEnd, taken_back
@@ -17,11 +17,11 @@ from engine.rules import verifier
 from engine.run import Plan, RunRequest
 from presets import family
 from tests.drafters.writing import built
-from tests.engine.family import tokens_of, trace_of
+from tests.engine.family import embedded_tokenizer, tokens_of, trace_of
 from tests.verifiers.step_errors import LENGTH, run_law
 from tests.verifiers.tiny import tiny_models
 
-TOKENIZER = AutoTokenizer.from_pretrained(family().target)
+TOKENIZER = embedded_tokenizer()
 TEXTS = (
     "Once upon a time there was a little dog named Tim. He loved to play outside.",
     "def area(width, height):\n    total = width * height\n    return total\n",
@@ -163,10 +163,8 @@ def test_where_no_token_could_lie_across_the_end_nothing_is_taken_back():
 
 def test_the_terminal_writes_only_what_is_new(capsys):
     prompt = "Once upon a ti"
-    assert (
-        main(["run", "--heal", "--drafter", "chain", "--prompt", prompt, "--max-new-tokens", "8"])
-        == 0
-    )
+    asked = ["--drafter", "chain", "--prompt", prompt, "--max-new-tokens", "8"]
+    assert main(["run", "--heal", *asked]) == 0
     told = capsys.readouterr()
     trace = trace_of(prompt, drafter="chain", heal=True, max_new_tokens=8)
     assert trace.run["constraint"]["text"] + told.out == trace.summary["text"]

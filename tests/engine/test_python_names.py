@@ -1,15 +1,14 @@
 """The monitor of Python names: which tokens it leaves, and texts that keep to it."""
 
 import pytest
-from transformers import AutoTokenizer
 
 from engine.chat.python_names import PythonNames, names_at
 from engine.errors import UserError
 from engine.run import RunRequest, open_run
 from presets import family
-from tests.engine.family import trace_of
+from tests.engine.family import embedded_tokenizer, trace_of
 
-TOKENIZER = AutoTokenizer.from_pretrained(family().target)
+TOKENIZER = embedded_tokenizer()
 SIZE = len(TOKENIZER)
 HEAD = "import math\n\n\ndef other(hidden):\n    return hidden\n\n\ndef area(width, height):\n    total = 2\n"
 

@@ -64,16 +64,12 @@ def test_the_rows_ahead_can_have_other_children(pair):
     assert close(one, other)
 
 
-@pytest.mark.parametrize("features", [(1,), (0, 2)])
-def test_features_come_with_the_logits(pair, features):
-    sessions = [model.session(32, features) for model in pair]
+def test_features_come_with_the_logits(pair):
+    sessions = [model.session(32, (0, 2)) for model in pair]
     for session in sessions:
         session.prefill(PROMPT)
-    for turn in (
-        lambda each: each.read_ahead([7, 4], 4),
-        lambda each: each.read_ahead([3], 2, text=False),
-    ):
-        one, other = (turn(session) for session in sessions)
+    for given, more in ((([7, 4], 4), {}), (([3], 2), {"text": False})):
+        one, other = (session.read_ahead(*given, **more) for session in sessions)
         assert one.tokens == other.tokens and one.tokens == one.logits.argmax(-1).tolist()
         assert close(one.logits, other.logits) and close(one.features, other.features)
 
@@ -146,13 +142,6 @@ def test_a_cut_head_or_another_vocabulary_is_not_read_ahead(pair):
     assert DraftReader(pair[1], VOCABULARY, GREEDY, head_tokens=tokens)._ahead is None
 
 
-def test_rows_of_an_earlier_step_are_forgotten(pair):
-    rows = RowsAhead(pair[1].session(32), lambda logits: logits)
-    logits = rows.begin(PROMPT, 4)
-    rows.forget()
-    assert rows.take(int(logits.argmax()), -1, True) is None
-
-
 def test_large_models_and_windows_have_no_such_graphs(monkeypatch):
     monkeypatch.setattr("engine.fast.cpu.fixed.MOST_PARAMETERS", 10)
     assert CompiledModel(tiny_hf_model("llama"), None, "large").ahead.blocks == ()
@@ -168,45 +157,33 @@ def test_a_graph_with_other_numbers_is_not_used(monkeypatch):
     assert model.ahead.graph(4, FIRST) is None
 
 
-@pytest.mark.parametrize(
-    ("wanted", "most", "rows"),
-    [
-        ((), 7, 7),  # nothing is known yet
-        ((), 5, 4),
-        ((1, 1, 1), 7, 1),  # chains stop at once
-        ((2, 2, 1, 2), 7, 2),
-        ((7, 7, 7, 6), 7, 7),
-        ((7, 7, 7, 6), 3, 2),  # the text ends soon
-        ((), 6, 7),  # one row in vain costs less than two calls
-        ((), 1, 1),
-        ((4, 4, 4), 7, 4),
-    ],
-)
-def test_the_number_of_rows_follows_the_last_chains(wanted, most, rows):
-    policy = ReadAhead((2, 4, 7))
-    for reads in wanted:
-        policy.saw(reads)
-    assert policy.rows(most, 99) == rows
+POLICY = [  # reads of the last chains, wanted now, room, rows read before, rows
+    ((), 7, 99, 0, 7),  # nothing is known yet
+    ((), 5, 99, 0, 4),
+    ((1, 1, 1), 7, 99, 0, 1),  # chains stop at once
+    ((2, 2, 1, 2), 7, 99, 0, 2),
+    ((7, 7, 7, 6), 7, 99, 0, 7),
+    ((7, 7, 7, 6), 3, 99, 0, 2),  # the text ends soon
+    ((), 6, 99, 0, 7),  # one row in vain costs less than two calls
+    ((), 1, 99, 0, 1),
+    ((4, 4, 4), 7, 99, 0, 4),
+    ((), 7, 6, 0, 4),  # no row lies beyond the context
+    ((), 7, 1, 0, 1),
+    ((), 5, 99, 7, 4),  # a longer chain goes on as the last ones did
+    ((11, 12, 11), 5, 99, 7, 4),
+    ((9, 9, 9), 5, 99, 7, 2),
+    ((7, 7, 7), 5, 99, 7, 1),
+    ((2, 2, 12), 5, 99, 7, 4),
+]
 
 
-def test_no_row_lies_beyond_the_context():
-    assert ReadAhead((2, 4, 7)).rows(7, room=6) == 4
-    assert ReadAhead((2, 4, 7)).rows(7, room=1) == 1
-
-
-@pytest.mark.parametrize(
-    ("wanted", "before", "rows"),
-    [((), 7, 4), ((11, 12, 11), 7, 4), ((9, 9, 9), 7, 2), ((7, 7, 7), 7, 1), ((2, 2, 12), 7, 4)],
-)
-def test_a_longer_chain_goes_on_as_the_last_ones_did(wanted, before, rows):
-    policy = ReadAhead((2, 4, 7))
-    for reads in wanted:
-        policy.saw(reads)
-    assert policy.rows(5, 99, before) == rows
-
-
-def test_without_blocks_there_is_one_row():
-    assert ReadAhead(()).rows(9, 99) == 1
+def test_the_number_of_rows_follows_the_last_chains():
+    for wanted, most, room, before, rows in POLICY:
+        policy = ReadAhead((2, 4, 7))
+        for reads in wanted:
+            policy.saw(reads)
+        assert policy.rows(most, room, before) == rows, (wanted, most, room, before)
+    assert ReadAhead(()).rows(9, 99) == 1, "there are no blocks"
 
 
 def test_a_chain_goes_on_in_further_calls(pair):

@@ -38,20 +38,12 @@ def target(tmp_path_factory):
     command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", family().target]
     command += ["--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(port)]
     command += [
-        "--dtype",
-        "float32",
-        "--enforce-eager",
-        "--max-model-len",
-        "256",
-        "--api-key",
+        *["--dtype", "float32", "--enforce-eager", "--max-model-len", "256", "--api-key"],
         SECRET,
     ]
     # one thread: the model is small, and several would wait for each other where other tests run
-    settings = {
-        "VLLM_CPU_KVCACHE_SPACE": "1",
-        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "OMP_NUM_THREADS": "1",
-    }
+    settings = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
+    settings["VLLM_CPU_KVCACHE_SPACE"] = "1"
     log = tmp_path_factory.mktemp("vllm") / "log"
     with log.open("w") as told:
         process = subprocess.Popen(
@@ -171,9 +163,8 @@ def test_the_text_ends_where_the_context_ends(target):
 
 
 def test_what_goes_wrong_is_one_sentence(target, monkeypatch):
-    with pytest.raises(
-        UserError, match="serves no model 'house/embeddedx'; it serves: house/embedded."
-    ):
+    told = "serves no model 'house/embeddedx'; it serves: house/embedded."
+    with pytest.raises(UserError, match=told):
         served(f"{target}x")
     with monkeypatch.context() as patch:
         patch.setattr(vllm_questions, "KNOWN", 21)

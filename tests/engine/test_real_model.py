@@ -73,17 +73,9 @@ def test_its_answer_is_that_of_generate(question, drafter, module):
 
 
 def test_a_prompt_beyond_its_context_is_one_sentence(tmp_path, capsys):
-    (tmp_path / "long.txt").write_text("x " * 8200)
-    told = [
-        "run",
-        "--target",
-        NAME,
-        "--drafter",
-        "none",
-        "--prompt-file",
-        str(tmp_path / "long.txt"),
-    ]
-    assert main(told) == 2
+    file = tmp_path / "long.txt"
+    file.write_text("x " * 8200)
+    assert main(["run", "--target", NAME, "--drafter", "none", "--prompt-file", str(file)]) == 2
     error = capsys.readouterr().err
     assert "holds 8192" in error and error.count("\n") == 1
 

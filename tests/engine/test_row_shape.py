@@ -65,16 +65,6 @@ def test_passes_keep_the_last_graph_until_its_spare_rows_have_cost_as_much_as_an
         before = found
 
 
-def test_one_short_draft_between_long_ones_changes_nothing():
-    shape = RowShape(0, SIZES)
-    assert [shape.of(rows) for rows in (9, 5, 9, 5, 8, 4, 9)] == [9] * 7
-
-
-def test_many_short_drafts_get_their_own_graph():
-    shape = RowShape(0, SIZES)
-    assert [shape.of(rows) for rows in (9, 1, 1, 1, 4, 1)] == [9, 9, 1, 1, 5, 5]
-
-
 def test_a_row_more_or_less_changes_nothing():
     shape = RowShape(16)
     assert {shape.of(3 - place % 2) for place in range(200)} == {3}

@@ -4,14 +4,13 @@ import copy
 
 import pytest
 import torch
-from transformers import BertConfig, MixtralConfig
+from transformers import MixtralConfig
 
 from engine.errors import UserError
 from engine.fast.cpu.compiled_model import CompiledModel, CompiledSession
 from engine.model import admission, self_check
 from engine.model.language_model import LanguageModel
 from engine.model.own_attention import ChainModel
-from engine.model.proven import PROVEN
 from engine.model.row_mask import RowMask
 from engine.parts.opening import language_model
 from tests.engine.tiny import WINDOW, tiny_hf_model
@@ -134,23 +133,18 @@ def test_compiled_passes_that_are_wrong_are_not_used(unproven, monkeypatch):
     assert type(found) is LanguageModel
 
 
-def test_a_model_that_reads_both_ways_is_refused_with_that_reason():
-    config = config_of("bert")
-    assert isinstance(config, BertConfig)
-    assert not config.is_decoder
-    with pytest.raises(UserError, match=r"bert does not read from left to right \(is_decoder"):
-        language_model(random_module(config), None, "bert", lean=False)
+REFUSED = {
+    "bert": r"bert does not read from left to right \(is_decoder",
+    "mamba": "recurrent state",
+    "jamba": "recurrent state",
+    "openai-gpt": "keeps no keys and values",
+}
 
 
-@pytest.mark.parametrize("name", ["mamba", "jamba"])
-def test_a_recurrent_state_is_refused(name):
-    with pytest.raises(UserError, match="recurrent state"):
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_model_that_cannot_be_read_is_refused_with_that_reason(name):
+    with pytest.raises(UserError, match=REFUSED[name]):
         language_model(random_module(config_of(name)), None, name, lean=False)
-
-
-def test_a_model_without_a_cache_is_refused():
-    with pytest.raises(UserError, match="keeps no keys and values"):
-        language_model(random_module(config_of("openai-gpt")), None, "gpt", lean=False)
 
 
 def test_lengths_are_tried_on_both_sides():
@@ -175,7 +169,3 @@ def test_the_check_leaves_the_module_as_it_generates(unproven):
     module.generation_config.repetition_penalty = 1.5
     language_model(module, None, "t", lean=False)
     assert module.generation_config.repetition_penalty == 1.5
-
-
-def test_proven_ways_exist():
-    assert set(PROVEN.values()) <= {"usual", "masked", "hybrid", "experts"}

@@ -22,6 +22,7 @@ from engine.serving.served_target import SERVED, ServedTarget
 from presets import family
 from tests.engine.family import ran, tokens_of, trace_of
 from tests.engine.small_engine import CONTEXT, embedded_rows, give, small_engine
+from tests.grids import some
 
 PROMPT = "Once upon a time there was a little dog"
 HERE = family().parts["draft"]
@@ -50,24 +51,19 @@ def served(engine, **fields):
 
 def able() -> list[str]:
     """Drafters that ask nothing of the target itself, and that the embedded parts suffice for."""
-    found = []
-    for key, cls in drafters().items():
-        parts = SERVED.issuperset(cls.needs.values()) and cls.needs.keys() <= {"draft"}
-        judged = (
-            Plan.of(RunRequest("a", family(), drafter=key)).rule.key == "greedy" if parts else False
-        )
-        if judged and cls.loop == "speculative" and not cls.uses_target:
-            found.append(key)
-    return found
+    return [
+        key
+        for key, cls in drafters().items()
+        if SERVED.issuperset(cls.needs.values()) and cls.needs.keys() <= {"draft"}
+        if Plan.of(RunRequest("a", family(), drafter=key)).rule.key == "greedy"
+        if cls.loop == "speculative" and not cls.uses_target
+    ]
 
 
 FEW = ("none", "chain", "dyspec", "prompt_lookup", "auto")
 
 
-@pytest.mark.parametrize(
-    "drafter",
-    [pytest.param(key, marks=() if key in FEW else pytest.mark.exhaustive) for key in able()],
-)
+@pytest.mark.parametrize("drafter", some(able(), FEW.__contains__))
 def test_the_text_is_that_of_the_same_model_here(engine, drafter):
     trace = served(engine, drafter=drafter, max_new_tokens=16)
     assert tokens_of(trace) == tokens_of(trace_of(PROMPT, drafter="none", max_new_tokens=16))
@@ -136,11 +132,9 @@ def test_what_cannot_be_had_is_one_sentence(engine, fields, told):
 
 
 def test_another_name_and_another_vocabulary(engine):
-    other = ModelPaths(engine.target + "x", {"draft": HERE})
-    assert "serves no model 'house/embeddedx'; it serves: house/embedded." in refused(
-        engine, models=other
-    )
-    engine.wrong["/tokenize"] = lambda handler, body: give(handler, 200, {"tokens": [1, 2, 3]})
+    told = refused(engine, models=ModelPaths(engine.target + "x", {"draft": HERE}))
+    assert "serves no model 'house/embeddedx'; it serves: house/embedded." in told
+    engine.wrong["/tokenize"] = gives(200, {"tokens": [1, 2, 3]})
     assert "has another vocabulary" in refused(engine)
 
 
@@ -155,51 +149,35 @@ def elsewhere(handler, body):
     give(handler, 307, {}, Location="http://127.0.0.1:1/v1/completions")
 
 
-def strange(**change):
-    """The answer of an engine, changed in its first choice."""
-
-    def answers(handler, body):
-        give(
-            handler,
-            200,
-            {"choices": [{"index": 0, "prompt_logprobs": [None] * 99, "logprobs": None, **change}]},
-        )
-
-    return answers
+def gives(status, answer):
+    return lambda handler, body: give(handler, status, answer)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        (cut_off, "broke off its answer"),
-        (lambda handler, body: handler.wfile.write(b"SSH-2.0\r\n"), "broke off its answer"),
-        (lambda handler, body: None, "broke off its answer"),
-        (lambda handler, body: give(handler, 200, []), "otherwise than vLLM"),
-        (elsewhere, "which is not followed"),
-        (lambda handler, body: give(handler, 401, {"error": "Unauthorized"}), f"give one in {KEY}"),
-        (
-            lambda handler, body: give(handler, 500, {"error": {"message": "a\x1b[31m\nb"}}),
-            "(500): a⟨1b⟩[31m b",
-        ),
-        (lambda handler, body: give(handler, 200, {"choices": []}), "otherwise than vLLM"),
-        (strange(), "otherwise than vLLM"),
-        (strange(index=5), "otherwise than vLLM"),
-        (
-            strange(
-                prompt_logprobs=[None] * 9,
-                logprobs={"top_logprobs": [{"token_id:5": float("nan")}]},
-            ),
-            "otherwise than vLLM",
-        ),
-        (
-            strange(
-                prompt_logprobs=[None] * 9, logprobs={"top_logprobs": [{"token_id:99999": -0.1}]}
-            ),
-            "another vocabulary",
-        ),
-    ],
-    ids=range(12),
-)
+def strange(tops=None, **change):
+    """The answer of an engine, changed in its first choice. tops: the log-probabilities of what follows."""
+    told = {"index": 0, "prompt_logprobs": [None] * 99, "logprobs": None, **change}
+    if tops is not None:
+        told |= {"prompt_logprobs": [None] * 9, "logprobs": {"top_logprobs": [tops]}}
+    return gives(200, {"choices": [told]})
+
+
+WRONG = [
+    (cut_off, "broke off its answer"),
+    (lambda handler, body: handler.wfile.write(b"SSH-2.0\r\n"), "broke off its answer"),
+    (lambda handler, body: None, "broke off its answer"),
+    (gives(200, []), "otherwise than vLLM"),
+    (elsewhere, "which is not followed"),
+    (gives(401, {"error": "Unauthorized"}), f"give one in {KEY}"),
+    (gives(500, {"error": {"message": "a\x1b[31m\nb"}}), "(500): a⟨1b⟩[31m b"),
+    (gives(200, {"choices": []}), "otherwise than vLLM"),
+    (strange(), "otherwise than vLLM"),
+    (strange(index=5), "otherwise than vLLM"),
+    (strange({"token_id:5": float("nan")}), "otherwise than vLLM"),
+    (strange({"token_id:99999": -0.1}), "another vocabulary"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "told"), WRONG, ids=range(12))
 def test_an_answer_that_is_none_is_one_sentence(engine, wrong, told):
     engine.wrong["/v1/completions"] = wrong
     said = refused(engine, drafter="none")
@@ -296,9 +274,8 @@ def test_sampling_is_refused_before_anything_is_asked(engine):
 def test_sglang_is_asked_in_its_own_way(engine, drafter):
     """One question a step, which tells what vLLM's answer tells."""
     engine.asked.clear()
-    there = served(
-        engine, models=ModelPaths(engine.sglang_target, {"draft": HERE}), drafter=drafter
-    )
+    models = ModelPaths(engine.sglang_target, {"draft": HERE})
+    there = served(engine, models=models, drafter=drafter)
     assert len(engine.asked) == len(there.steps)
     assert tokens_of(there) == tokens_of(trace_of(PROMPT, drafter="none", max_new_tokens=24))
     vllm = served(engine, drafter=drafter)
@@ -308,12 +285,8 @@ def test_sglang_is_asked_in_its_own_way(engine, drafter):
 
 def test_sglang_that_answers_otherwise(engine):
     models = ModelPaths(engine.sglang_target, {"draft": HERE})
-    for answer in (
-        {},
-        [],
-        [{"meta_info": {}}],
-        [{"meta_info": {"output_token_logprobs": [[0, 1]]}}],
-    ):
+    told = [{"meta_info": {"output_token_logprobs": [[0, 1]]}}]
+    for answer in ({}, [], [{"meta_info": {}}], told):
         engine.wrong["/generate"] = lambda handler, body, answer=answer: give(handler, 200, answer)
         assert "otherwise than SGLang does" in refused(engine, models=models, drafter="none")
 
@@ -360,9 +333,8 @@ def test_a_draft_of_many_tokens_takes_several_questions(engine, monkeypatch):
     assert trace.summary["target_calls"] == len(engine.asked) > len(trace.steps)
     assert max(len(asked.get("logprob_token_ids", ())) for asked in engine.asked) <= 12
     monkeypatch.setattr(vllm_questions, "MOST_NAMED", 4)
-    assert "in one place; vLLM is asked about 4" in refused(
-        engine, drafter="chain", temperature=1.0
-    )
+    told = refused(engine, drafter="chain", temperature=1.0)
+    assert "in one place; vLLM is asked about 4" in told
 
 
 def test_an_engine_that_draws_what_it_must_not_is_refused(engine):
@@ -396,9 +368,8 @@ def test_too_much_is_not_sent(engine, monkeypatch):
     assert "tokens at once; at most 8 are sent" in refused(engine, drafter="none")
     monkeypatch.setattr(served_target, "MOST_TOKENS", 10_000)
     monkeypatch.setattr(served_target, "MOST_PROMPTS", 2)
-    assert "it is asked to read 2 at once" in refused(
-        engine, drafter="dyspec", options={"budget": 16}
-    )
+    told = refused(engine, drafter="dyspec", options={"budget": 16})
+    assert "it is asked to read 2 at once" in told
 
 
 def test_an_interrupted_run_lets_the_engine_stop(engine):

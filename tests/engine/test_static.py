@@ -1,8 +1,5 @@
 """Passes on static buffers, padded to a size, write what the plain passes write."""
 
-from itertools import chain
-
-import pytest
 import torch
 
 from engine.core.decode import decode
@@ -82,44 +79,6 @@ def test_growing_beyond_the_buffers(monkeypatch):
     plain, static = pair("llama")
     one, other = (ChainDrafter(CHAIN, plain, VOCABULARY) for _ in range(2))
     assert texts(steps_of(static, one, count=40)) == texts(steps_of(plain, other, count=40))
-
-
-RULES = [
-    ("greedy", Sampling()),
-    ("rejection", Sampling(0.9, seed=4)),
-    ("rejection", Sampling(0.9, 20, 0.9, seed=4)),
-    ("sampler_match", Sampling(0.9, seed=4)),
-]
-
-
-@pytest.mark.parametrize(("rule", "sampling"), RULES)
-def test_an_unrecorded_run_writes_the_same(rule, sampling):
-    """The device's verdict, and the chain that stays on the device, against the plain loop."""
-    plain, static = pair("qwen3")
-    longest = 0
-    for one, other in zip(drafters(plain), drafters(static), strict=True):
-        expected = steps_of(plain, one, rule, sampling, count=30)
-        found = steps_of(static, other, rule, sampling, recorded=False, count=30)
-        assert texts(found) == texts(expected)
-        for a, b in zip(found, expected, strict=True):
-            assert (a.verdict.status, a.final) == (b.verdict.status, b.final)
-            assert a.p is None and not a.verdict.judgements
-        longest = max(longest, *(len(step.output) for step in found))
-    assert longest > 1
-
-
-def test_a_chain_on_the_device_tells_what_was_kept_only():
-    static = model_of("llama", True)
-    other = model_of("llama", True, seed=8)  # another model: most of its guesses are wrong
-    steps = steps_of(static, ChainDrafter(CHAIN, other, VOCABULARY), recorded=False, count=20)
-    for step in steps:
-        assert not len(step.tree) or step.tree.ids is not None
-        for node, token in enumerate(step.tree.tokens):
-            assert (token >= 0) == (node in step.verdict.accepted)
-    same = ChainDrafter(CHAIN, static, VOCABULARY)
-    perfect = steps_of(static, same, recorded=False, count=20)
-    assert {len(step.output) for step in perfect[:-1]} == {4}
-    assert list(chain.from_iterable(texts(perfect))) == list(chain.from_iterable(texts(steps)))
 
 
 def test_sampled_chains_stay_on_the_device():

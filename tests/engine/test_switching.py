@@ -1,6 +1,5 @@
 """Entropy adaptive decoding: which model writes each token, and what an unchecked token looks like."""
 
-import dataclasses
 import json
 
 import pytest
@@ -14,10 +13,8 @@ from engine.loops import LOOPS
 from engine.methods import drafters
 from engine.methods.ead.drafter import entropy
 from engine.model.session import Session
-from engine.parts.loading import ModelPaths
 from engine.rules import verifier
 from engine.run import open_run
-from presets import family
 from tests.drafters.writing import begun, built, text_of, usual
 from tests.engine.family import request, tokens_of, trace_of
 from tests.verifiers.tiny import tiny_models
@@ -54,7 +51,7 @@ def by_the_paper(models, threshold, window, duration, count):
     return text[len(PROMPT) :], writers
 
 
-@pytest.mark.parametrize("threshold", [3.2, 3.35, 3.45])
+@pytest.mark.parametrize("threshold", [3.2, 3.4, 3.45])
 @pytest.mark.parametrize("window, duration", [(1, 1), (3, 2), (5, 8)])
 def test_the_rolling_entropy_decides_who_writes(models, threshold, window, duration):
     options = {"threshold": threshold, "window": window, "duration": duration}
@@ -63,11 +60,7 @@ def test_the_rolling_entropy_decides_who_writes(models, threshold, window, durat
     assert text_of(steps) == text
     assert [next(iter(step.passes)) for step in steps] == writers
     assert all(list(step.passes.values()) == [1] for step in steps)
-
-
-def test_both_models_have_a_turn(models):
-    _, writers = by_the_paper(models, **OPTIONS, count=40)
-    assert 5 < writers.count("draft") < 35
+    assert options != OPTIONS or 5 < writers.count("draft") < 35, "both models have a turn"
 
 
 def test_a_token_of_the_small_model_is_kept_without_a_look(models):
@@ -158,30 +151,7 @@ OWN_LOOP = [cls for cls in drafters().values() if cls.loop != "speculative"]
 
 @pytest.mark.parametrize("cls", OWN_LOOP, ids=lambda cls: cls.key)
 def test_drafters_of_other_loops_do_not_share_passes(models, cls):
+    assert cls.loop in LOOPS
     asked = TextRequest(built(cls, models), verifier("greedy"), Sampling(), PROMPT, 4)
     with pytest.raises(UserError, match="loop of its own"):
         next(decode_together(models.target, [asked]))
-
-
-@pytest.mark.parametrize("cls", OWN_LOOP, ids=lambda cls: cls.key)
-def test_every_loop_is_known(cls):
-    assert cls.loop in LOOPS
-
-
-@pytest.mark.parametrize("key", ["bild", "ead", "pearl"])
-def test_without_a_draft_model_there_is_one_sentence(key):
-    asked = dataclasses.replace(request("The cat", drafter=key), models=_target_alone())
-    with pytest.raises(UserError, match="draft model"):
-        open_run(asked)
-
-
-def _target_alone():
-    return ModelPaths(family().target)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"threshold": -1}, {"threshold": 21}, {"window": 0}, {"duration": 65}]
-)
-def test_options_out_of_range_are_one_sentence(wrong):
-    with pytest.raises(UserError, match=next(iter(wrong))):
-        open_run(request("The cat", drafter="ead", options=wrong))

@@ -87,9 +87,8 @@ def test_a_node_shows_what_it_adds_to_the_path_above_it(trace, tokenizer):
     text, pieces = list(trace.run["prompt"]["tokens"]), 0
     for step in trace.steps:
         nodes, paths = step["nodes"], []
-        for token, parent, face in zip(
-            nodes["token"], nodes["parent"], nodes["piece"], strict=True
-        ):
+        columns = (nodes[name] for name in ("token", "parent", "piece"))
+        for token, parent, face in zip(*columns, strict=True):
             above = text if parent < 0 else paths[parent]
             paths.append([*above, token])
             before, after = (decoded(tokenizer, tokens) for tokens in (above, paths[-1]))
@@ -98,14 +97,10 @@ def test_a_node_shows_what_it_adds_to_the_path_above_it(trace, tokenizer):
                 pieces += 1
             assert after.endswith("\ufffd") or not ESCAPES.search(face)
         for place in step["distributions"]:
-            children = {
-                nodes["token"][i]: i
-                for i, one in enumerate(nodes["parent"])
-                if one == place["node"]
-            }
+            parents = enumerate(nodes["parent"])
+            below = {nodes["token"][i]: i for i, one in parents if one == place["node"]}
             for token, piece, _ in place["p"]:
-                if token in children:
-                    assert piece == nodes["piece"][children[token]]
+                assert token not in below or piece == nodes["piece"][below[token]]
         text += step["output"]["tokens"]
     assert pieces
 
@@ -123,18 +118,9 @@ def test_standard_output_is_the_text_whatever_drafts(folder, tmp_path, capsys):
     texts = set()
     for drafter, option in (("none", ()), ("prompt_lookup", ("--option", "length=7"))):
         path = tmp_path / f"{drafter}.ndjson"
-        command = [
-            "run",
-            "--target",
-            folder,
-            "--prompt",
-            "the fox the fox",
-            "--drafter",
-            drafter,
-            *option,
-        ]
+        command = ["run", "--target", folder, "--prompt", "the fox the fox", "--drafter", drafter]
         for more in ([], ["--trace", str(path)]):
-            assert main([*command, *more, "--max-new-tokens", "40"]) == 0
+            assert main([*command, *option, *more, "--max-new-tokens", "40"]) == 0
             texts.add(capsys.readouterr().out)
         texts.add(read_trace(path).summary["text"])
     assert len(texts) == 1 and texts.pop()

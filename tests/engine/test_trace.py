@@ -8,14 +8,20 @@ import fastjsonschema
 import jsonschema
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from engine.errors import UserError
 from engine.run import open_run
 from engine.trace import SCHEMA_PATH, read_trace, to_line
 from engine.trace.reading import _checks
-from presets import family
-from tests.engine.family import lines_of, offered, request, tokens_of, trace_of
+from tests.engine.family import (
+    embedded_module,
+    embedded_tokenizer,
+    lines_of,
+    offered,
+    request,
+    tokens_of,
+    trace_of,
+)
 from tests.grids import some
 
 SCHEMA = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
@@ -72,24 +78,14 @@ def test_kept_exactly_when_the_coin_fell_below(trace):
                 assert kept == (entry["coin"] < entry["accept"])
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return AutoTokenizer.from_pretrained(family().target)
-
-
-def test_ids_concatenate_to_the_text(trace, tokenizer):
-    tokens = tokens_of(trace)
+def test_ids_concatenate_to_the_text(trace):
+    tokens, tokenizer = tokens_of(trace), embedded_tokenizer()
     assert tokenizer.decode(tokens, clean_up_tokenization_spaces=False) == trace.summary["text"]
     assert len(tokens) == trace.summary["new_tokens"]
     assert trace.run["prompt"]["tokens"] == tokenizer(PROMPT)["input_ids"]
 
 
-@pytest.fixture(scope="module")
-def reference():
-    return AutoModelForCausalLM.from_pretrained(family().target, dtype=torch.float32)
-
-
-def test_p_is_the_targets_after_temperature_and_truncation(trace, reference):
+def test_p_is_the_targets_after_temperature_and_truncation(trace):
     """Recomputed with transformers and a naive operator, node by node, for the first steps."""
     text = list(trace.run["prompt"]["tokens"])
     for step in trace.steps[:3]:
@@ -102,7 +98,9 @@ def test_p_is_the_targets_after_temperature_and_truncation(trace, reference):
                 parent = nodes["parent"][parent]
             if tuple(path) not in known:
                 with torch.no_grad():
-                    rows = reference(torch.tensor([text + path]), logits_to_keep=1 + len(path))
+                    rows = embedded_module()(
+                        torch.tensor([text + path]), logits_to_keep=1 + len(path)
+                    )
                 known |= {tuple(path[:depth]): row for depth, row in enumerate(rows.logits[0])}
             expected = naive(known[tuple(path)], trace.run["sampling"])[nodes["token"][node]]
             if nodes["p"][node] is None:
@@ -207,21 +205,7 @@ def set_in(lines, number, *path_and_value):
     entry[last] = value
 
 
-ODD = [
-    None,
-    True,
-    -1,
-    2,
-    0.5,
-    10**30,
-    "odd",
-    "x" * 5000,
-    [],
-    [[1, "a", 0.5]],
-    [[1, "a"]],
-    {},
-    {"a": 1},
-]
+ODD = [None, True, -1, 2, 0.5, 10**30, "odd", "x" * 5000, [], [[1, "a", 0.5]], [[1, "a"]], {}, {"a": 1}]  # fmt: skip
 
 
 def changed(value):
@@ -305,12 +289,11 @@ def exhibit(**more) -> dict:
     return {"kind": "table", "title": "t", **more}
 
 
+SPAN = {"lane": "a", "what": "draft", "start": 0, "end": 1.5}
 GROWN = {
     "exhibits": lambda lines: set_in(lines, 1, "drafter", "exhibits", [exhibit(rows=nested(5))]),
     "an unknown kind": lambda lines: set_in(lines, 1, "drafter", "exhibits", [exhibit(kind="x")]),
-    "spans": lambda lines: set_in(
-        lines, 1, "spans", [{"lane": "a", "what": "draft", "start": 0, "end": 1.5}]
-    ),
+    "spans": lambda lines: set_in(lines, 1, "spans", [SPAN]),
     "the clock": lambda lines: set_in(lines, 1, "milliseconds", "total", 1.5),
     "no look": lambda lines: set_in(lines, 1, "nodes", "p", 0, None),
     "sentences": lambda lines: set_in(lines, 0, "verifier", "sentences", {"bonus": "{final}"}),
@@ -367,16 +350,10 @@ def test_a_trace_cut_anywhere_is_refused(good):
             read_trace(text[:cut] + "\n")
 
 
-def test_not_a_number_is_refused(good):
-    text = good.to_ndjson().replace('"total":', '"total":NaN,"x":', 1)
-    with pytest.raises(UserError):
-        read_trace(text)
+def test_what_could_not_be_written_again_is_refused(good):
+    for odd in ("NaN", "1e999", "-1e999", '"\\ud800"'):
+        text = good.to_ndjson().replace('"drafter":{', f'"drafter":{{"odd":{odd},', 2)
+        with pytest.raises(UserError, match="not valid JSON"):
+            read_trace(text)
     with pytest.raises(ValueError):
         to_line({"x": float("nan")})
-
-
-@pytest.mark.parametrize("odd", ["1e999", "-1e999", '"\\ud800"'])
-def test_what_could_not_be_written_again_is_refused(good, odd):
-    text = good.to_ndjson().replace('"drafter":{', f'"drafter":{{"odd":{odd},', 2)
-    with pytest.raises(UserError, match="not valid JSON"):
-        read_trace(text)

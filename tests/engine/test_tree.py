@@ -23,31 +23,15 @@ def ancestors(tree, node):
 
 @many
 @given(tree=trees())
-def test_random_trees_are_sound(tree):
+def test_random_trees_are_sound_and_known_by_their_parents(tree):
     assert_sound(tree)
-    assert len(tree) == len(tree.tokens) == len(tree.depths)
-    for node in range(len(tree)):
-        assert tree.depths[node] == len(ancestors(tree, node))
-
-
-@many
-@given(tree=trees())
-def test_ancestor_mask(tree):
-    mask = tree.ancestor_mask()
+    mask, places = tree.ancestor_mask(), range(-1, len(tree))
     assert mask.dtype == torch.bool and mask.shape == (len(tree) + 1, len(tree) + 1)
-    for row in range(-1, len(tree)):
-        seen = {-1, *(ancestors(tree, row) if row >= 0 else [])}
-        for column in range(-1, len(tree)):
-            assert bool(mask[row + 1, column + 1]) == (column in seen)
-
-
-@many
-@given(tree=trees())
-def test_children_are_the_nodes_of_that_parent(tree):
-    for place in range(-1, len(tree)):
-        children = tree.children(place)
-        assert sorted(children) == [n for n in range(len(tree)) if tree.parents[n] == place]
-        assert len({tree.tokens[child] for child in children}) == len(children)
+    for place in places:
+        above = ancestors(tree, place)
+        assert place == ROOT or tree.depths[place] == len(above)
+        assert mask[place + 1].tolist() == [one in {ROOT, *above} for one in places]
+        assert sorted(tree.children(place)) == [n for n in places[1:] if tree.parents[n] == place]
 
 
 @many
