@@ -10,7 +10,7 @@ from engine.errors import UserError
 from engine.parts.size_limits import Allowed, allowed_engine
 from engine.trace import read_trace
 from presets import family
-from tests.app.test_own_pair import load, refused
+from tests.app.test_own_pair import LOADED, load, refused
 from tests.engine.small_engine import NAME, give, small_engine
 
 HERE = family().parts["draft"]
@@ -64,8 +64,10 @@ def test_the_page_watches_a_target_behind_an_engine(host, arrive):
         engine.wrong = {}
         refused(visitor, engine.target, "", "name one under “Draft”")  # there is no tokenizer
         load(visitor, engine.target, HERE)
-        facts = visitor.page.locator("#own-facts")
-        facts.get_by_text(f"embedded: behind 127.0.0.1:{engine.port}").wait_for()
+        page = visitor.page
+        page.wait_for_function(LOADED)
+        told = page.inner_text("#own-facts") + page.inner_text("#own-models [role=alert]")
+        assert f"embedded: behind 127.0.0.1:{engine.port}" in told
         assert visitor.run("Once upon a time there was a little dog") == "done", visitor.alarm
         trace = read_trace(visitor.trace())
         assert trace.run["target"]["name"] == NAME.rpartition("/")[2]

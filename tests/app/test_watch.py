@@ -7,7 +7,7 @@ import pytest
 
 from app.menu import drafter_menu, rule_menu
 from presets import presets
-from tests.app.visitor import FITS, MOVING, PROMPT
+from tests.app.visitor import FITS, MOVING, PROMPT, wait_prompt
 
 CHANGES = """() => {
   window.seen = new Map();
@@ -163,6 +163,7 @@ def test_the_controls_keep_numbers_in_range_and_travel_in_the_address(visit):
     shown = "title => document.querySelector('.pg-judging').innerText.includes(`Here: ${title} `)"
     automatic = drafter_menu()[sampled.drafter]["automatic"]
     visitor.choose_example(sampled.title)
+    wait_prompt(page, sampled.prompt)
     page.wait_for_function(shown, arg=rule_menu()[automatic["warm"]]["title"])
     visitor.change()
     page.click("#more button")
@@ -185,8 +186,8 @@ def test_the_controls_keep_numbers_in_range_and_travel_in_the_address(visit):
     assert page.locator("[data-option=draft]").count() == 0
     visitor.set_number("max_new_tokens", 16)
     visitor.pick("chain")
-    length = page.locator("[data-option=length][placeholder=auto]")
-    assert length.input_value() == ""
+    length = page.locator("[data-option=length]")
+    assert length.input_value() == "" and length.get_attribute("placeholder") == "auto"
     for written, read in (("99", "32"), ("3", "3"), ("0", ""), ("5", "5"), ("", "")):
         length.fill(written)
         length.press("Tab")
