@@ -37,6 +37,7 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     tick.wait_for()
     why.get_by_text("reading 13 tokens").wait_for()
     visitor.pick("dyspec")
+    visitor.set_number("max_new_tokens", 16)
     assert visitor.run() == "done"
     before = visitor.trace()
     page.wait_for_function(
