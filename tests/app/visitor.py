@@ -1,12 +1,13 @@
 """A visitor's actions on the page, as methods."""
 
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from presets import trace_names, trace_text
 
 PROMPT = "Once upon a time there was a little dog"
 SHORT = "/?" + urlencode({"prompt": PROMPT, "n": 16})
 """An address that sets a short run."""
+PROMPTS = {"watch": "#prompt textarea", "compare": "#race-prompt textarea"}
 ENDLESS = "1 2 3 4 5 6 7 8 9 10"
 """A prompt whose text does not end by itself."""
 PATIENCE = 120_000
@@ -46,9 +47,11 @@ class Visitor:
         page.set_default_timeout(PATIENCE)
         page.goto(url + path, wait_until="commit")
         self.arrived()
-        if path == SHORT:
-            page.wait_for_function(
-                "p => document.querySelector('#prompt textarea')?.value === p", arg=PROMPT
+        asked = dict(parse_qsl(urlsplit(path).query))
+        if "prompt" in asked and asked.get("tab", "watch") in PROMPTS:
+            page.wait_for_function(  # until then Run would run something else
+                "([box, prompt]) => document.querySelector(box)?.value === prompt",
+                arg=[PROMPTS[asked.get("tab", "watch")], asked["prompt"]],
             )
 
     def arrived(self) -> None:
