@@ -40,7 +40,8 @@ def running(tmp_path_factory):
     settings = json.loads(config.read_text("utf-8"))
     del settings["chat_template"]
     config.write_text(json.dumps(settings), "utf-8")
-    host = {"TARGET": str(target), "AHEAD": "examples", "MEASURE": "1", "LOG": "json"}
+    host = {"TARGET": str(target), "DRAFT": family().parts["draft"], "LOG": "json"}
+    host |= {"AHEAD": "examples", "MEASURE": "1"}
     host |= {"MCP": "1" if TOOLS else "0", "REAL_MODELS": "off"}
     host |= {"CLIENT_RUNNING": "1", "CLIENT_WAITING": "1", "MAX_NEW_TOKENS": "900"}
     log = folder / "log"
@@ -212,7 +213,8 @@ def test_a_client_that_leaves_gives_its_place_back(running, client, stream):
             client.completions.create(model="plain", **asked)
     while (now := counted(server))["draftscope_kept_runs"] or now["vllm:num_requests_running"]:
         time.sleep(0.05)
-    assert now[cut_off] == before + 1, "the run was cut off, not written to its end"
+    after = counted(server)[cut_off]
+    assert after == before + 1, "the run was cut off, not written to its end"
 
 
 def test_a_target_without_a_template_is_refused_for_chat(client):
