@@ -40,6 +40,7 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
         )
         visitor.wait_state("paused")
         page.wait_for_function(f"{focused} === 'step'")
+    page.locator("#timeline").press("Home")
     page.locator("#tree g[data-node]").first.click()
     look("paused, a node chosen", "#rooms")
     page.get_by_role("button", name="Icicle").click()
