@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
+PROCESSES = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
 # Compiled modules are kept, whatever the environment says: the tests start dozens of processes, and each would compile all
 # modules again.
@@ -112,8 +113,13 @@ def pytest_collection_finish():
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Of the journeys through the page in a browser, those marked ``journey`` are part of ``make test``; the others are
-    exhaustive."""
+    exhaustive. Each of the processes of ``make test`` begins with a part of the tests as they stand: so the files are dealt
+    out, and each process gets as many of the page, of the engine and of everything else."""
+    files = list(dict.fromkeys(item.path for item in items))
+    dealt = [path for hand in range(PROCESSES) for path in files[hand::PROCESSES]]
+    place = {path: at for at, path in enumerate(dealt)}
+    items.sort(key=lambda item: place[item.path])
     for item in items:
-        on_the_page = "visit" in getattr(item, "fixturenames", ())
+        on_the_page = "arrive" in getattr(item, "fixturenames", ())
         if on_the_page and item.get_closest_marker("journey") is None:
             item.add_marker("exhaustive")

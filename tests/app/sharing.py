@@ -4,27 +4,21 @@ import fcntl
 import json
 import os
 import signal
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.app.serving import start
+from tests.app.serving import free_port, start
 
 VISITORS = {
     "DRAFTSCOPE_GRAPH_MEMORY": "1 GB",
+    "DRAFTSCOPE_CLIENT_RATE": "500",  # the visitors of all test processes come from one address
     "PIP_NO_INDEX": "1",  # nothing is downloaded, whatever a test sends
     "PIP_FIND_LINKS": "",
 }
 """What visitors get, where the tests of the engine do without. What drafts cost is measured by the server of ``test_running``."""
-FEW_ROUNDS = """
-import os
-os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # before gradio is imported
-import app.speed
-app.speed.ENOUGH = 0.0
-import app.__main__
-"""
-"""The page, whose background measures each run's speed in three rounds, not until they settle: that would take a core after every
-run of a test."""
+PAGE = ("-m", "tests.app.quick_page")
 
 
 def _place() -> Path:
@@ -32,9 +26,9 @@ def _place() -> Path:
 
 
 @contextmanager
-def _alone():
+def _alone(note: str):
     """One process at a time."""
-    with (_place() / "server.lock").open("w") as lock:
+    with (_place() / f"{note}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -45,6 +39,8 @@ class SharedServer:
     pid: int
     folder: str = ""
     """Where the models and records of ``host_server`` lie."""
+    engine_port: int = 0
+    """Where ``host_server`` lets visitors ask a serving engine."""
 
     def log(self) -> str:
         """All that the server of most tests has written to standard error so far."""
@@ -53,45 +49,50 @@ class SharedServer:
 
 def shared_server() -> SharedServer:
     """The server of most tests, started unless it runs already."""
-    with _alone():
-        if not (note := _place() / "server.json").exists():
-            with (_place() / "server.log").open("w") as errors:
-                started = start(errors=errors, program=("-c", FEW_ROUNDS), **VISITORS)
-            _write(note, url=started.url, pid=started.pid)
-        return _read(note)
+
+    def begin() -> SharedServer:
+        with (_place() / "server.log").open("w") as errors:
+            started = start(errors=errors, program=PAGE, **VISITORS)
+        return SharedServer(started.url, started.pid)
+
+    return _once("server.json", begin)
 
 
 def host_server() -> SharedServer:
-    """A server whose host lends a folder of models, ``models`` (``strangers_pair``), watches a folder of records, ``records``,
-    and has switched the real chat model off; started unless it runs already."""
-    from tests.pairs import strangers_pair  # imports torch, which the end of the tests does without
+    """A server whose host lends a folder of models, ``models`` (``strangers_pair``), and engines on one port, watches a folder
+    of records, ``records``, and whose real chat model is a tiny one that is still to be fetched; started unless it runs already."""
 
-    with _alone():
-        if not (note := _place() / "host.json").exists():
-            folder = _place() / "host"
-            (folder / "records").mkdir(parents=True)
-            strangers_pair(folder / "models")
-            started = start(
-                program=("-m", "app", "--watch", str(folder / "records")),
-                DRAFTSCOPE_OWN_MODELS=str(folder / "models"),
-                DRAFTSCOPE_RESIDENT_MODELS="2",
-                DRAFTSCOPE_REAL_MODELS="off",
-            )
-            _write(note, url=started.url, pid=started.pid, folder=str(folder))
-        return _read(note)
+    def begin() -> SharedServer:
+        from presets import family  # imports torch, which the end of the tests does without
+        from tests.app.tiny_family import families_in, pip
+        from tests.pairs import strangers_pair
+
+        folder, port = _place() / "host", free_port()
+        (folder / "records").mkdir(parents=True)
+        strangers_pair(folder / "models")
+        engines = [f"vllm://127.0.0.1:{port}/*", "vllm://127.0.0.1:1/a"]
+        lent = [str(folder / "models"), family().parts["draft"], *engines]
+        started = start(
+            program=(*PAGE, "--watch", str(folder / "records")),
+            DRAFTSCOPE_OWN_MODELS=",".join(lent),
+            DRAFTSCOPE_TINY_FAMILIES=str(families_in(folder)),
+            DRAFTSCOPE_CACHE=str(folder / "cache"),
+            **pip(folder),
+        )
+        return SharedServer(started.url, started.pid, str(folder), port)
+
+    return _once("host.json", begin)
 
 
-def _write(note: Path, **server) -> None:
-    note.write_text(json.dumps(server), "utf-8")
-
-
-def _read(note: Path) -> SharedServer:
-    return SharedServer(**json.loads(note.read_text("utf-8")))
+def _once(note: str, begin: Callable[[], SharedServer]) -> SharedServer:
+    with _alone(note):
+        if not (file := _place() / note).exists():
+            file.write_text(json.dumps(vars(begin())), "utf-8")
+        return SharedServer(**json.loads(file.read_text("utf-8")))
 
 
 def close_shared() -> None:
     """End the servers that were started."""
-    for name in ("server.json", "host.json"):
-        if (note := _place() / name).exists():
-            with suppress(ProcessLookupError):
-                os.kill(_read(note).pid, signal.SIGTERM)
+    for note in ("server.json", "host.json"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(json.loads((_place() / note).read_text("utf-8"))["pid"], signal.SIGTERM)

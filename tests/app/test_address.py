@@ -1,31 +1,16 @@
-"""The address bar, copied while nothing moves, is a link to what is on the screen."""
+"""The address bar, copied while nothing moves, is a link to what is on the screen; back and forward lead to what was there."""
 
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
-from presets import presets, races
-from tests.app.visitor import MOVING
-
-STILL = {"reduced_motion": "reduce"}
-WRITES = """() => {
-  const put = history.replaceState.bind(history);
-  window.moving = [];
-  history.replaceState = (...given) => { window.moving.push(DraftscopePage.view('watch').playing); put(...given); };
-}"""
-"""Record at each change of the address whether steps were being replayed."""
+from presets import opening_example, presets, races, trace_text
+from tests.app.visitor import clear, covered, wait_address, wait_prompt
 
 
 def asked(page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
-
-
-def wait_address(page, **parts: object) -> None:
-    page.wait_for_function(
-        "parts => { const query = new URLSearchParams(location.search);"
-        " return parts.every(([name, value]) => query.get(name) === value); }",
-        arg=[[name, None if value is None else str(value)] for name, value in parts.items()],
-    )
 
 
 def choose_token(page, step: int, node: int) -> None:
@@ -40,28 +25,24 @@ def wait_token(page, step: int, node: int) -> None:
     )
 
 
-def test_it_has_step_and_token_of_what_is_on_the_screen(visit):
-    page = visit("/?__theme=dark", **STILL).page
-    before = page.evaluate("history.length")
-    choose_token(page, 1, 0)
-    wait_address(page, preset=presets()[0].name, step=2, node=0, __theme="dark")
-    page.locator("#timeline").press("ArrowRight")
-    wait_address(page, step=3, node=None)
-    choose_token(page, 1, 0)
-    wait_address(page, step=2, node=0)
-    assert page.evaluate("history.length") == before, "nothing to go back to"
-    other = visit("/" + page.evaluate("location.search"), **STILL).page
-    wait_token(other, 1, 0)
-
-
 @pytest.mark.journey
 def test_it_brings_a_run_of_ones_own_again(visit):
-    """With its step and its chosen token."""
-    first, prompt = visit(**STILL), "A small & odd prompt?"
+    """With its step and its chosen token. Meanwhile it follows every edit."""
+    first, prompt, example = visit("/"), "A small & odd prompt?", presets()[0]
     page = first.page
+    wait_address(page, preset=example.name, run=1)
+    first.type_prompt("Something else")
+    wait_address(page, preset=None, prompt="Something else", run=None, step=None)
+    first.change()
+    page.get_by_role("radio", name="Pictures", exact=True).check()
+    wait_address(page, models="image")
+    page.get_by_role("radio", name="Small, instant", exact=True).check()
+    first.type_prompt(example.prompt)
+    wait_address(page, preset=example.name, prompt=None, models=None, run=1)
     first.pick("chain")
     first.type_prompt(prompt)
     first.set_number("seed", 7)
+    first.set_number("max_new_tokens", 16)
     wait_address(page, run=None, drafter="chain", prompt=prompt, n=16, seed=7)
     assert first.run() == "done"
     wait_address(page, run=1)
@@ -69,7 +50,8 @@ def test_it_brings_a_run_of_ones_own_again(visit):
     page.click("#copy-link")
     wait_address(page, run=1, step=1, node=0)
     text = page.inner_text("#text")
-    page = visit("/" + page.evaluate("location.search"), **STILL).page
+    other = visit("/" + page.evaluate("location.search"))
+    page = other.page
     page.wait_for_function(
         "([key, prompt]) => { const run = JSON.parse(DraftscopePage.trace('watch').split('\\n')[0] || '{}');"
         " return run.drafter?.key === key && run.prompt.text === prompt && DraftscopePage.agrees('watch'); }",
@@ -79,62 +61,83 @@ def test_it_brings_a_run_of_ones_own_again(visit):
     page.locator("#timeline").press("End")
     page.locator("#timeline").press("Home")
     assert page.inner_text("#text") == text
-
-
-def test_back_leads_to_the_step_that_was_left(visit):
-    visitor = visit("/", **STILL)
-    page = visitor.page
-    choose_token(page, 1, 0)
-    wait_address(page, step=2, node=0)
-    visitor.choose_example(presets()[1].title)
-    wait_address(page, preset=presets()[1].name, node=None)
-    page.wait_for_function("DraftscopePage.agrees('watch')")
-    page.go_back()
-    page.wait_for_function("p => DraftscopePage.exampleShown('watch') === p", arg=presets()[0].name)
-    wait_token(page, 1, 0)
-    page.wait_for_timeout(2500)  # the address has settled again
-    assert asked(page)["step"] == ["2"] and asked(page)["node"] == ["0"]
-    visitor.open_compare()
-    wait_address(page, tab="compare", lane1=races()[0].lanes[0].drafter)
-    page.go_back()
-    page.wait_for_selector("#rooms [role=tab][data-tab-id=watch][aria-selected=true]")
-    wait_token(page, 1, 0)
-
-
-def test_it_is_not_written_while_steps_are_replayed(visit):
-    page = visit("/", **MOVING).page
-    page.evaluate(WRITES)
-    page.evaluate("DraftscopePage.view('watch').goto(0)")
-    page.evaluate("DraftscopePage.view('watch').setPace('brisk')")
-    page.evaluate("DraftscopePage.view('watch').play()")
-    page.wait_for_function("DraftscopePage.view('watch').step > 4")
-    page.evaluate("DraftscopePage.view('watch').pause()")
-    page.wait_for_function(
-        "DraftscopePage.view('watch').step + 1 === Number(new URLSearchParams(location.search).get('step'))"
-    )
-    moving = page.evaluate("window.moving")
-    assert moving and not any(moving)
-
-
-def test_an_edit_is_in_it_and_the_run_of_before_is_not(visit):
-    visitor = visit("/", **STILL)
-    page = visitor.page
-    wait_address(page, preset=presets()[0].name, run=1)
-    visitor.type_prompt("Something else")
-    wait_address(page, preset=None, prompt="Something else", run=None, step=None)
-    visitor.change()
-    page.get_by_role("radio", name="Pictures", exact=True).check()
-    wait_address(page, models="image")
-    page.get_by_role("radio", name="Small, instant", exact=True).check()
-    visitor.type_prompt(presets()[0].prompt)
-    wait_address(page, preset=presets()[0].name, prompt=None, models=None, run=1)
-
-
-def test_an_example_of_pictures_set_to_text_is_no_example(visit):
-    visitor = visit("/?preset=picture", **STILL)
-    page = visitor.page
+    other.go("/?preset=picture")
     wait_address(page, preset="picture", models="image")
-    visitor.change()
+    other.change()
     page.get_by_role("radio", name="Small, instant", exact=True).check()
     wait_address(page, preset=None, models=None, prompt="3")
     page.wait_for_function("document.querySelector('#preset :checked') === null")
+
+
+@pytest.mark.journey
+def test_back_and_forward_lead_to_what_was_there(visit):
+    """To examples with the step that was left, past a paused run, through races and between tabs."""
+    first, second, third = presets()[:3]
+    visitor = visit(f"/?__theme=dark&preset={first.name}&step=3&node=final")
+    page = visitor.page
+    page.wait_for_function("DraftscopePage.view('watch').step === 2")
+    clear(page)
+    assert page.evaluate("DraftscopePage.view('watch').chosen") == "final"
+    before = page.evaluate("history.length")
+    choose_token(page, 1, 0)
+    wait_address(page, preset=first.name, step=2, node=0, __theme="dark")
+    page.locator("#timeline").press("ArrowRight")
+    wait_address(page, step=3, node=None)
+    choose_token(page, 1, 0)
+    wait_address(page, step=2, node=0)
+    assert page.evaluate("history.length") == before, "nothing to go back to"
+    for example in (second, third):
+        visitor.choose_example(example.title)
+        wait_address(page, preset=example.name, node=None)
+        clear(page)
+    for move, example in ((page.go_back, second), (page.go_back, first), (page.go_forward, second)):
+        move()
+        wait_prompt(page, example.prompt)
+        clear(page)
+        assert visitor.trace() == trace_text(example.name)
+        if example is first:
+            wait_token(page, 1, 0)
+            page.wait_for_timeout(1500)  # the address has settled again
+            assert asked(page)["step"] == ["2"] and asked(page)["node"] == ["0"]
+    visitor.click("step")
+    visitor.wait_state("paused")
+    clear(page)
+    run = visitor.trace()
+    page.go_back()
+    page.wait_for_function(
+        "p => document.querySelector('#prompt textarea').value === p", arg=first.prompt
+    )
+    covered(page, "the prompt")
+    assert visitor.trace() == run
+    visitor.click("stop")
+    visitor.wait_state("done")
+    covered(page, "the prompt")
+    page.go_forward()
+    wait_prompt(page, second.prompt)
+    clear(page)
+
+    def shows(race) -> None:
+        wait_prompt(page, race.prompt, "compare")
+        clear(page, "compare")
+        expect(page.locator("#race-preset input")).to_have_value(race.title)
+
+    visitor.open_compare()
+    wait_address(page, tab="compare", lane1=races()[0].lanes[0].drafter)
+    shows(races()[0])
+    visitor.choose("race-preset", races()[1].title)
+    wait_address(page, preset=races()[1].name)
+    shows(races()[1])
+    page.get_by_role("tab", name="Watch").click()
+    page.wait_for_function("!location.search.includes('tab=')")
+    clear(page)
+    open_tab = "#rooms [role=tab][data-tab-id={}][aria-selected=true]"
+    for move, race in ((page.go_back, 1), (page.go_back, 0), (page.go_forward, 1)):
+        move()
+        page.wait_for_selector(open_tab.format("compare"))
+        shows(races()[race])
+    page.go_forward()
+    page.wait_for_selector(open_tab.format("watch"))
+    clear(page)
+    visitor.go("/?preset=nowhere")
+    wait_prompt(page, first.prompt)
+    assert visitor.trace() == trace_text(opening_example())

@@ -1,247 +1,35 @@
 """When the picture shows another run than the controls describe, a message over the picture says so."""
 
-import json
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import expect
 
-from presets import opening_example, presets, race_traces, races, trace_text
-from tests.app.test_address import wait_address
-from tests.app.visitor import PROMPT, payload
-from viz.race import joined
-
-STILL = {"reduced_motion": "reduce"}
-COVER = ".pg-cover[data-for={}]"
-
-
-def covered(page, *words: str, room: str = "watch") -> None:
-    """Wait until the message over the picture says that it shows another run, and names these settings."""
-    over = page.locator(COVER.format(room))
-    over.wait_for()
-    for word in words:
-        over.get_by_text(word).wait_for()
-    assert page.locator(f"#{room}-view .ds[data-stale]").count() == 1, "it is dimmed"
+from app.menu import race_menu
+from presets import presets, races
+from tests.app.visitor import (
+    FITS,
+    PROMPT,
+    VIEWPORT,
+    clear,
+    covered,
+    wait_address,
+    wait_prompt,
+    written,
+)
 
 
-def clear(page, room: str = "watch") -> None:
-    """Wait until the picture is known to show the run that the controls describe."""
-    page.wait_for_function(f"DraftscopePage.agrees('{room}')")
-    page.locator(COVER.format(room)).wait_for(state="detached")
-    assert page.locator(f"#{room}-view .ds[data-stale]").count() == 0
-
-
-def shown_prompt(page, room: str = "watch") -> str:
-    trace = page.evaluate(f"DraftscopePage.trace('{room}')")
-    return json.loads(trace.splitlines()[0])["prompt"]["text"]
-
-
-def test_a_link_to_an_own_prompt_says_press_run(visit):
-    visitor = visit(**STILL)
-    covered(visitor.page, "the prompt", "Press Run")
-    visitor.page.get_by_role("button", name="Press Run for yours").click()
-    clear(visitor.page)
-    assert shown_prompt(visitor.page) == PROMPT
-
-
-@pytest.mark.journey
-def test_every_edit_is_marked_at_the_picture(visit):
-    visitor = visit("/", **STILL)
-    page = visitor.page
-    clear(page)
-    prompt = presets()[0].prompt
-    visitor.type_prompt(prompt + " sat")
-    covered(page, "the prompt is not as you set it")
-    visitor.type_prompt(prompt)
-    clear(page)
-    visitor.change()
-    budget = page.locator("[data-option=budget]")
-    before = budget.input_value()
-    for value, ask in (("7", covered), (before, clear)):
-        budget.fill(value)
-        budget.press("Tab")
-        ask(page)
+def numbers_are_marked(visitor, tokens: int, room: str = "watch") -> None:
+    """tokens: the number of new tokens of the run that is shown."""
+    before = "race-" if room == "compare" else ""
     for name, value, usual, words in (
         ("temperature", 0.5, 0, "the temperature"),
         ("seed", 3, 0, "the seed"),
-        ("max_new_tokens", 20, 96, "the number of new tokens"),
+        ("max_new_tokens", 20, tokens, "the number of new tokens"),
     ):
-        visitor.set_number(name, value)
-        covered(page, words)
-        visitor.set_number(name, usual)
-        clear(page)
-    page.select_option("#verifier", "sampler_match")
-    covered(page, "the rule")
-    page.select_option("#verifier", "")
-    clear(page)
-    page.fill("#json-schema textarea", "{}")
-    covered(page, "the JSON schema")
-    page.fill("#json-schema textarea", "")
-    clear(page)
-    visitor.pick("chain")
-    covered(page, "the drafter")
-
-
-def test_a_run_takes_the_word_away_and_the_next_edit_brings_it_back(visit):
-    visitor = visit(**STILL)
-    page = visitor.page
-    visitor.pick("chain")
-    assert visitor.run() == "done"
-    clear(page)
-    length = page.locator("[data-option=length]")
-    length.fill("2")  # it was chosen automatically
-    length.press("Tab")
-    covered(page, "length")
-    assert visitor.run() == "done"
-    clear(page)
-    length.fill("")
-    length.press("Tab")
-    covered(page, "length")
-
-
-def test_an_example_chosen_while_a_run_is_paused_is_marked(visit):
-    visitor = visit(**STILL)
-    visitor.click("step")
-    visitor.wait_state("paused")
-    clear(visitor.page)
-    before = visitor.trace()
-    visitor.choose_example(presets()[1].title)
-    covered(visitor.page, "the prompt")
-    assert visitor.trace() == before and visitor.state == "paused"
-
-
-def test_a_file_brings_its_settings_and_a_refused_one_changes_nothing(visit, tmp_path):
-    visitor = visit("/", **STILL)
-    page = visitor.page
-    name = "edit-lookup"
-    page.set_input_files("#open-trace", payload(name))
-    page.wait_for_function("DraftscopePage.trace('watch').includes('prompt_lookup')")
-    clear(page)
-    bad = tmp_path / "bad.ndjson"
-    bad.write_text("this is\nno trace\n", "utf-8")
-    page.set_input_files("#open-trace", bad)
-    page.locator("#watch-status [role=alert]:not(:empty)").wait_for()
-    clear(page)
-    visitor.type_prompt("Something else")
-    page.locator("#watch-status [role=alert]:not(:empty)").wait_for(state="detached")
-
-
-def test_a_link_to_an_examples_step_needs_no_run(visit):
-    name = presets()[1].name
-    page = visit(f"/?preset={name}&step=3&node=final", **STILL).page
-    page.wait_for_function("DraftscopePage.view('watch').step === 2")
-    clear(page)
-    assert page.evaluate("DraftscopePage.view('watch').chosen") == "final"
-
-
-def test_back_and_forward_lead_to_the_examples_before(visit):
-    visitor = visit("/", **STILL)
-    page = visitor.page
-    for preset in presets()[1:3]:
-        visitor.choose_example(preset.title)
-        page.wait_for_function("name => location.search.includes(name)", arg=preset.name)
-        clear(page)
-    page.go_back()
-    page.wait_for_function(
-        "p => document.querySelector('#prompt textarea').value === p", arg=presets()[1].prompt
-    )
-    clear(page)
-    assert visitor.trace() == trace_text(presets()[1].name)
-    page.go_back()
-    page.wait_for_function(
-        "p => document.querySelector('#prompt textarea').value === p", arg=presets()[0].prompt
-    )
-    clear(page)
-    assert visitor.trace() == trace_text(opening_example())
-    page.go_forward()
-    page.wait_for_function(
-        "p => document.querySelector('#prompt textarea').value === p", arg=presets()[1].prompt
-    )
-    clear(page)
-
-
-def test_back_while_a_run_is_paused_leaves_the_run_and_marks_it(visit):
-    visitor = visit("/", **STILL)
-    page = visitor.page
-    shown = "p => document.querySelector('#prompt textarea').value === p"
-    first, second = presets()[:2]
-    visitor.choose_example(second.title)
-    page.wait_for_function("name => location.search.includes(name)", arg=second.name)
-    clear(page)
-    visitor.click("step")
-    visitor.wait_state("paused")
-    clear(page)
-    run = page.evaluate("DraftscopePage.trace('watch')")
-    page.go_back()
-    page.wait_for_function(shown, arg=first.prompt)
-    covered(page, "the prompt")
-    assert page.evaluate("DraftscopePage.trace('watch')") == run
-    visitor.click("stop")
-    visitor.wait_state("done")
-    covered(page, "the prompt")
-    page.go_forward()
-    page.wait_for_function(shown, arg=second.prompt)
-    clear(page)
-    assert visitor.trace() == trace_text(second.name)
-
-
-def test_another_example_of_compare_brings_its_race(visit):
-    visitor = visit("/?tab=compare", **STILL)
-    page = visitor.page
-    page.wait_for_function("DraftscopePage.trace('compare')")
-    clear(page, "compare")
-    for race in races()[1:3]:
-        visitor.choose("race-preset", race.title)
-        page.wait_for_function(
-            "p => JSON.parse(DraftscopePage.trace('compare').split('\\n')[0]).prompt.text === p",
-            arg=race.prompt,
-        )
-        clear(page, "compare")
-        page.wait_for_function(
-            "names => [...document.querySelectorAll('[data-lane]')].map((e) => e.dataset.lane)"
-            ".join() === names",
-            arg=",".join(lane.name for lane in race.lanes),
-        )
-
-
-@pytest.mark.journey
-def test_edits_in_compare_are_marked_too(visit):
-    visitor = visit("/?tab=compare", **STILL)
-    page = visitor.page
-    page.wait_for_function("DraftscopePage.trace('compare')")
-    clear(page, "compare")
-    page.fill("#race-prompt textarea", "The cat")
-    covered(page, "the prompt", "Press Race", room="compare")
-    page.fill("#race-prompt textarea", races()[0].prompt)
-    clear(page, "compare")
-    for name, value, usual, words in (
-        ("temperature", 0.5, 0, "the temperature"),
-        ("max_new_tokens", 20, races()[0].max_new_tokens, "the number of new tokens"),
-        ("seed", 3, 0, "the seed"),
-    ):
-        visitor.set_number(name, value, "race-")
-        covered(page, words, room="compare")
-        visitor.set_number(name, usual, "race-")
-        clear(page, "compare")
-    visitor.change("race-")
-    page.get_by_label("Rule and options of lane 2").click()
-    length = page.locator(".pg-racer:nth-child(2) [data-option=length]")
-    before = length.input_value()
-    write(length, 3)
-    covered(page, "length", room="compare")
-    write(length, before)
-    clear(page, "compare")
-    page.get_by_label("Remove lane 5").click()
-    covered(page, "the lanes", room="compare")
-    visitor.pick("jacobi", ".pg-racer:nth-child(2) .drafter")
-    lane1 = races()[0].lanes[0].drafter
-    wait_address(page, tab="compare", preset=None, lane1=lane1, lane2="jacobi", lane5=None)
-    wait_address(page, prompt=races()[0].prompt)
-
-
-def write(field, value: object) -> None:
-    field.fill(str(value))
-    field.press("Tab")
+        visitor.set_number(name, value, before)
+        covered(visitor.page, words, room=room)
+        visitor.set_number(name, usual, before)
+        clear(visitor.page, room)
 
 
 EDITED_MEANWHILE = """(words) => {
@@ -262,10 +50,58 @@ EDITED_MEANWHILE = """(words) => {
 """Change the prompt as soon as the run has begun; record the message over a picture that is not dimmed."""
 
 
-def test_what_is_changed_while_a_run_goes_on_is_said_without_dimming_it(visit):
+@pytest.mark.journey
+def test_every_edit_is_marked_at_the_picture(visit):
+    visitor = visit()
+    page = visitor.page
+    covered(page, "the prompt", "Press Run")
+    page.get_by_role("button", name="Press Run for yours").click()
+    clear(page)
+    wait_prompt(page, PROMPT)
+    visitor.type_prompt(PROMPT + " sat")
+    covered(page, "the prompt is not as you set it")
+    visitor.type_prompt(PROMPT)
+    clear(page)
+    visitor.change()
+    budget = page.locator("[data-option=budget]")
+    before = budget.input_value()
+    for value, ask in (("7", covered), (before, clear)):
+        written(budget, value)
+        ask(page)
+    numbers_are_marked(visitor, 16)
+    page.select_option("#verifier", "sampler_match")
+    covered(page, "the rule")
+    page.select_option("#verifier", "")
+    clear(page)
+    page.fill("#json-schema textarea", "{}")
+    covered(page, "the JSON schema")
+    page.fill("#json-schema textarea", "")
+    clear(page)
+    visitor.pick("chain")
+    covered(page, "the drafter")
+    assert visitor.run() == "done"
+    clear(page)
+    length = page.locator("[data-option=length]")
+    written(length, 2)  # it was chosen automatically
+    covered(page, "length")
+    assert visitor.run() == "done"
+    clear(page)
+    written(length, "")
+    covered(page, "length")
+    visitor.go("/")
+    wait_prompt(page, presets()[0].prompt)
+    clear(page)
+    visitor.set_number("max_new_tokens", 20)
+    covered(page, "the number of new tokens")
+    visitor.go(f"/?preset={presets()[1].name}&seed=7&t=0.5")
+    covered(page, "the temperature and the seed", "are not as you set them")
+
+
+@pytest.mark.journey
+def test_edits_are_marked_while_a_run_goes_on_or_waits(visit):
     words = "the red boat and the tall tree " * 9
     long = urlencode({"prompt": f"Repeat 4 times: {words}\nOutput:\n"})
-    visitor = visit(f"/?{long}&n=256&drafter=none", **STILL)
+    visitor = visit(f"/?{long}&n=256&drafter=none")
     page = visitor.page
     covered(page, "the prompt")
     page.evaluate(EDITED_MEANWHILE, "Something else")
@@ -275,91 +111,89 @@ def test_what_is_changed_while_a_run_goes_on_is_said_without_dimming_it(visit):
     page.evaluate("document.getElementById('stop').click()")  # the run may be over by now
     visitor.wait_state("done")
     covered(page, "the prompt is not as you set it")
+    visitor.click("step")
+    visitor.wait_state("paused")
+    clear(page)
+    before = visitor.trace()
+    visitor.choose_example(presets()[1].title)
+    covered(page, "the prompt")
+    assert visitor.trace() == before and visitor.state == "paused"
 
 
-def test_a_link_to_a_changed_example_says_what_is_changed(visit):
-    page = visit(f"/?preset={presets()[1].name}&seed=7&t=0.5", **STILL).page
-    covered(page, "the temperature and the seed", "are not as you set them")
-
-
-def test_a_race_of_ones_own_agrees_until_the_next_edit(visit):
-    page = visit(f"/?tab=compare&prompt={PROMPT}&n=8&lane1=none&lane2=chain&seed=4", **STILL).page
+@pytest.mark.journey
+def test_edits_in_compare_are_marked_too(visit):
+    visitor = visit(f"/?tab=compare&prompt={PROMPT}&n=8&lane1=none&lane2=chain&seed=4")
+    page = visitor.page
     page.wait_for_function("DraftscopePage.trace('compare')")
     covered(page, "the prompt", "the lanes", room="compare")
     page.get_by_role("button", name="Press Race for yours").click()
     clear(page, "compare")
-    assert shown_prompt(page, "compare") == PROMPT
+    wait_prompt(page, PROMPT, "compare")
+    page.wait_for_function("DraftscopePage.stateOf('compare') === 'done'")
+    first = races()[0]
+    visitor.go("/?tab=compare")
+    wait_prompt(page, first.prompt, "compare")
+    clear(page, "compare")
     page.fill("#race-prompt textarea", "The cat")
-    covered(page, "the prompt is not as you set it", room="compare")
-
-
-def test_a_races_file_brings_its_settings_and_a_refused_one_changes_nothing(visit, tmp_path):
-    page = visit("/?tab=compare", **STILL).page
-    page.wait_for_function("DraftscopePage.trace('compare')")
-    race, alarm = races()[1], "#compare-status [role=alert]:not(:empty)"
-    names = [lane.name for lane in race.lanes][1:3]
-    good, bad = tmp_path / "race.ndjson", tmp_path / "bad.ndjson"
-    texts = {lane: race_traces(race.name)[lane] for lane in names}
-    good.write_text(joined(texts), "utf-8")
-    page.set_input_files("#open-race", good)
-    page.wait_for_function("document.querySelectorAll('[data-lane]').length === 2")
+    covered(page, "the prompt is not as you set it", "Press Race", room="compare")
+    page.fill("#race-prompt textarea", first.prompt)
     clear(page, "compare")
-    assert page.input_value("#race-prompt textarea") == race.prompt
-    bad.write_text("this is\nno race\n", "utf-8")
-    page.set_input_files("#open-race", bad)
-    page.locator(alarm).wait_for()
+    numbers_are_marked(visitor, first.max_new_tokens, "compare")
+    visitor.change("race-")
+    page.get_by_label("Rule and options of lane 2").click()
+    length = page.locator(".pg-racer:nth-child(2) [data-option=length]")
+    before = length.input_value()
+    written(length, 3)
+    covered(page, "length", room="compare")
+    written(length, before)
     clear(page, "compare")
-    page.fill("#race-prompt textarea", "Something else")
-    page.locator(alarm).wait_for(state="detached")
-    covered(page, "the prompt", room="compare")
+    page.get_by_label("Remove lane 5").click()
+    covered(page, "the lanes", room="compare")
+    visitor.pick("jacobi", ".pg-racer:nth-child(2) .drafter")
+    lane1 = first.lanes[0].drafter
+    wait_address(page, tab="compare", preset=None, lane1=lane1, lane2="jacobi", lane5=None)
+    wait_address(page, prompt=first.prompt)
 
 
-@pytest.mark.journey
-def test_back_and_forward_lead_through_the_races_and_between_the_tabs(visit):
-    visitor = visit("/?tab=compare", **STILL)
-    page = visitor.page
-    first, second = races()[:2]
-
-    def shows(race) -> None:
-        page.wait_for_function(
-            "p => JSON.parse(DraftscopePage.trace('compare').split('\\n')[0] || '{}').prompt?.text === p",
-            arg=race.prompt,
-        )
-        clear(page, "compare")
-        expect(page.locator("#race-preset input")).to_have_value(race.title)
-
-    shows(first)
-    visitor.choose("race-preset", second.title)
-    page.wait_for_function("name => location.search.includes(name)", arg=second.name)
-    shows(second)
-    page.get_by_role("tab", name="Watch").click()
-    page.wait_for_function("!location.search.includes('tab=')")
-    clear(page)
-    page.go_back()
-    page.wait_for_selector("#rooms [role=tab][data-tab-id=compare][aria-selected=true]")
-    shows(second)
-    page.go_back()
-    shows(first)
-    page.go_forward()
-    shows(second)
-    page.go_forward()
-    page.wait_for_selector("#rooms [role=tab][data-tab-id=watch][aria-selected=true]")
-    clear(page)
-
-
-@pytest.mark.parametrize("query", ["prompt=The+cat", "preset=race-story&prompt=The+cat"])
-def test_a_compare_link_with_another_prompt_is_your_own(visit, query):
-    page = visit(f"/?tab=compare&{query}", **STILL).page
-    page.wait_for_function("document.querySelector('#race-preset input')?.value === 'Your own'")
-    page.wait_for_function("DraftscopePage.trace('compare')")
-    covered(page, "the prompt", room="compare")
-
-
-@pytest.mark.parametrize("name", ["race-budget", "race-laws"])
-def test_a_compare_link_to_an_example_opens_on_its_race(visit, name):
-    race = next(race for race in races() if race.name == name)
-    page = visit(f"/?tab=compare&preset={race.name}", **STILL).page
+def test_an_example_of_compare_brings_its_race_and_an_address_may_change_it(visit):
+    visitor = visit("/?tab=compare&preset=race-budget")
+    page, chosen = visitor.page, "document.querySelector('#race-preset input')?.value"
+    race = next(race for race in races() if race.name == "race-budget")
     page.wait_for_function("DraftscopePage.trace('compare')")
     clear(page, "compare")
-    assert shown_prompt(page, "compare") == race.prompt
+    wait_prompt(page, race.prompt, "compare")
     assert page.input_value("#race-preset input") == race.title
+    page.wait_for_function(
+        "document.querySelector(\"[data-lane='dyspec-3'] .ds-lane-name\").textContent.includes('odes 64')"
+    )
+    heads = page.locator("[data-lane] .ds-lane-head")
+    assert not any("budget" in head for head in heads.all_inner_texts()), "named as in the controls"
+    assert all(
+        head.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+        for head in page.locator(".ds-lane-head, .ds-lane-name").all()
+    )
+    for race in races()[1:3]:
+        visitor.choose("race-preset", race.title)
+        wait_prompt(page, race.prompt, "compare")
+        clear(page, "compare")
+        page.wait_for_function(
+            "names => [...document.querySelectorAll('[data-lane]')].map((e) => e.dataset.lane)"
+            ".join() === names",
+            arg=",".join(lane.name for lane in race.lanes),
+        )
+    field = "#race-preset input"
+    dots = f"getComputedStyle(document.querySelector('{field}')).textOverflow"
+    assert page.evaluate(dots) == "ellipsis", "a title that is cut shows it"
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(300)
+    titles = [entry["title"] for entry in race_menu().values()]
+    assert [one for one in titles if not page.evaluate(FITS, [field, one])] == []
+    assert not page.evaluate(FITS, [field, titles[0] * 3]), "which would be seen"
+    page.set_viewport_size(VIEWPORT)
+    for query in ("prompt=The+cat", "preset=race-story&prompt=The+cat"):
+        visitor.go(f"/?tab=compare&{query}")
+        page.wait_for_function(f"{chosen} === 'Your own'")
+        covered(page, "the prompt", room="compare")
+        visitor.go("/?tab=compare&preset=race-laws")
+        page.wait_for_function(f"{chosen} !== 'Your own'")
+        clear(page, "compare")

@@ -5,11 +5,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from app.menu import rule_menu
+from app.menu import drafter_menu, rule_menu
 from app.settings import LIMITS
 from engine.methods import drafters
 from presets import races
-from tests.app.visitor import ENDLESS, MOVING
+from tests.app.visitor import ENDLESS, MOVING, PROMPT, clear, written
 
 PLAYED = """() => {
   const look = () => { window.played ||= Boolean(document.querySelector('[aria-label="Pause the race"]')); };
@@ -32,9 +32,10 @@ def wait_race(page, count: int) -> None:
     )
 
 
-def entries(page) -> list[dict]:
-    trace = page.evaluate("DraftscopePage.trace('compare')")
-    return [json.loads(line) for line in trace.splitlines()]
+def entries(page, kind: str = "") -> list[dict]:
+    """The lines of the race that is shown, or those of this kind."""
+    every = map(json.loads, page.evaluate("DraftscopePage.trace('compare')").splitlines())
+    return [line for line in every if kind in ("", line["kind"])]
 
 
 def race(visitor, count: int) -> None:
@@ -42,7 +43,11 @@ def race(visitor, count: int) -> None:
     wait_race(visitor.page, count)
 
 
-def test_it_opens_on_a_finished_race_that_plays_by_itself(visit):
+def tokens_in(page, lane: str) -> int:
+    return page.locator(f"[data-lane={lane}] .text [data-index]").count()
+
+
+def test_it_opens_on_a_finished_race_that_plays_and_explains_itself(visit):
     visitor = visit("/", **MOVING)
     page = visitor.page
     page.evaluate(PLAYED)
@@ -53,24 +58,24 @@ def test_it_opens_on_a_finished_race_that_plays_by_itself(visit):
     page.get_by_role("button", name="End of the race").click()
     assert lanes(page) == LANES
     assert page.locator(".ds-outcome tbody tr").count() == len(LANES)
-    for lane in LANES:
-        summary = [e for e in entries(page) if e["lane"] == lane and e["kind"] == "summary"]
-        written = page.locator(f"[data-lane={lane}] .text [data-index]").count()
-        assert written == summary[0]["new_tokens"]
+    summaries = {entry["lane"]: entry for entry in entries(page, "summary")}
+    assert {lane: tokens_in(page, lane) for lane in LANES} == {
+        lane: summaries[lane]["new_tokens"] for lane in LANES
+    }
     page.wait_for_selector("#compare-figures .js-plotly-plot")
     assert not [url for url in visitor.requests[asked:] if "race" in url]
-
-
-def test_reduced_motion_shows_it_finished_and_still(visit):
-    visitor = visit("/", reduced_motion="reduce")
-    visitor.open_compare()
-    page = visitor.page
-    page.wait_for_selector("[data-lane=none] .text [data-index]")
-    wait_race(page, len(LANES))
-    assert page.get_by_role("button", name="Play the race").is_visible()
-    summaries = [entry for entry in entries(page) if entry["kind"] == "summary"]
-    tokens = sum(summary["new_tokens"] for summary in summaries)
-    assert page.locator("[data-lane] .text [data-index]").count() == tokens
+    chain = page.locator("[data-lane=chain]")
+    assert not chain.locator(".tree").is_visible(), "on demand"
+    chain.get_by_role("button", name="Details").click()
+    chain.locator(".tree g[data-node][data-status=rejected]").first.wait_for()
+    telling = page.evaluate(
+        "DraftscopePage.tellingStep(DraftscopePage.view('compare').lanes.get('chain').steps)"
+    )
+    assert chain.locator(f".timeline [data-step='{telling}'][data-now]").count() == 1
+    last = chain.locator(".text [data-now]").last
+    assert int(last.get_attribute("data-from-step")) == telling
+    page.locator("[data-lane=none] .ds-lane-name .ds-term").focus()
+    assert page.locator("#compare-view .ds-tip").inner_text() == drafters()["none"].summary
 
 
 @pytest.mark.journey
@@ -78,22 +83,33 @@ def test_the_lanes_finish_and_agree(visit):
     visitor = visit()
     visitor.open_compare()
     page = visitor.page
-    page.fill("#race-prompt textarea", "Once upon a time there was a little dog")
+    wait_race(page, len(LANES))
+    assert page.get_by_role("button", name="Play the race").is_visible(), "it stands still"
+    page.fill("#race-prompt textarea", PROMPT)
     visitor.set_number("max_new_tokens", 24, "race-")
     race(visitor, 5)
     assert lanes(page) == LANES
-    summaries = [entry for entry in entries(page) if entry["kind"] == "summary"]
+    summaries = entries(page, "summary")
     assert len({summary["text"] for summary in summaries}) == 1
     assert {summary["new_tokens"] for summary in summaries} == {24}
     assert "same text, token for token" in page.inner_text("#compare-view")
     assert "Done: all 5 lanes" in page.inner_text("#compare-status")
     for lane in LANES:
-        inside = page.locator(f"[data-lane={lane}]")
-        assert inside.locator(".text [data-index]").count() == 24
-        assert inside.locator(".timeline").count() == 1
+        assert tokens_in(page, lane) == 24
+        assert page.locator(f"[data-lane={lane}] .timeline").count() == 1
     ratios = page.locator(".ds-outcome tbody tr td:nth-child(3)").all_inner_texts()
     assert ratios[0] == "1.00×" and all(ratio.endswith("×") for ratio in ratios)
     page.wait_for_selector("#compare-figures .js-plotly-plot")
+    before, rows = entries(page), page.locator("#compare-view .ds-outcome tbody").inner_text()
+    visitor.pick("dyspec", ".pg-racer:nth-child(2) .drafter")
+    page.get_by_label("Rule and options of lane 2").click()
+    written(page.locator(".pg-racer:nth-child(2) [data-option=budget]"), 256)
+    page.click("#race")
+    page.wait_for_function("DraftscopePage.stateOf('compare') === 'error'")
+    said = page.inner_text("#compare-status .pg-alarm")
+    assert f"at most {LIMITS.max_nodes} are allowed here" in said
+    assert entries(page) == before, "a refused race leaves the finished one as it was"
+    assert page.locator("#compare-view .ds-outcome tbody").inner_text() == rows
 
 
 PRESS = """(id) => {
@@ -106,8 +122,6 @@ PRESS = """(id) => {
   look();
 }"""
 """Press a button as soon as the race's trace changes, because the race is soon over."""
-
-
 AT_ONCE = """async ([first, then]) => {
   const [one, other] = [first, then].map((id) => document.getElementById(id));
   one.click();
@@ -129,60 +143,56 @@ def before_any_answer(page, first: str, then: str) -> str:
     return said
 
 
-@pytest.fixture
-def long_race(visit):
-    """A page set to race five lanes of plain decoding. ``wait_state`` returns the trace's entries at a state."""
-    lanes_of = "&".join(f"lane{number}=none" for number in range(1, 6))
-    long = urlencode({"prompt": ENDLESS})
-    page = visit(f"/?tab=compare&{lanes_of}&{long}&n=256").page
-    page.wait_for_selector(".pg-racer >> nth=4", state="attached")
-    page.wait_for_selector("#compare-status .pg-say", state="attached")
-    return page
-
-
 def wait_state(page, state: str) -> list[dict]:
     page.wait_for_function("state => DraftscopePage.stateOf('compare') === state", arg=state)
     return entries(page)
 
 
 @pytest.mark.journey
-def test_a_race_waits_goes_on_and_is_stopped(long_race):
-    page = long_race
-    page.evaluate(PRESS, "race-pause")
-    page.click("#race")
-    before = wait_state(page, "paused")
-    page.wait_for_timeout(600)
-    assert entries(page) == before, "a paused race stands still"
-    assert page.inner_text("#race-pause").strip() == "Resume"
-    assert "Race begins anew" in page.inner_text("#compare-status")
-    page.evaluate(PRESS, "race-stop")
-    page.click("#race-pause")
-    after = wait_state(page, "done")
-    assert after[: len(before)] == before and len(after) > len(before)
-    assert "Stopped: 0 of 5 lanes" in page.inner_text("#compare-status")
-    assert [entry["stop"] for entry in after if entry["kind"] == "summary"] == ["cancelled"] * 5
-
-
-def test_what_is_pressed_before_the_server_answers_is_not_lost(long_race):
-    page = long_race
-    assert "pauses as soon as it begins" in before_any_answer(page, "race", "race-pause")
-    before = wait_state(page, "paused")
-    assert {entry["drafter"]["key"] for entry in before if entry["kind"] == "run"} == {"none"}
-    assert "stops as soon as it begins" in before_any_answer(page, "race-pause", "race-stop")
-    after = wait_state(page, "done")
-    assert after[: len(before)] == before
-    assert [entry["stop"] for entry in after if entry["kind"] == "summary"] == ["cancelled"] * 5
+def test_a_race_waits_goes_on_and_is_stopped(visit):
+    """Five lanes of plain decoding; the second time, both buttons are pressed before the server has answered."""
+    asked = {"tab": "compare", "prompt": ENDLESS, "n": 256}
+    asked |= {f"lane{number}": "none" for number in range(1, 6)}
+    page = visit(f"/?{urlencode(asked)}").page
+    page.wait_for_selector(".pg-racer >> nth=4", state="attached")
+    page.wait_for_selector("#compare-status .pg-say", state="attached")
+    for early in (False, True):
+        if early:
+            assert "pauses as soon as it begins" in before_any_answer(page, "race", "race-pause")
+        else:
+            page.evaluate(PRESS, "race-pause")
+            page.click("#race")
+        before = wait_state(page, "paused")
+        assert {entry["drafter"]["key"] for entry in before if entry["kind"] == "run"} == {"none"}
+        page.wait_for_timeout(600)
+        assert entries(page) == before, "a paused race stands still"
+        assert page.inner_text("#race-pause").strip() == "Resume"
+        assert "Race begins anew" in page.inner_text("#compare-status")
+        if early:
+            said = before_any_answer(page, "race-pause", "race-stop")
+            assert "stops as soon as it begins" in said
+        else:
+            page.evaluate(PRESS, "race-stop")
+            page.click("#race-pause")
+        after = wait_state(page, "done")
+        assert after[: len(before)] == before and len(after) > len(before)
+        assert "Stopped: 0 of 5 lanes" in page.inner_text("#compare-status")
+        assert [entry["stop"] for entry in after if entry["kind"] == "summary"] == ["cancelled"] * 5
 
 
 @pytest.mark.journey
 def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
-    lanes_of = "lane1=chain&lane1.length=99&lane2=nonsense&lane3=none"
+    lanes_of = "lane1=chain&lane1.length=99&lane2=nonsense&lane3=speculative_thinking"
     visitor = visit(f"/?tab=compare&{lanes_of}&n=6&seed=4&prompt=The+cat")
     page = visitor.page
     racers = page.locator(".pg-racer")
     # the tab named in the address is open, with the settings of the address that make sense
     page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
     visitor.change("race-")
+    fields = page.locator(".pg-racer [role=combobox]")
+    for key, field in zip(("chain", "speculative_thinking"), fields.all(), strict=True):
+        label = drafter_menu()[key]["label"]
+        assert field.get_attribute("title") == field.input_value() == label, "said whole"
     assert page.locator("#race-lanes button[aria-label='Remove lane 1']").is_disabled()
     while page.is_enabled("#add-lane"):
         page.click("#add-lane")
@@ -192,44 +202,41 @@ def test_lanes_are_set_one_by_one_and_travel_in_the_link(visit):
         page.click(f"#race-lanes button[aria-label='Remove lane {number}']")
     assert racers.count() == 2
     visitor.pick("chain", ".pg-racer:nth-child(2) .drafter")
+    assert fields.nth(1).get_attribute("title") == drafter_menu()["chain"]["label"]
     page.get_by_label("Rule and options of lane 2").click()
-    page.fill(".pg-racer:nth-child(2) [data-option=length]", "2")
-    page.keyboard.press("Tab")
+    written(page.locator(".pg-racer:nth-child(2) [data-option=length]"), 2)
     page.click("#race-link")
     page.wait_for_function("location.search.includes('lane2.length=2')")
-    page.goto(page.url)
+    page.reload()
     page.wait_for_selector(".pg-racer >> nth=1", state="attached")
     page.wait_for_selector("[data-lane]")
     race(visitor, 2)
     assert lanes(page) == ["chain", "chain-2"]
-    runs = [entry for entry in entries(page) if entry["kind"] == "run"]
+    runs = entries(page, "run")
     assert [run["drafter"]["options"]["length"] for run in runs] == [32, 2]
     assert {(run["prompt"]["text"], run["sampling"]["seed"]) for run in runs} == {("The cat", 4)}
-    assert {entry["new_tokens"] for entry in entries(page) if entry["kind"] == "summary"} == {6}
+    assert {entry["new_tokens"] for entry in entries(page, "summary")} == {6}
     assert "length 2" in page.inner_text("[data-lane=chain-2] .ds-lane-rule")
-
-
-def test_each_lane_may_have_a_rule_of_its_own(visit):
-    visitor = visit("/?tab=compare&lane1=chain&lane2=dyspec&rule2=sampler_match&t=0.8&n=12")
-    page = visitor.page
-    page.wait_for_selector(".pg-racer >> nth=1", state="attached")
+    visitor.go("/?tab=compare&lane1=chain&lane2=dyspec&rule2=sampler_match&t=0.8&n=12")
+    page.wait_for_function("document.querySelectorAll('.pg-racer-more').length === 2")
     visitor.change("race-")
-    first, second = page.locator(".pg-racer").all()
-    named = f"{rule_menu()['sampler_match']['title']} · lossless"
-    assert named in second.locator(".pg-racer-more > summary").inner_text()
-    first.locator(".pg-racer-more > summary").click()
+    title = rule_menu()["sampler_match"]["title"]
+    first, second = racers.nth(0), racers.nth(1)
+    second.locator(".pg-racer-more > summary", has_text=f"{title} · lossless").wait_for()
     rule = first.get_by_label("rule", exact=True)
+    if not rule.is_visible():
+        first.locator(".pg-racer-more > summary").click()
     offered = rule.locator("option").evaluate_all("all => all.map(o => o.value)")
-    assert offered == ["", *rule_menu()]
+    assert offered == ["", *drafter_menu()["chain"]["rules"]]
     rule.select_option("sampler_match")
     page.click("#race-link")
     page.wait_for_function("location.search.includes('rule1=sampler_match')")
-    race(visitor, 2)
-    rules = [entry["verifier"]["key"] for entry in entries(page) if entry["kind"] == "run"]
-    assert rules == ["sampler_match"] * 2
+    page.click("#race")
+    clear(page, "compare")
+    wait_race(page, 2)
+    assert [run["verifier"]["key"] for run in entries(page, "run")] == ["sampler_match"] * 2
     heads = page.locator("[data-lane] .ds-lane-rule").all_inner_texts()
-    title = rule_menu()["sampler_match"]["title"]
-    assert all(f"rule {title}" in head for head in heads)
+    assert all(f"rule {title}" in head for head in heads), "each lane may have one of its own"
     assert "same text, token for token" in page.inner_text("#compare-view .ds-same")
     rule.select_option("greedy")
     page.click("#race")
@@ -257,26 +264,8 @@ def test_it_stands_on_one_screen(visit):
     page.set_viewport_size({"width": 390, "height": 844})
     page.wait_for_function("document.querySelector('.ds-compare').hasAttribute('data-phone')")
     seen = page.evaluate(ON_SCREEN)
-    assert seen["race"]["bottom"] <= 400 and seen["tabs"] == 4 and seen["wide"] <= 390
+    assert seen["race"]["bottom"] <= 400 and seen["tabs"] == 5 and seen["wide"] <= 390
     assert seen["table"]["top"] > seen["lanes"]["top"]
-
-
-def test_a_finished_race_explains_each_lanes_most_telling_step_under_the_whole_text(visit):
-    visitor = visit("/?tab=compare")
-    page = visitor.page
-    wait_race(page, len(LANES))
-    chain = page.locator("[data-lane=chain]")
-    assert not chain.locator(".tree").is_visible(), "on demand"
-    chain.get_by_role("button", name="Details").click()
-    chain.locator(".tree g[data-node][data-status=rejected]").first.wait_for()
-    telling = page.evaluate(
-        "DraftscopePage.tellingStep(DraftscopePage.view('compare').lanes.get('chain').steps)"
-    )
-    assert chain.locator(f".timeline [data-step='{telling}'][data-now]").count() == 1
-    written = chain.locator(".text [data-index]").count()
-    assert written == [e for e in entries(page) if e["lane"] == "chain"][-1]["new_tokens"]
-    last = chain.locator(".text [data-now]").last
-    assert int(last.get_attribute("data-from-step")) == telling
 
 
 @pytest.mark.journey
@@ -288,11 +277,10 @@ def test_a_run_is_raced_and_a_lane_is_watched_with_the_same_settings(visit):
     page.wait_for_function(
         "DraftscopePage.stateOf('compare') === 'done' && DraftscopePage.ranHere('compare')"
     )
-    runs = [entry for entry in entries(page) if entry["kind"] == "run"]
+    runs, asked = entries(page, "run"), page.input_value("#prompt textarea")
     assert [run["drafter"]["key"] for run in runs] == ["none", "prompt_lookup", "chain"]
-    asked = page.input_value("#prompt textarea")
     assert {run["prompt"]["text"] for run in runs} == {asked}
-    assert {entry["new_tokens"] for entry in entries(page) if entry["kind"] == "summary"} == {
+    assert {entry["new_tokens"] for entry in entries(page, "summary")} == {
         json.loads(visitor.trace().splitlines()[-1])["new_tokens"]
     }
     page.locator("[data-lane=chain]").get_by_role("button", name="Watch it").click()
@@ -304,29 +292,3 @@ def test_a_run_is_raced_and_a_lane_is_watched_with_the_same_settings(visit):
     assert first["drafter"]["options"] == runs[2]["drafter"]["options"]
     page.go_back()
     page.wait_for_selector("#race", state="visible")
-
-
-def test_a_refused_race_leaves_the_finished_one_as_it_was(visit):
-    """A lane of this link drafts more nodes than a visitor may."""
-    visitor = visit("/?tab=compare&lane1=none&lane2=dyspec&lane2.budget=256")
-    page = visitor.page
-    page.wait_for_function("DraftscopePage.trace('compare').includes('summary')")
-    page.wait_for_function("document.querySelectorAll('.pg-racer').length === 2")
-    before = entries(page)
-    rows = page.locator("#compare-view .ds-outcome tbody").inner_text()
-    page.click("#race")
-    page.wait_for_function("DraftscopePage.stateOf('compare') === 'error'")
-    assert f"at most {LIMITS.max_nodes} are allowed here" in page.inner_text(
-        "#compare-status .pg-alarm"
-    )
-    assert entries(page) == before
-    assert page.locator("#compare-view .ds-outcome tbody").inner_text() == rows
-
-
-def test_the_name_of_a_lane_explains_its_drafter(visit):
-    visitor = visit("/")
-    visitor.open_compare()
-    word = visitor.page.locator("[data-lane=none] .ds-lane-name .ds-term")
-    word.focus()
-    tip = visitor.page.locator("#compare-view .ds-tip")
-    assert tip.inner_text() == drafters()["none"].summary

@@ -4,18 +4,9 @@ back."""
 import json
 
 import httpx
-import pytest
 
-from app.own import MOST_VISITORS
 from engine.trace import read_trace
 from tests.app.wire import PREFIX, Wire
-
-
-@pytest.fixture
-def wire(server):
-    found = Wire(server.url)
-    yield found
-    found.leave()
 
 
 def section(wire: Wire, event: str, told: dict, elem_id: str = "own-models") -> dict:
@@ -32,11 +23,19 @@ def turns(wire: Wire, prompt: str) -> int:
     return len(read_trace(text).run["prompt"].get("messages", []))
 
 
-def test_a_conversation_outlives_a_broken_connection(wire):
-    section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": []})
+def test_a_conversation_outlives_a_broken_connection_and_comes_back_to_a_new_page(wire, server):
+    told = section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": ["x"]})
     assert turns(wire, "Hello") == 2
     wire.break_off()
     assert turns(wire, "Hello") == 2
+    wire.leave()
+    again = Wire(server.url)
+    back = section(again, "returned", {"token": told["token"]}, "tools")
+    assert (back["chat"], back["system"], back["stop"]) == (True, "Be short.", ["x"])
+    assert turns(again, "Hello") == 2
+    lost = section(again, "returned", {"token": "nobody's"}, "tools")
+    assert "no longer kept" in lost["problem"]
+    again.leave()
 
 
 def test_a_run_outlives_the_late_end_of_an_old_heartbeat(wire):
@@ -47,30 +46,6 @@ def test_a_run_outlives_the_late_end_of_an_old_heartbeat(wire):
         next(updates), next(updates)
         wire.break_off()
         assert list(updates)[-1][1] == "done"
-
-
-@pytest.mark.exhaustive
-def test_a_conversation_outlives_many_sessions_that_are_made_up(wire):
-    """The server answers twenty such requests a second; ``test_own`` makes visitors up without it."""
-    section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": []})
-    body = {"data": [], "fn_index": wire.event("own-models", "fresh")["id"]}
-    with httpx.Client(base_url=wire.url + PREFIX) as http:
-        for number in range(MOST_VISITORS + 9):
-            body["session_hash"] = f"made-up-{number}"
-            http.post("/run/predict", json=body).raise_for_status()
-    assert turns(wire, "Hello") == 2
-
-
-def test_a_page_that_is_loaded_anew_gets_its_conversation_back(wire, server):
-    told = section(wire, "adjust", {"chat": True, "system": "Be short.", "stop": ["x"]})
-    wire.leave()
-    again = Wire(server.url)
-    back = section(again, "returned", {"token": told["token"]}, "tools")
-    assert (back["chat"], back["system"], back["stop"]) == (True, "Be short.", ["x"])
-    assert turns(again, "Hello") == 2
-    lost = section(again, "returned", {"token": "nobody's"}, "tools")
-    assert "no longer kept" in lost["problem"]
-    again.leave()
 
 
 def test_what_is_gone_is_told_before_the_next_run(wire):

@@ -20,7 +20,6 @@ from engine.run import open_run
 from engine.training.checkpoint import export_model
 from engine.training.new_models import draft_config
 from presets import HERE
-from tests.app.test_one_word import FITS
 from tests.engine.family import ran
 
 MODELS = HERE / "models"
@@ -140,32 +139,3 @@ def test_an_address_names_a_draft_that_is_there(two):
         assert json.loads(values["pair"])["options"] == options
     strange = {"key": "chain", "options": {}, "parts": {"draft": "a stranger's"}}
     assert options_of(strange, offer()) == {}
-
-
-@pytest.mark.journey
-def test_it_is_chosen_on_the_page_and_travels_in_the_address(visit):
-    visitor, other = visit(), "draft-3m"
-    page = visitor.page
-    visitor.pick("prompt_lookup")
-    assert page.locator("[data-option=draft]").count() == 0
-    visitor.pick("chain")
-    page.locator("[data-option=draft]").select_option(other)
-    named = choice_of("chain")["said"][other]
-    assert page.evaluate(FITS, ["[data-option=draft]", named]), "read whole"
-    length = page.locator("[data-option=length]")
-    length.fill("2")
-    length.press("Tab")
-    visitor.set_number("temperature", 0.8)
-    visitor.set_number("seed", 5)
-    page.select_option("#verifier", "sampler_match")
-    assert visitor.run() == "done"
-    run = json.loads(visitor.trace().splitlines()[0])
-    assert run["drafter"]["parts"] == {"draft": other}
-    assert run["drafter"]["options"]["length"] == 2
-    assert run["verifier"]["key"] == "sampler_match"
-    assert run["sampling"] == {"temperature": 0.8, "top_k": 0, "top_p": 1, "seed": 5}
-    assert f"with {other}" in page.inner_text("#watch-view .ds-run-title")
-    page.wait_for_function("DraftscopePage.agrees('watch')")
-    page.wait_for_function("location.search.includes('o.draft=draft-3m')")
-    page.locator("[data-option=draft]").select_option("draft")
-    page.locator(".pg-cover").get_by_text("Draft").wait_for()

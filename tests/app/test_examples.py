@@ -1,12 +1,19 @@
-"""The examples: one strip of cards, each with a run made earlier."""
+"""The examples: one strip of cards, each with a run made earlier; and whose the settings are, an example's or the visitor's."""
 
 import pytest
 
 from app.menu import preset_menu, race_menu
-from presets import opening_example, presets, trace_text
+from presets import presets, trace_text
 from presets.families import title
-from tests.app.test_page import PHONE
-from tests.app.visitor import PROMPT
+from tests.app.visitor import PROMPT, wait_address, wait_prompt
+
+OWN = "Your own"
+INSIDE = """() => {
+  const strip = document.querySelector('.pg-card-strip').getBoundingClientRect();
+  return [...document.querySelectorAll('.pg-card')].filter((card) => { const own = card.getBoundingClientRect();
+    return own.left >= strip.left - 1 && own.right <= strip.right + 1; }).map((card) => card.dataset.card);
+}"""
+"""The cards that are seen whole."""
 
 
 def shows(visitor, preset) -> None:
@@ -15,28 +22,78 @@ def shows(visitor, preset) -> None:
     page.wait_for_function(
         "p => document.querySelector('#prompt textarea').value == p", arg=preset.prompt
     )
-    page.wait_for_function(
-        "p => JSON.parse(DraftscopePage.trace('watch').split('\\n')[0]).prompt.text == p",
-        arg=preset.prompt,
-    )
+    wait_prompt(page, preset.prompt)
     assert page.locator("#preset :checked").get_attribute("value") == preset.name
-    recorded = trace_text(preset.name)
-    assert visitor.trace() == recorded
+    assert visitor.trace() == trace_text(preset.name)
 
 
-def test_every_example_has_a_card_that_tells_what_to_look_for(visit):
-    page = visit("/").page
+@pytest.mark.journey
+def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
+    preset, (first, second, third) = presets()[3], presets()[:3]
+    visitor = visit(f"/?preset={preset.name}")
+    page = visitor.page
+    shows(visitor, preset)
+    page.wait_for_function(
+        """Number(document.querySelector('#timeline').ariaValueNow) ===
+          DraftscopePage.tellingStep(DraftscopePage.view('watch').model.steps) + 1"""
+    )
     cards = page.locator("#preset .pg-card")
     assert cards.count() == len(presets())
-    for card, preset in zip(cards.all(), presets(), strict=True):
-        assert preset.title == card.text_content().strip()
-        assert preset_menu()[preset.name]["look_for"] in card.get_attribute("title")
-    radio = page.get_by_role("radio", name=presets()[1].title)
-    assert radio.count() == 1
+    for card, one in zip(cards.all(), presets(), strict=True):
+        assert one.title == card.text_content().strip()
+        assert preset_menu()[one.name]["look_for"] in card.get_attribute("title")
+    visitor.choose_example(first.title)
+    shows(visitor, first)
+    told = "text => document.querySelector('.pg-offer .pg-note').textContent.startsWith(text)"
+    page.wait_for_function(told, arg=f"Look for: {first.look_for}")
+    page.wait_for_timeout(1500)  # the requests for its figures are over
+    visitor.type_prompt(first.prompt + " and")
+    page.wait_for_function(told, arg=OWN)
+    assert page.locator("#preset :checked").count() == 0
+    asked = len(visitor.requests)
+    visitor.type_prompt(first.prompt)
+    page.wait_for_function(told, arg=f"Look for: {first.look_for}")
+    assert page.locator("#preset :checked").get_attribute("value") == first.name
+    calls = [url for url in visitor.requests[asked:] if "/queue/join" in url]
+    assert calls == [], "the browser sees to it alone"
+    visitor.pick("chain")
+    page.wait_for_function(told, arg=OWN)
+    wait_address(page, drafter="chain", preset=None)
+    assert page.is_hidden("#back")
+    visitor.set_number("max_new_tokens", 16)
+    assert visitor.run(PROMPT) == "done"
+    mine = visitor.trace()
+    for one in (second, third):
+        visitor.choose_example(one.title)
+        shows(visitor, one)
+        page.wait_for_function(told, arg=f"Look for: {one.look_for}")
+        if one is second:
+            page.locator("#watch-status").get_by_text("put away").wait_for()
+    page.click("#back")
+    page.wait_for_function("mine => DraftscopePage.trace('watch') == mine", arg=mine)
+    assert page.evaluate("DraftscopePage.ranHere('watch')")
+    assert page.input_value("#prompt textarea") == PROMPT, "and its settings with it"
+    page.wait_for_function(told, arg=OWN)
+    assert page.locator("#preset :checked").count() == 0
+    page.wait_for_selector("#back", state="hidden")
+    chat = next(one for one in presets() if one.turns)
+    card = page.locator(f"#preset [data-card={chat.name}]")
+    assert not card.is_visible(), "those of a chat model stand apart"
+    page.get_by_role("button", name=title(chat.models), exact=True).click()
+    card.locator("input").check(force=True)
+    page.wait_for_function(
+        "text => DraftscopePage.trace('watch') === text", arg=trace_text(chat.name)
+    )
+    page.locator("#watch-status").get_by_text("not on this machine yet").wait_for()
+    assert not page.locator(f"#preset [data-card={first.name}]").is_visible()
+    assert visitor.run() == "error" and "not on this machine yet" in visitor.alarm
+    page.get_by_role("button", name="Examples", exact=True).click()
+    visitor.choose_example(first.title)
+    shows(visitor, first)
 
 
-def test_the_arrow_keys_walk_through_the_cards(visit):
-    visitor = visit("/", reduced_motion="reduce", **PHONE)
+def test_keys_and_arrows_walk_through_the_cards(visit):
+    visitor = visit("/", viewport={"width": 390, "height": 844})
     page = visitor.page
     page.locator("#preset :checked").focus()
     page.keyboard.press("ArrowRight")
@@ -45,28 +102,23 @@ def test_the_arrow_keys_walk_through_the_cards(visit):
     box = page.locator("#preset .pg-card").nth(2).bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 390, "scrolled into sight"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.wait_for_selector("#watch-figures .js-plotly-plot")
-
-
-@pytest.mark.journey
-def test_the_examples_of_a_chat_model_stand_apart_and_a_new_run_needs_it(visit):
-    visitor = visit("/")
-    page = visitor.page
-    first = next(one for one in presets() if one.turns)
-    card = page.locator(f"#preset [data-card={first.name}]")
-    assert not card.is_visible()
-    page.get_by_role("button", name=title(first.models), exact=True).click()
-    card.locator("input").check(force=True)
-    recorded = trace_text(first.name)
-    page.wait_for_function("text => DraftscopePage.trace('watch') === text", arg=recorded)
-    page.wait_for_function(
-        "document.querySelector('#watch-status').innerText.includes('not on this machine yet')"
-    )
-    assert not page.locator(f"#preset [data-card={presets()[0].name}]").is_visible()
-    assert visitor.run() == "error" and "not on this machine yet" in visitor.alarm
-    page.get_by_role("button", name="Examples", exact=True).click()
-    visitor.choose_example(presets()[0].title)
-    shows(visitor, presets()[0])
+    page.set_viewport_size({"width": 1000, "height": 700})
+    on, names = page.get_by_role("button", name="More examples"), set()
+    before = page.get_by_role("button", name="Examples before these")
+    while before.is_enabled():
+        before.click()
+        page.wait_for_timeout(200)
+    for _ in range(12):
+        names |= set(page.evaluate(INSIDE))
+        if on.is_disabled():
+            break
+        on.click()
+        page.wait_for_timeout(200)
+    assert names == {
+        card.get_attribute("data-card") for card in page.locator(".pg-card:not([hidden])").all()
+    }
+    before.click()
+    assert not on.is_disabled()
 
 
 def test_a_host_without_real_models_offers_none_of_their_examples(monkeypatch):
@@ -74,44 +126,3 @@ def test_a_host_without_real_models_offers_none_of_their_examples(monkeypatch):
     monkeypatch.setenv("DRAFTSCOPE_REAL_MODELS", "off")
     offered = [*preset_menu().values(), *race_menu().values()]
     assert offered and not any(entry["group"] for entry in offered)
-
-
-def test_an_address_brings_the_examples_own_run(visit):
-    preset = presets()[3]
-    visitor = visit(f"/?preset={preset.name}")
-    recorded = trace_text(preset.name)
-    assert visitor.trace() == recorded, "the first that is drawn"
-    shows(visitor, preset)
-    page = visitor.page
-    page.wait_for_function(
-        """Number(document.querySelector('#timeline').ariaValueNow) ===
-          DraftscopePage.tellingStep(DraftscopePage.view('watch').model.steps) + 1"""
-    )
-    page.wait_for_selector("#watch-figures .js-plotly-plot")
-
-
-@pytest.mark.parametrize("path", ["/?preset=nowhere", "/?tab=compare&preset=story-chain"])
-def test_an_address_without_such_an_example_opens_as_ever(visit, path):
-    visitor = visit(path)
-    assert visitor.trace() == trace_text(opening_example())
-
-
-@pytest.mark.journey
-def test_a_finished_run_is_put_away_with_a_word_and_can_be_brought_back(visit):
-    visitor = visit()
-    page = visitor.page
-    assert page.is_hidden("#back")
-    assert visitor.run() == "done"
-    mine = visitor.trace()
-    visitor.choose_example(presets()[1].title)
-    shows(visitor, presets()[1])
-    page.wait_for_function("document.querySelector('#watch-status').innerText.includes('put away')")
-    visitor.choose_example(presets()[2].title)
-    shows(visitor, presets()[2])
-    page.click("#back")
-    page.wait_for_function("mine => DraftscopePage.trace('watch') == mine", arg=mine)
-    assert page.evaluate("DraftscopePage.ranHere('watch')")
-    assert page.input_value("#prompt textarea") == PROMPT, "and its settings with it"
-    assert page.locator("#preset :checked").count() == 0
-    assert page.inner_text(".pg-offer .pg-note").startswith("Your own")
-    page.wait_for_selector("#back", state="hidden")

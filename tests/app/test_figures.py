@@ -1,6 +1,5 @@
 """The figures at the end of a run."""
 
-import json
 import re
 
 import networkx as nx
@@ -9,7 +8,7 @@ import pytest
 from engine.trace import read_trace
 from presets import preset
 from tests.app.test_page import PHONE
-from tests.app.visitor import SHORT
+from tests.app.visitor import SHORT, covered
 from viz.mean_tree import mean_tree
 
 KNOWN = "#watch-view .ds-speed[data-known]"
@@ -21,15 +20,32 @@ def titles(page) -> list[str]:
 
 
 @pytest.mark.journey
-def test_the_speed_is_measured_beside_the_run_and_the_mean_tree_comes_last(visit, tmp_path):
-    visitor = visit()
+def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_comes_last(
+    visit, tmp_path
+):
+    visitor = visit("/")
     page = visitor.page
+    proof, tick = page.locator("#watch-view .ds-proof"), page.locator("#watch-view .ds-tick")
+    more, why = page.locator("#watch-view .ds-proof-more"), page.locator(".ds-speed-why")
+    page.wait_for_selector(KNOWN)
+    assert "Recorded on" in why.inner_text(), "a recorded example answers at once"
+    assert re.search(r"\d×|as fast", page.inner_text(".ds-speed strong"))
+    visitor.choose_example("Temperature 0.8")
+    proof.get_by_text("96 tokens").wait_for()
+    assert not tick.is_visible() and "distribution of texts" in more.inner_text()
+    visitor.choose_example(preset("edit-lookup").title)
+    tick.wait_for()
+    why.get_by_text("reading 13 tokens").wait_for()
     visitor.pick("dyspec")
+    visitor.set_number("max_new_tokens", 16)
     assert visitor.run() == "done"
     before = visitor.trace()
+    page.wait_for_function(
+        "!document.querySelector('.ds-speed-why').textContent.includes('Recorded')"
+    )
     page.wait_for_selector(KNOWN)
-    assert "Recorded" not in page.inner_text(".ds-speed-why"), "measured here"
-    page.locator("#watch-view .ds-tick").wait_for()
+    assert "Recorded" not in why.inner_text(), "measured here"
+    tick.wait_for()
     page.get_by_text("The run’s mean tree").wait_for()
     shown = titles(page)
     assert shown[-1] == "The run’s mean tree" and len(shown) == 5
@@ -42,26 +58,18 @@ def test_the_speed_is_measured_beside_the_run_and_the_mean_tree_comes_last(visit
     graph, ours = nx.read_graphml(file), mean_tree(read_trace(before))
     assert len(graph) == len(ours)
     assert graph.nodes["root"]["kept"] == len(read_trace(before).steps)
-
-
-def test_a_recorded_example_answers_at_once_and_a_run_of_the_visitors_is_measured(visit):
-    visitor = visit("/")
-    page = visitor.page
-    page.wait_for_selector(KNOWN)
-    assert "Recorded on" in page.inner_text(".ds-speed-why")
-    assert re.search(r"\d×|as fast", page.inner_text(".ds-speed strong"))
-    visitor.choose_example(preset("edit-lookup").title)
-    page.locator(".ds-speed-why").get_by_text("reading 13 tokens").wait_for()
-    assert visitor.run() == "done"
-    page.wait_for_function(
-        "document.querySelector('.ds-speed strong').textContent === 'measuring…'"
-        " || !document.querySelector('.ds-speed-why').textContent.includes('Recorded')"
-    )
-    page.wait_for_selector(KNOWN)
-    assert "Recorded" not in page.inner_text(".ds-speed-why")
     visitor.set_number("seed", -5)
     assert visitor.run() == "error"
     assert page.locator(KNOWN).count(), "a mistake leaves the answer as it was"
+    visitor.go(f"{SHORT}&drafter=chain&verifier=sampler_match&t=0.8&seed=3")
+    covered(page, "the drafter")
+    assert visitor.run() == "done"
+    more.get_by_text("plain decoding, same seed").wait_for()
+    assert "and the same text." in proof.inner_text() and tick.is_visible()
+    visitor.pick("none")
+    assert visitor.run() == "done"
+    page.locator("#save-graphml").wait_for(state="hidden")
+    assert not page.locator(".ds-speed").is_visible(), "nothing to be measured against"
 
 
 CONTRAST = """() => {
@@ -91,30 +99,3 @@ def test_words_in_figures_can_be_read_and_nothing_lies_over_them(visit, scheme):
     words, least = page.evaluate(CONTRAST)
     assert words > 20 and least >= 4.5
     assert not page.locator("#watch-figures .modebar:visible").count()
-
-
-def test_the_tick_stands_where_the_text_was_compared(visit):
-    asked = SHORT + "&drafter=chain&verifier=sampler_match&t=0.8&seed=3"
-    visitor = visit(asked, reduced_motion="reduce")
-    page = visitor.page
-    proof, tick = page.locator("#watch-view .ds-proof"), page.locator("#watch-view .ds-tick")
-    assert visitor.run() == "done"
-    tick.wait_for()
-    assert "and the same text." in proof.inner_text()
-    more = page.locator("#watch-view .ds-proof-more")
-    assert "plain decoding, same seed" in more.inner_text()
-    visitor.choose_example("Temperature 0.8")
-    proof.get_by_text("96 tokens").wait_for()
-    assert not tick.is_visible() and "distribution of texts" in more.inner_text()
-    visitor.choose_example(preset("edit-lookup").title)
-    tick.wait_for()
-
-
-def test_plain_decoding_has_nothing_to_be_measured_against(visit):
-    visitor = visit()
-    visitor.pick("none")
-    assert visitor.run() == "done"
-    visitor.page.wait_for_selector("#watch-figures .js-plotly-plot .gtitle")
-    assert not visitor.page.locator(".ds-speed").is_visible()
-    assert not visitor.page.locator("#save-graphml").is_visible()
-    assert json.loads(visitor.trace().splitlines()[-1])["kind"] == "summary"

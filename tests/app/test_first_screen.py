@@ -7,7 +7,6 @@ SCREENS = {
     "small laptop": (1366, 768),
     "phone": (390, 844),
 }
-STILL = {"reduced_motion": "reduce"}
 SEEN = """() => {
   const box = (what) => { const { top, bottom, left, right } = document.querySelector(what).getBoundingClientRect(); return {top, bottom, left, right}; };
   const all = (what) => [...document.querySelectorAll(what)].filter((one) => one.getClientRects().length);
@@ -37,17 +36,7 @@ SEEN = """() => {
 }"""
 
 
-@pytest.fixture(params=SCREENS)
-def screen(request, visit):
-    """The page as it opens on a screen of this size, and the size."""
-    width, height = SCREENS[request.param]
-    page = visit("/", viewport={"width": width, "height": height}, **STILL).page
-    page.wait_for_timeout(600)
-    return page, width, height
-
-
-def test_the_tree_is_the_hero_of_the_first_screen(screen):
-    page, width, height = screen
+def hero_of_the_first_screen(page, width: int, height: int) -> None:
     seen = page.evaluate(SEEN)
     assert page.evaluate("scrollY") == 0 and max(seen["wide"], seen["head"]) <= width
     high = seen["canvas"]["bottom"] - seen["canvas"]["top"]
@@ -77,8 +66,6 @@ PLACES = """() => {
   const root = document.querySelector('#tree [data-root]').getCTM();
   return [...[root.a, root.e, root.f].map((number) => number.toFixed(2)), ['#tree', '#text', '#timeline', '#run'].map(at).join(), ['#inspector', '.ds-legend', '.ds-foot'].map(at).join()];
 }"""
-
-
 ROOT = """() => {
   scrollTo(0, 0);
   const root = document.querySelector('#tree [data-root]'), { top, bottom, left, right } = root.getBoundingClientRect();
@@ -87,23 +74,7 @@ ROOT = """() => {
 }"""
 
 
-def test_a_long_chain_on_a_phone_keeps_its_root_below_the_buttons(visit):
-    width, height = SCREENS["phone"]
-    path = "/?preset=edit-lookup"
-    page = visit(path, viewport={"width": width, "height": height}, **STILL).page
-    timeline = page.locator("#timeline")
-    page.wait_for_function("document.querySelector('#timeline').ariaValueMax === '8'")
-    timeline.press("Home")
-    long = 0
-    for _ in range(8):
-        assert page.evaluate(ROOT)
-        long += page.evaluate("!document.querySelector('.ds-curtain').hasAttribute('hidden')")
-        timeline.press("ArrowUp")
-    assert long, "a chain that is longer than the canvas"
-
-
-def test_nothing_jumps_between_steps(screen):
-    page, width, _ = screen
+def nothing_jumps_between_steps(page, width: int) -> None:
     timeline, places = page.locator("#timeline"), set()
     timeline.press("Home")
     for _ in range(int(timeline.get_attribute("aria-valuemax"))):
@@ -114,23 +85,7 @@ def test_nothing_jumps_between_steps(screen):
     assert len(places) == 1
 
 
-def test_large_type_enlarges_the_tree_and_keeps_the_timeline(visit):
-    page = visit("/", viewport={"width": 1920, "height": 1080}, **STILL).page
-    page.wait_for_timeout(300)
-    before = page.evaluate(SEEN)
-    page.get_by_role("button", name="Large type").click()
-    page.evaluate("scrollTo(0, 0)")
-    page.wait_for_timeout(600)
-    seen = page.evaluate(SEEN)
-    assert seen["label"] > 1.1 * before["label"]
-    assert seen["canvas"]["bottom"] - seen["canvas"]["top"] >= 0.45 * 1080
-    assert seen["timeline"]["bottom"] <= 1080 and seen["run"]["bottom"] <= 1080
-
-
-@pytest.mark.parametrize("size", SCREENS)
-def test_the_panel_keeps_the_picture_in_view(visit, size):
-    width, height = SCREENS[size]
-    visitor = visit("/", viewport={"width": width, "height": height}, **STILL)
+def the_panel_keeps_the_picture_in_view(visitor, width: int, height: int) -> None:
     page, button = visitor.page, visitor.page.locator("#change")
     assert page.locator("#drafter").is_hidden() and page.locator("#temperature").is_hidden()
     visitor.change()
@@ -150,44 +105,56 @@ def test_the_panel_keeps_the_picture_in_view(visit, size):
     assert page.locator("#drafter").is_hidden()
 
 
-def test_the_arrows_bring_every_example(visit):
-    page = visit("/", viewport={"width": 1000, "height": 700}, reduced_motion="reduce").page
-    on, names = page.get_by_role("button", name="More examples"), set()
-    inside = """() => { const strip = document.querySelector('.pg-card-strip').getBoundingClientRect();
-      return [...document.querySelectorAll('.pg-card')].filter((card) => { const own = card.getBoundingClientRect();
-        return own.left >= strip.left - 1 && own.right <= strip.right + 1; }).map((card) => card.dataset.card); }"""
-    for _ in range(12):
-        names |= set(page.evaluate(inside))
-        if on.is_disabled():
-            break
-        on.click()
-        page.wait_for_timeout(200)
-    assert names == {
-        card.get_attribute("data-card") for card in page.locator(".pg-card:not([hidden])").all()
-    }
-    page.get_by_role("button", name="Examples before these").click()
-    assert not on.is_disabled()
+@pytest.mark.parametrize("size", SCREENS)
+def test_the_tree_is_the_hero_and_stays_where_it_is(visit, size):
+    width, height = SCREENS[size]
+    visitor = visit("/", viewport={"width": width, "height": height})
+    page = visitor.page
+    page.wait_for_timeout(600)
+    hero_of_the_first_screen(page, width, height)
+    nothing_jumps_between_steps(page, width)
+    the_panel_keeps_the_picture_in_view(visitor, width, height)
 
 
-def test_the_large_type_button_explains_itself(visit):
-    page = visit("/", reduced_motion="reduce").page
-    button = page.locator("#watch-view .ds-large")
-    assert button.inner_text() == "Large type"
-    assert "lecture hall" in button.get_attribute("title")
+def steps_of(visitor, example: str, steps: int) -> None:
+    visitor.go(f"/?preset={example}")
+    visitor.page.wait_for_function(
+        "steps => document.querySelector('#timeline').ariaValueMax === steps", arg=str(steps)
+    )
 
 
-@pytest.mark.parametrize("width", [1000, 1200, 1280, 1920])
-def test_the_sentence_above_the_tree_is_never_cut(visit, width):
-    path, viewport = "/?preset=story-tree", {"width": width, "height": 860}
-    page = visit(path, viewport=viewport, reduced_motion="reduce").page
-    page.wait_for_function("document.querySelector('#timeline').ariaValueMax === '25'")
-    sentence, timeline = page.locator(".ds-caption"), page.locator("#timeline")
-    told = set()
-    timeline.press("End")
-    for _ in range(12):
-        told.add(sentence.inner_text())
-        assert sentence.evaluate("(p) => p.scrollHeight - p.clientHeight") <= 2, (
-            sentence.inner_text()
-        )
-        timeline.press("ArrowLeft")
-    assert len(told) > 6
+def test_a_long_chain_keeps_its_root_in_sight_and_no_sentence_is_cut(visit):
+    width, height = SCREENS["phone"]
+    visitor = visit("/", viewport={"width": width, "height": height})
+    page = visitor.page
+    steps_of(visitor, "edit-lookup", 8)
+    timeline, long = page.locator("#timeline"), 0
+    timeline.press("Home")
+    for _ in range(8):
+        assert page.evaluate(ROOT)
+        long += page.evaluate("!document.querySelector('.ds-curtain').hasAttribute('hidden')")
+        timeline.press("ArrowUp")
+    assert long, "a chain that is longer than the canvas"
+    steps_of(visitor, "story-tree", 25)
+    sentence = page.locator(".ds-caption")
+    for width in (1000, 1200, 1280, 1920):
+        page.set_viewport_size({"width": width, "height": 860})
+        page.wait_for_timeout(300)
+        timeline.press("End")
+        told = set()
+        for _ in range(12):
+            told.add(sentence.inner_text())
+            cut = sentence.evaluate("(p) => p.scrollHeight - p.clientHeight")
+            assert cut <= 2, sentence.inner_text()
+            timeline.press("ArrowLeft")
+        assert len(told) > 6
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    page.wait_for_timeout(300)
+    before = page.evaluate(SEEN)
+    page.get_by_role("button", name="Large type").click()
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(600)
+    seen = page.evaluate(SEEN)
+    assert seen["label"] > 1.1 * before["label"], "large type enlarges the tree"
+    assert seen["canvas"]["bottom"] - seen["canvas"]["top"] >= 0.45 * 1080
+    assert seen["timeline"]["bottom"] <= 1080 and seen["run"]["bottom"] <= 1080

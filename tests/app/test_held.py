@@ -1,7 +1,7 @@
 """What a text on Watch is held to: the healed end of its prompt, and the names of its Python."""
 
 import json
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin
 
 import pytest
 
@@ -9,11 +9,9 @@ from app.again import again
 from app.link import read, wish_of
 from app.menu import offer, preset_menu
 from engine.trace import read_trace
-from tests.app.test_address import wait_address
-from tests.app.test_agreement import clear, covered
+from tests.app.visitor import clear, covered, wait_address
 from tests.engine.family import trace_of
 
-STILL = {"reduced_motion": "reduce"}
 PROMPT = "Once upon a ti"
 CODE = "# Return the sum of the columns.\ndef add(rows, columns):\n    return "
 
@@ -42,8 +40,8 @@ def test_a_finished_run_asks_for_the_same_again(held):
 
 
 @pytest.mark.journey
-def test_the_end_of_a_prompt_is_healed(visit):
-    visitor = visit(address(prompt=PROMPT), **STILL)
+def test_the_end_of_a_prompt_is_healed_and_names_exist(visit):
+    visitor = visit(address(prompt=PROMPT))
     page = visitor.page
     assert visitor.run() == "done"
     clear(page)
@@ -56,41 +54,32 @@ def test_the_end_of_a_prompt_is_healed(visit):
     run = run_line(page)
     taken = run["constraint"]["text"]
     assert taken and run["prompt"]["text"] + taken == PROMPT
-    written = read_trace(page.evaluate("DraftscopePage.trace('watch')")).summary["text"]
+    written = read_trace(visitor.trace()).summary["text"]
     shown = " ".join(page.inner_text("#text").split())
-    assert shown.startswith(" ".join((run["prompt"]["text"] + written).split())[:60]), (
-        "nothing twice"
-    )
+    whole = " ".join((run["prompt"]["text"] + written).split())
+    assert shown.startswith(whole[:60]), "nothing twice"
     assert "the law of the target’s own texts that begin so" in page.inner_text("#watch-view")
     wait_address(page, heal=1, prompt=PROMPT)
-    page.click("#copy-link")
-    other = visit("/" + page.evaluate("location.search"), **STILL).page
-    other.wait_for_function(
-        "() => JSON.parse(DraftscopePage.trace('watch').split('\\n')[0] || '{}').constraint?.key === 'heal'"
-        " && DraftscopePage.agrees('watch')"
-    )
-    other.click("#change")
-    other.click("#advanced button")
-    assert other.is_checked("#heal input")
-
-
-@pytest.mark.journey
-def test_names_that_exist(visit):
-    visitor = visit(address(prompt=CODE, t=1.5, seed=2, names=1), **STILL)
-    page = visitor.page
+    link = page.evaluate("location.search")
+    visitor.go(address(prompt=CODE, t=1.5, seed=2, names=1))
+    covered(page, "which names may be used")
+    assert not page.is_checked("#heal input")
     assert visitor.run() == "done"
     clear(page)
-    assert run_line(page)["constraint"] == {
-        "key": "python_names",
-        "text": "",
-        "law": "masked decoding",
-    }
+    told = {"key": "python_names", "text": "", "law": "masked decoding"}
+    assert run_line(page)["constraint"] == told
     assert "the law of masked decoding" in page.inner_text("#watch-view")
-    visitor.change()
-    page.click("#advanced button")
     page.uncheck("#python-names input")
     covered(page, "which names may be used")
     page.check("#python-names input")
     page.check("#heal input")
     visitor.click("run")
     page.locator("#watch-status [role=alert]").get_by_text("either to a JSON schema or").wait_for()
+    page.goto(urljoin(page.url, link))
+    page.wait_for_function(
+        "() => JSON.parse(DraftscopePage.trace('watch').split('\\n')[0] || '{}').constraint?.key === 'heal'"
+        " && DraftscopePage.agrees('watch')"
+    )
+    visitor.change()
+    page.click("#advanced button")
+    assert page.is_checked("#heal input")

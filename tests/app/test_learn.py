@@ -9,6 +9,7 @@ from app.lessons import job, learn_lesson, learn_page, learn_trace
 from engine.errors import UserError
 from presets.lessons import shelf
 from tests.app.test_page import PHONE
+from tests.app.visitor import PROMPT
 from tests.axe import violations
 
 LIVE = "/?tab=learn&lesson=guess-and-check&screen=the-same-text-in-fewer-passes"
@@ -16,13 +17,14 @@ LIVE = "/?tab=learn&lesson=guess-and-check&screen=the-same-text-in-fewer-passes"
 
 @pytest.mark.journey
 def test_a_guess_is_held_against_the_reader_s_own_run_and_remembered(visit):
-    page = visit(f"{LIVE}&__theme=dark", color_scheme="dark", reduced_motion="reduce", **PHONE).page
+    visitor = visit(f"{LIVE}&__theme=dark", color_scheme="dark", **PHONE)
+    page = visitor.page
     page.wait_for_selector("#learn-run")
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_label("Your guess").fill("2")
     page.get_by_role("button", name="That is my guess").click()
-    page.locator("#learn textarea").fill("Once upon a time there was a little dog")
+    page.locator("#learn textarea").fill(PROMPT)
     page.click("#learn-run")
     page.wait_for_selector(".ln-question[data-right]")
     said = page.inner_text(".ln-result")
@@ -34,15 +36,11 @@ def test_a_guess_is_held_against_the_reader_s_own_run_and_remembered(visit):
     assert "1 question answered" in page.inner_text(".ln-shelf")
     page.go_back()
     page.wait_for_selector("#learn-run")
-
-
-def test_a_lesson_that_is_left_stops_its_run_and_the_tab_leads_back_to_it(visit):
-    page = visit(LIVE, reduced_motion="reduce").page
-    page.locator("#learn textarea").fill("Once upon a time there was a little dog")
+    page.locator("#learn textarea").fill(PROMPT)
     said = page.evaluate("""() => {
       document.querySelector('#learn-run').click(); document.querySelector('.pg-learn-back').click();
       return DraftscopePage.messageOf('learn'); }""")
-    assert said == "It stops as soon as it begins."
+    assert said == "It stops as soon as it begins.", "a lesson that is left stops its run"
     page.wait_for_function("DraftscopePage.stateOf('learn') === 'done'")
     last = json.loads(page.evaluate("DraftscopePage.trace('learn')").splitlines()[-1])
     assert last["kind"] == "summary"
@@ -51,10 +49,7 @@ def test_a_lesson_that_is_left_stops_its_run_and_the_tab_leads_back_to_it(visit)
     page.get_by_role("tab", name="Methods").click()
     page.get_by_role("tab", name="Learn").click()
     assert "lesson=guess-and-check" in page.url and "screen=the-same-text" in page.url
-
-
-def test_a_recorded_screen_and_the_quiz_have_links_of_their_own(visit):
-    page = visit("/?tab=learn&lesson=quiz&seed=5", reduced_motion="reduce").page
+    visitor.go("/?tab=learn&lesson=quiz&seed=5")
     page.wait_for_selector(".ln-quiz-list > li")
     assert page.input_value("#ln-seed") == "5"
     assert page.locator(".ln-quiz-list > li").count() == 12

@@ -1,7 +1,6 @@
 """Each visitor has a memory of their own, which is kept for a while or until they end it."""
 
 from app.memories import Memories
-from app.settings import LIMITS
 from engine.core.memory import Store
 
 
@@ -34,10 +33,6 @@ def test_made_up_visitors_erase_each_other_and_nobody_who_is_here():
     for number in range(9):
         memories.of(str(number)).store("key", Learned)
     assert (memories.of("ann").nbytes, memories.of("bob").nbytes) == (10, 0)
-
-
-def test_there_is_a_bound():
-    assert 1 <= LIMITS.memories <= 256
 
 
 def test_a_memory_waits_for_a_browser_that_was_cut_off():

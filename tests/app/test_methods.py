@@ -148,7 +148,7 @@ def open_methods(visitor):
 @pytest.mark.journey
 def test_watch_it_opens_the_finished_run_with_its_controls(visit):
     """Tested with a card that has an example of its own, and one whose example is listed."""
-    visitor = visit("/", reduced_motion="reduce")
+    visitor = visit("/")
     page = visitor.page
     own = next(card for card in cards().values() if card.own_example and card.kind == "rule")
     listed = next(card for card in cards().values() if card.example and not card.own_example)
@@ -187,7 +187,7 @@ def test_watch_it_opens_the_finished_run_with_its_controls(visit):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_an_address_opens_it_and_nothing_stands_in_the_way(visit, scheme):
     path = f"/?tab=methods&__theme={scheme}"
-    page = visit(path, color_scheme=scheme, reduced_motion="reduce", **PHONE).page
+    page = visit(path, color_scheme=scheme, **PHONE).page
     page.wait_for_selector("[data-method]")
     assert page.locator("[data-method]").count() == len(cards())
     first = [page.locator("[data-method]").nth(i).get_attribute("data-method") for i in (0, 1)]

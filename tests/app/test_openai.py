@@ -154,16 +154,10 @@ def test_characters_come_whole_however_steps_divide_them():
 @pytest.mark.parametrize(
     ("wrong", "field", "kind"),
     [
-        ({"extra_body": {"top_k": 4}}, "top_k", openai.BadRequestError),
-        ({"logprobs": 3}, "logprobs", openai.BadRequestError),
         ({"max_tokens": LIMITS.new_tokens + 1}, "max_tokens", openai.BadRequestError),
         ({"model": "gpt"}, "model", openai.NotFoundError),
-        ({"prompt": "dog" * 2000}, "prompt", openai.BadRequestError),
-        (
-            {"prompt": "a b " * 900},
-            None,
-            openai.BadRequestError,
-        ),  # more tokens than the context holds
+        # more tokens than the context holds
+        ({"prompt": "a b " * 900}, None, openai.BadRequestError),
     ],
     ids=lambda wrong: str(wrong)[:30],
 )

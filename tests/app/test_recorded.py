@@ -14,7 +14,6 @@ from app.settings import LIMITS, take_folders
 from engine.errors import UserError
 from engine.trace import read_trace
 from presets import trace_text
-from tests.app.visitor import Visitor
 
 LINES = trace_text("story-chain").splitlines(keepends=True)
 RUN = json.loads(LINES[0]) | {
@@ -27,48 +26,39 @@ RUN = json.loads(LINES[0]) | {
 RECORD = [json.dumps(RUN) + "\n", *LINES[1:]]
 
 
-def test_a_request_grows_on_the_page(host, tabs):
+@pytest.mark.journey
+def test_a_request_grows_on_the_page(host, arrive):
     record = Path(host.folder) / "records" / "one.ndjson"
     with record.open("w", encoding="utf-8", buffering=1) as file:
         file.writelines(RECORD[:3])
-        visitor = Visitor(tabs, host.url, "/", {"viewport": {"width": 390, "height": 844}})
-        try:
-            row = visitor.page.locator("#recorded tbody tr")
-            row.wait_for()
-            assert row.locator("button").inner_text() == "cmpl-<b>1</b>"
-            row.locator("button").press("Enter")
-            visitor.page.wait_for_function(
-                "DraftscopePage.trace('watch').includes('recorded') && DraftscopePage.stateOf('watch') === 'running'"
+        visitor = arrive(host, "/", viewport={"width": 390, "height": 844})
+        page, row = visitor.page, visitor.page.locator("#recorded tbody tr")
+        row.wait_for()
+        assert row.locator("button").inner_text() == "cmpl-<b>1</b>"
+        row.locator("button").press("Enter")
+        page.wait_for_function(
+            "DraftscopePage.trace('watch').includes('recorded') && DraftscopePage.stateOf('watch') === 'running'"
+        )
+        for count in (4, 5):
+            file.write(RECORD[count - 1])
+            page.wait_for_function(
+                f"DraftscopePage.trace('watch').trimEnd().split('\\n').length === {count}"
             )
-            for count in (4, 5):
-                file.write(RECORD[count - 1])
-                visitor.page.wait_for_function(
-                    f"DraftscopePage.trace('watch').trimEnd().split('\\n').length === {count}"
-                )
-            file.write(RECORD[5][:20])  # within a line
-            visitor.page.wait_for_timeout(600)
-            assert len(visitor.trace().splitlines()) == 5
-            file.write(RECORD[5][20:])
-            file.writelines(RECORD[6:])
-            assert visitor.wait_state("done") == "done"
-            assert read_trace(visitor.trace()) == read_trace("".join(RECORD))
-            assert visitor.page.locator(".pg-cover").count() == 0
-            assert not visitor.page.evaluate("DraftscopePage.ranHere('watch')")
-            assert visitor.page.evaluate(
-                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-            )
-            steps = str(len(RECORD) - 2)
-            visitor.page.wait_for_function(
-                "steps => document.querySelector('#recorded tbody tr').cells[3].textContent === steps",
-                arg=steps,
-            )
-        finally:
-            visitor.leave()
-    assert visitor.failures == [] and visitor.foreign == []
-
-
-def test_a_page_without_such_a_folder_has_no_list(visit):
-    assert visit().page.locator("#recorded").count() == 0
+        file.write(RECORD[5][:20])  # within a line
+        page.wait_for_timeout(600)
+        assert len(visitor.trace().splitlines()) == 5
+        file.write(RECORD[5][20:])
+        file.writelines(RECORD[6:])
+        assert visitor.wait_state("done") == "done"
+        assert read_trace(visitor.trace()) == read_trace("".join(RECORD))
+        assert page.locator(".pg-cover").count() == 0
+        assert not page.evaluate("DraftscopePage.ranHere('watch')")
+        wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        assert page.evaluate(wide)
+        page.wait_for_function(
+            "steps => document.querySelector('#recorded tbody tr').cells[3].textContent === steps",
+            arg=str(len(RECORD) - 2),
+        )
 
 
 def write(path, lines, age=0.0):

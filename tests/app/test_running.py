@@ -1,37 +1,53 @@
-"""One server from its start to its end: what it counts, what it logs, its tools, how it closes."""
+"""One server from its start to its end: what it counts, what it logs, its tools, the shares of an address, how it closes."""
 
 import importlib.util
 import json
+import shutil
 import signal
 import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
+import openai
 import pytest
 from gradio_client import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.trace import read_trace
+from presets import family
 from tests.app.serving import serving
+from tests.app.test_openai import client_of
+from tests.app.tiny_family import FAMILY
+from tests.app.wire import Wire
 
 SECRET = "The password is kumquat"
 ODD = f"{SECRET} \x1b[31m\x07 \u202ereversed\u202c \u200b end"
 TOOLS = importlib.util.find_spec("mcp") is not None
+LONG = {"prompt": "1 2 3 4 5 6 7 8 9 10", "temperature": 0, "stream": True, "max_tokens": 900}
+SHORT = {"prompt": "Once", "max_tokens": 2}
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    log = tmp_path_factory.mktemp("server") / "log"
+    """A server with a host's settings, which still tries drafters while these tests run. One run of an address takes turns and
+    one waits; there is no real chat model, and the target has no chat template."""
+    folder = tmp_path_factory.mktemp("server")
+    target = folder / "plain"
+    shutil.copytree(family().target, target)
+    config = target / "tokenizer_config.json"
+    settings = json.loads(config.read_text("utf-8"))
+    del settings["chat_template"]
+    config.write_text(json.dumps(settings), "utf-8")
+    host = {"TARGET": str(target), "DRAFT": family().parts["draft"], "LOG": "json"}
+    host |= {"AHEAD": "examples", "MEASURE": "1"}
+    host |= {"MCP": "1" if TOOLS else "0", "REAL_MODELS": "off"}
+    host |= {"CLIENT_RUNNING": "1", "CLIENT_WAITING": "1", "MAX_NEW_TOKENS": "900"}
+    log = folder / "log"
     with log.open("w+", encoding="utf-8") as errors:
-        # a host's settings: the server still tries drafters while these tests run
-        settings = {
-            "DRAFTSCOPE_AHEAD": "examples",
-            "DRAFTSCOPE_MEASURE": "1",
-            "DRAFTSCOPE_LOG": "json",
-        }
-        settings |= {"DRAFTSCOPE_MCP": "1" if TOOLS else "0"}
-        with serving(errors=errors, **settings) as server:
+        named = {f"DRAFTSCOPE_{name}": value for name, value in host.items()}
+        with serving(errors=errors, **named) as server:
             yield server, log
 
 
@@ -44,14 +60,17 @@ def get(server, path: str) -> tuple[int, str]:
 
 
 def counted(server) -> dict[str, float]:
-    """Every sample by name, summed over its labels except the position, which is part of the name."""
+    """Every sample by name, summed over its labels except the position and the reason, which are part of the name."""
     found: dict[str, float] = {}
-    for family in text_string_to_metric_families(get(server, "/metrics")[1]):
-        for sample in family.samples:
-            name = sample.name + (
-                "@" + sample.labels["position"] if "position" in sample.labels else ""
-            )
-            found[name] = found.get(name, 0.0) + sample.value
+    for each in text_string_to_metric_families(get(server, "/metrics")[1]):
+        for sample in each.samples:
+            told = [
+                sample.labels[one]
+                for one in ("position", "finished_reason")
+                if one in sample.labels
+            ]
+            for name in dict.fromkeys([sample.name, "@".join([sample.name, *told])]):
+                found[name] = found.get(name, 0.0) + sample.value
     return found
 
 
@@ -146,6 +165,64 @@ def test_a_language_model_finds_and_uses_the_tools(running):
     assert all(field.get("description") for field in told.values())
     assert not answer.isError
     assert '"kind":"summary"' in answer.content[0].text.replace(" ", "").replace("\\", "")
+
+
+def test_a_host_can_switch_the_real_chat_model_off(running):
+    server, _ = running
+    assert "A real chat model" not in get(server, "/config")[1]
+    wire = Wire(server.url)
+    for event in ("fetch", "look"):
+        told, *_ = wire.at_once("models-note", event, {"models": FAMILY})
+        assert json.loads(told).keys() == {"models", "n"}, "nor can anybody ask for it"
+    wire.leave()
+
+
+@pytest.fixture
+def client(running):
+    made = client_of(running[0].url)
+    made.completions.create(model="plain", **SHORT)  # the models are loaded
+    return made
+
+
+def test_beyond_its_share_an_address_is_refused_and_another_is_not(running, client):
+    first, second = (client.completions.create(model="plain", **LONG) for _ in range(2))
+    with pytest.raises(openai.RateLimitError) as told:
+        client.completions.create(model="plain", **SHORT)
+    body = told.value.body
+    assert body["type"] == "rate_limit_error" and "2 requests" in body["message"]
+    transport = httpx.HTTPTransport(local_address="127.0.0.9")
+    other = client.with_options(http_client=httpx.Client(transport=transport))
+    assert other.completions.create(model="plain", **SHORT).usage.completion_tokens == 2
+    for stream in (first, second):
+        stream.close()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_leaves_gives_its_place_back(running, client, stream):
+    server, cut_off = running[0], "vllm:request_success_total@abort"
+    while counted(server)["draftscope_kept_runs"]:
+        time.sleep(0.05)  # of the streams before
+    before, patience = counted(server).get(cut_off, 0), time.monotonic() + 60
+    if stream:
+        answer = client.completions.create(model="plain", **LONG)
+        next(iter(answer))
+        answer.close()
+    else:
+        with pytest.raises(openai.APITimeoutError):
+            asked = {**LONG, "stream": False, "timeout": 0.3}
+            client.completions.create(model="plain", **asked)
+    while counted(server).get(cut_off, 0) == before:
+        assert time.monotonic() < patience, "the run was written to its end, not cut off"
+        time.sleep(0.05)
+    while (now := counted(server))["draftscope_kept_runs"] or now["vllm:num_requests_running"]:
+        time.sleep(0.05)
+    assert now[cut_off] == before + 1
+
+
+def test_a_target_without_a_template_is_refused_for_chat(client):
+    assert next(model.id for model in client.models.list()) == "plain"
+    with pytest.raises(openai.BadRequestError, match="plain has no chat template"):
+        client.chat.completions.create(model="plain", messages=[{"role": "user", "content": "Hi"}])
 
 
 def test_it_ends_in_good_order_and_its_log_tells_nobody_s_words(running):

@@ -49,11 +49,8 @@ def test_to_the_end():
 
 def test_one_step_at_a_time():
     seat = Seat(Fake(2))
-    assert [list(seat.advance(single=True))[-1][1] for _ in range(3)] == [
-        "paused",
-        "paused",
-        "done",
-    ]
+    states = [list(seat.advance(single=True))[-1][1] for _ in range(3)]
+    assert states == ["paused", "paused", "done"]
     assert list(seat.advance()) == []
 
 
@@ -182,16 +179,8 @@ def test_lanes_take_turns():
     text = list(Seat(Race({"one": Fake(1), "two": Fake(3)})).advance())[-1][0]
     kinds = [(line.split('"')[3], line.split('"')[7]) for line in text.splitlines()]
     one, two = "one", "two"
-    assert kinds == [
-        (one, "run"),
-        (two, "run"),
-        (one, "step"),
-        (two, "step"),
-        (one, "summary"),
-        (two, "step"),
-        (two, "step"),
-        (two, "summary"),
-    ]
+    steps = [(one, "step"), (two, "step"), (one, "summary"), (two, "step"), (two, "step")]
+    assert kinds == [(one, "run"), (two, "run"), *steps, (two, "summary")]
     assert split(text)["one"].splitlines()[-1] == '{"kind":"summary"}'
 
 

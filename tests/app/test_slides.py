@@ -26,7 +26,7 @@ def save(visit, tmp_path):
 
     def bring(trace: str, room: str):
         watch = room == "watch"
-        page = visit("/" if watch else "/?tab=compare", reduced_motion="reduce").page
+        page = visit("/" if watch else "/?tab=compare").page
         file = tmp_path / "brought.ndjson"
         file.write_text(trace, "utf-8")
         page.wait_for_selector(f"#open-{'trace' if watch else 'race'}", state="attached")

@@ -126,33 +126,27 @@ def test_the_page_itself_may_send(server, stranger):
         assert stranger.post("/run/methods", {**body, "data": [""]}, headers=headers).is_success
 
 
-def test_callers_without_a_session_do_not_share_one(stranger):
-    wire = Wire(stranger.url)
+def test_callers_without_a_session_do_not_share_one(stranger, wire):
     said_so, read = (wire.event("own-models", name)["id"] for name in ("adjust", "fresh"))
     body = {"data": [], "fn_index": said_so, "event_data": {"system": "SECRET", "chat": True}}
     assert "SECRET" in stranger.post("/run/predict", body).text
     for session in ({}, {"session_hash": None}):
         other = stranger.post("/run/predict", {"data": [], "fn_index": read, **session})
         assert other.is_success and "SECRET" not in other.text
-    wire.leave()
 
 
-def test_runs_cannot_be_begun_around_the_queue(stranger):
-    wire = Wire(stranger.url)
+def test_runs_cannot_be_begun_around_the_queue(stranger, wire):
     begin = wire.event("run", "click")["id"]
     values = wire.watch_values("Once", "none", 8)
     for name, body in (("run", {"data": RUN}), ("predict", {"fn_index": begin, "data": values})):
         for route in ("run", "api"):
             assert "queue" in said(stranger.post(f"/{route}/{name}", body))
-    wire.leave()
 
 
-def test_private_functions_are_no_endpoints(stranger):
-    wire = Wire(stranger.url)
+def test_private_functions_are_no_endpoints(stranger, wire):
     values = wire.watch_values("Once", "none", 8)
     name = wire.event("run", "click")["api_name"]
     assert "no endpoint" in said(stranger.post(f"/call/{name}", {"data": values}))
-    wire.leave()
 
 
 NONSENSE = [
@@ -182,14 +176,12 @@ def test_nonsense_is_answered_with_a_sentence(stranger, path, body):
     assert "Traceback" not in said(stranger.post(path, body))
 
 
-def test_an_event_that_fails_says_so_in_a_sentence(stranger):
+def test_an_event_that_fails_says_so_in_a_sentence(stranger, wire):
     """gradio's own answer is {"error": null}."""
-    wire = Wire(stranger.url)
     event = {"id": wire.event("run", "click")["id"], "targets": [[1, "click"]]}
     with pytest.raises(RuntimeError) as told:
         list(wire.hear(wire.send(event, [])))
     assert re.fullmatch(r"[A-Z].*\.", str(told.value))
-    wire.leave()
 
 
 def test_answers_to_events_that_never_were(stranger):

@@ -3,7 +3,6 @@
 import pytest
 
 from app.words import TOUR
-from tests.app.visitor import MOVING
 from tests.axe import violations
 
 STOPS = [stop["title"] for stop in TOUR["stops"]]
@@ -58,10 +57,12 @@ def drag(page, selector: str):
 
 @pytest.mark.journey
 def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
-    visitor = visit(**MOVING)
+    visitor = visit()
     page = visitor.page
     assert page.locator(".pg-tour").is_hidden(), "nobody asked for it"
+    visitor.open_compare()
     begin(visitor)
+    assert page.locator("#text").is_visible(), "it begins on Watch"
     page.locator("#text [data-status=accepted]").first.click()
     led_to(visitor, 1)
     page.locator("#tree [data-node][data-status=rejected]").first.click()
@@ -71,6 +72,11 @@ def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
     led_to(visitor, 3)
     drag(page, "#timeline svg")
     led_to(visitor, 4)
+    page.click("#drafter input")
+    page.locator("#drafter [role=listbox]").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#drafter [role=listbox]").wait_for(state="hidden")
+    assert page.locator(".pg-tour").is_visible(), "Escape closes an open list first"
     visitor.pick("chain")
     led_to(visitor, 5)
     assert visitor.run() == "done"
@@ -78,6 +84,9 @@ def test_it_moves_on_when_the_reader_does_what_it_asks(visit):
     end.get_by_role("button", name="Close").click()
     assert end.is_hidden()
     assert page.evaluate("document.activeElement.id") == "take-tour"
+    page.reload()
+    page.wait_for_selector("#take-tour")
+    assert page.locator("#no-tour").count() == 0, "it invites once"
 
 
 def test_the_keyboard_walks_it_too(visit):
@@ -111,39 +120,10 @@ def test_the_keyboard_walks_it_too(visit):
     assert page.evaluate("document.activeElement.id") == "change", "of the panel, which closed, too"
 
 
-def test_escape_closes_an_open_list_first(visit):
-    visitor = visit()
-    card = begin(visitor)
-    for number in range(1, 5):
-        card.get_by_role("button", name="Next").click()
-        card = at_stop(visitor, number)
-    visitor.page.click("#drafter input")
-    visitor.page.locator("#drafter [role=listbox]").wait_for()
-    visitor.page.keyboard.press("Escape")
-    visitor.page.locator("#drafter [role=listbox]").wait_for(state="hidden")
-    assert card.is_visible()
-    visitor.page.keyboard.press("Escape")
-    assert card.is_hidden()
-
-
-def test_it_begins_on_the_watch_page_and_invites_once(visit):
-    visitor = visit()
-    page = visitor.page
-    visitor.open_compare()
-    page.click("#take-tour")
-    card = at_stop(visitor, 0)
-    assert page.locator("#text").is_visible()
-    assert page.locator("#no-tour").count() == 0
-    card.get_by_role("button", name="End tour").click()
-    page.reload()
-    page.wait_for_selector("#take-tour")
-    assert page.locator("#no-tour").count() == 0
-
-
 @pytest.mark.parametrize("screen", ["desk", "phone", "projector"])
 def test_it_hides_nothing_it_asks_for(visit, screen):
     size = (390, 844) if screen == "phone" else (1280, 860)
-    visitor = visit(reduced_motion="reduce", viewport=dict(zip(("width", "height"), size)))
+    visitor = visit(viewport=dict(zip(("width", "height"), size)))
     page = visitor.page
     if screen == "projector":
         page.locator("#watch-view .ds-large").click()
@@ -160,7 +140,7 @@ def test_it_hides_nothing_it_asks_for(visit, screen):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_in_it_stands_in_the_way_of_anybody(visit, scheme):
-    visitor = visit(f"/?n=8&__theme={scheme}", color_scheme=scheme, reduced_motion="reduce")
+    visitor = visit(f"/?n=8&__theme={scheme}", color_scheme=scheme)
     assert visitor.page.locator("#no-tour").is_visible()
     card = begin(visitor)
     assert violations(visitor.page) == []

@@ -2,9 +2,7 @@
 
 import pytest
 
-from app.assets import WEB
 from app.words import TOUR
-from tests.viz.modules import exposed
 
 EVERYWHERE = """(sides) => {
   const bad = [], cards = [[400, 260], [366, 240]], rooms = [[1280, 860], [390, 844], [390, 500]];
@@ -22,15 +20,6 @@ EVERYWHERE = """(sides) => {
   }
   return bad.slice(0, 5);
 }"""
-
-
-@pytest.fixture(scope="module")
-def scripts(browser):
-    page = browser.new_page()
-    page.set_content("<!DOCTYPE html><title>t</title>")
-    page.add_script_tag(content=exposed("DraftscopePage", WEB))
-    yield page
-    page.close()
 
 
 @pytest.mark.parametrize("sides", [["below", "above"], ["above", "below"]])

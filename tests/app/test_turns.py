@@ -4,8 +4,10 @@ import gc
 import threading
 import time
 import weakref
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -57,6 +59,24 @@ def few(**changes):
     return replace(LIMITS, **changes)
 
 
+@contextmanager
+def at_once(*works):
+    """Each in a thread of its own; at the end of the context they have ended. Raises what one of them raises."""
+    threads = ThreadPoolExecutor(len(works))
+    begun = [threads.submit(work) for work in works]
+    yield
+    for each in begun:
+        each.result(PATIENCE)
+
+
+def came(things: list, count: int) -> None:
+    """Wait until there are so many."""
+    until = time.monotonic() + PATIENCE
+    while len(things) < count:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def visitors(jobs: list[Counted], turns: Turns, bounds) -> list[list[tuple]]:
     """Run all jobs at once, each in a thread, as gradio does. Returns the updates that each visitor got."""
     told: list[list[tuple]] = [[] for _ in jobs]
@@ -64,16 +84,8 @@ def visitors(jobs: list[Counted], turns: Turns, bounds) -> list[list[tuple]]:
     gates = [seat.advance() for seat in seats]
     for heard, gate in zip(told, gates, strict=True):
         heard.append(next(gate))  # in order: all have their places before the first step
-    threads = [
-        threading.Thread(target=lambda h=heard, g=gate: h.extend(g))
-        for heard, gate in zip(told, gates, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert not any(thread.is_alive() for thread in threads)
-    return told
+    with at_once(*(partial(heard.extend, gate) for heard, gate in zip(told, gates, strict=True))):
+        return told
 
 
 def test_a_long_run_never_holds_a_short_one_behind_it():
@@ -142,11 +154,8 @@ def test_a_long_prompt_is_read_while_others_take_steps(monkeypatch):
 
     monkeypatch.setattr(PromptReading, "read_part", noted)
     long, short = Seat(opened([asked])[0], turns), Seat(Counted("step", 40, taken, 0.01), turns)
-    threads = [threading.Thread(target=list, args=[seat.advance()]) for seat in (long, short)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
+    with at_once(*(partial(list, seat.advance()) for seat in (long, short))):
+        pass
     found = read_trace(long.text)
     unread = len(found.run["prompt"]["tokens"]) - 1
     assert taken.count("part") == -(-unread // 8) > 4
@@ -171,11 +180,8 @@ def test_addresses_take_turns_however_many_runs_each_has():
     seats = [Seat(Counted(name, 60, taken, seconds=0.005), turns, bounds) for name in names]
     for name, seat in zip(names, seats, strict=True):
         seat.client = name.partition(" ")[0]
-    threads = [threading.Thread(target=list, args=[seat.advance()]) for seat in seats]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
+    with at_once(*(partial(list, seat.advance()) for seat in seats)):
+        pass
     end = max(at for at, name in enumerate(taken) if name == "good")
     assert len(taken) == 240 and end < 150, (
         "a step for each of the others', not for each of their runs"
@@ -185,27 +191,20 @@ def test_addresses_take_turns_however_many_runs_each_has():
 def test_whoever_had_the_engine_least_goes_first():
     turns, order, held, began = Turns(few()), [], threading.Event(), threading.Event()
 
-    def step(name: str, work=None) -> threading.Thread:
-        turn = turns.enter(name)
-        thread = threading.Thread(target=turn.step, args=[work or (lambda: order.append(name))])
-        thread.start()
-        return thread
-
     def hold() -> None:
         began.set()
         held.wait(PATIENCE)
 
     turns.enter("busy").step(lambda: time.sleep(0.2))
     turns.enter("sometimes").step(lambda: time.sleep(0.05))
-    threads = [step("first", hold)]
-    began.wait(PATIENCE)
-    for place, name in enumerate(["busy", "sometimes", "guest"]):
-        threads.append(step(name))
-        while len(turns._steps) <= place:
-            time.sleep(0.001)
-    held.set()
-    for thread in threads:
-        thread.join(PATIENCE)
+    with ThreadPoolExecutor(4) as threads:
+        threads.submit(turns.enter("first").step, hold)
+        began.wait(PATIENCE)
+        for place, name in enumerate(["busy", "sometimes", "guest"]):
+            threads.submit(turns.enter(name).step, partial(order.append, name))
+            while len(turns._steps) <= place:
+                time.sleep(0.001)
+        held.set()
     assert order == ["guest", "sometimes", "busy"]
 
 
@@ -359,17 +358,12 @@ def test_one_address_opens_few_runs_at_once_and_others_do_not_wait_for_it():
         with pytest.raises(UserError, match="No such run"):
             made(f"opening {number}", "watch", make, {})
 
-    threads = [threading.Thread(target=run, args=one) for one in enumerate(addresses)]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + PATIENCE
-    while len(opened) < few + 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.1)
-    assert sorted(opened) == ["", *addresses[:few], "192.0.2.2"]
-    free.set()
-    for thread in threads:
-        thread.join(PATIENCE)
+    with at_once(*(partial(run, *one) for one in enumerate(addresses))):
+        came(opened, few + 2)
+        time.sleep(0.1)
+        seen = sorted(opened)
+        free.set()
+    assert seen == ["", *addresses[:few], "192.0.2.2"]
     assert sorted(opened) == sorted(addresses)
 
 
@@ -394,14 +388,9 @@ def test_whoever_leaves_before_a_run_is_opened_waits_no_longer():
         sessions = [f"leaving {number}" for number in range(LIMITS.client_running + 1)]
         for session in sessions:
             here.enter_context(VISITORS.heartbeat(session, "192.0.2.9"))
-        threads = [threading.Thread(target=run, args=[session]) for session in sessions]
-        for thread in threads:
-            thread.start()
-        deadline = time.monotonic() + PATIENCE
-        while len(began) < LIMITS.client_running and time.monotonic() < deadline:
-            time.sleep(0.01)
-    for thread in threads:
-        thread.join(PATIENCE)
+        with at_once(*(partial(run, session) for session in sessions)):
+            came(began, LIMITS.client_running)
+            here.close()
     free.set()
     assert all(wanted) and said == ["Nobody waits for this run any more."] * len(sessions)
     assert len(began) == LIMITS.client_running, "the one that waited never began"

@@ -16,7 +16,7 @@ from app.settings import LIMITS
 from app.shares import TOO_MUCH, UNREAD, Shares
 from app.unread import Waiting
 from app.visitors import Visitors
-from tests.app.awaiting import awaited
+from tests.app.awaiting import asynchronous
 
 TEXT = 500_000
 MOST = replace(LIMITS, unread_megabytes=8, trace_megabytes=1)
@@ -78,94 +78,82 @@ def house():
         yield House(open_streams)
 
 
-def test_updates_that_hold_the_whole_so_far_wait_once(house):
-    async def work():
-        one, other = [await house.asks("s", "a", simple=True) for _ in range(2)]
-        for number in range(100):
-            house.says(one, f"{number:{TEXT}}")
-        house.says(other, "x")
-        assert (one.alive, other.alive) == (True, True)
-        told = [m for m in house.unread("s") if isinstance(m, ProcessGeneratingMessage)]
-        assert [message.event_id for message in told] == [one._id, other._id]
-        assert int(told[0].output["data"][0]) == 99
-        house.says(one, "read, and there is more")
-        assert house.unread("s")[-1].output["data"] == ["read, and there is more"]
-
-    awaited(work())
+@asynchronous
+async def test_updates_that_hold_the_whole_so_far_wait_once(house):
+    one, other = [await house.asks("s", "a", simple=True) for _ in range(2)]
+    for number in range(100):
+        house.says(one, f"{number:{TEXT}}")
+    house.says(other, "x")
+    assert (one.alive, other.alive) == (True, True)
+    told = [m for m in house.unread("s") if isinstance(m, ProcessGeneratingMessage)]
+    assert [message.event_id for message in told] == [one._id, other._id]
+    assert int(told[0].output["data"][0]) == 99
+    house.says(one, "read, and there is more")
+    assert house.unread("s")[-1].output["data"] == ["read, and there is more"]
 
 
-def test_one_address_lets_so_much_lie_unread_and_no_more(house):
-    async def work():
-        good = await house.asks("good", "b")
-        house.says(good, "x" * TEXT)
-        bad = [await house.asks(f"bad{number}", "a") for number in range(8)]
-        for _ in range(4):
-            for event in bad:
-                house.says(event, "x" * TEXT)
-        assert good.alive and not all(event.alive for event in bad)
-        over = next(event for event in bad if not event.alive)
-        last = house.unread(over.session_hash)[-1]
-        assert isinstance(last, ProcessCompletedMessage) and not last.success
-        assert last.event_id == over._id and last.output == {"error": TOO_MUCH}
-        assert len(house.unread("good")[-1].output["data"][0]) == TEXT
-        assert house.bytes() <= MOST.unread_bytes // 4
-
-    awaited(work())
-
-
-def test_all_addresses_together_let_so_much_lie_unread(house):
-    async def work():
-        events = [await house.asks(f"s{number}", f"10.0.0.{number}") for number in range(20)]
-        for _ in range(3):
-            for event in events:
-                house.says(event, "x" * TEXT)
-        assert house.bytes() <= MOST.unread_bytes
-        assert any(event.alive for event in events)
-
-    awaited(work())
-
-
-def test_what_was_read_makes_room(house):
-    async def work():
-        event = await house.asks("s", "a")
-        for _ in range(20):
+@asynchronous
+async def test_one_address_lets_so_much_lie_unread_and_no_more(house):
+    good = await house.asks("good", "b")
+    house.says(good, "x" * TEXT)
+    bad = [await house.asks(f"bad{number}", "a") for number in range(8)]
+    for _ in range(4):
+        for event in bad:
             house.says(event, "x" * TEXT)
-            await asyncio.sleep(0)
-            house.unread("s")
-        assert event.alive
+    assert good.alive and not all(event.alive for event in bad)
+    over = next(event for event in bad if not event.alive)
+    last = house.unread(over.session_hash)[-1]
+    assert isinstance(last, ProcessCompletedMessage) and not last.success
+    assert last.event_id == over._id and last.output == {"error": TOO_MUCH}
+    assert len(house.unread("good")[-1].output["data"][0]) == TEXT
+    assert house.bytes() <= MOST.unread_bytes // 4
 
-    awaited(work())
+
+@asynchronous
+async def test_all_addresses_together_let_so_much_lie_unread(house):
+    events = [await house.asks(f"s{number}", f"10.0.0.{number}") for number in range(20)]
+    for _ in range(3):
+        for event in events:
+            house.says(event, "x" * TEXT)
+    assert house.bytes() <= MOST.unread_bytes
+    assert any(event.alive for event in events)
 
 
-def test_one_session_asks_for_so_much_without_reading_the_answers(house):
-    async def work():
-        most = 4 * (LIMITS.client_running + LIMITS.client_waiting)
-        for _ in range(most):
-            await house.ends(await house.asks("s", "a"))
-        with pytest.raises(fastapi.HTTPException, match="not read yet") as told:
-            await house.asks("s", "a")
-        assert told.value.status_code == 429
-        await house.asks("another", "a")
-        house.shares._give_up("s")
-        assert len(house.unread("s")) == most
+@asynchronous
+async def test_what_was_read_makes_room(house):
+    event = await house.asks("s", "a")
+    for _ in range(20):
+        house.says(event, "x" * TEXT)
+        await asyncio.sleep(0)
+        house.unread("s")
+    assert event.alive
+
+
+@asynchronous
+async def test_one_session_asks_for_so_much_without_reading_the_answers(house):
+    most = 4 * (LIMITS.client_running + LIMITS.client_waiting)
+    for _ in range(most):
+        await house.ends(await house.asks("s", "a"))
+    with pytest.raises(fastapi.HTTPException, match="not read yet") as told:
         await house.asks("s", "a")
-        assert len(house.queue.pending_event_ids_session["s"]) == 1, "nothing else is unread"
+    assert told.value.status_code == 429
+    await house.asks("another", "a")
+    house.shares._give_up("s")
+    assert len(house.unread("s")) == most
+    await house.asks("s", "a")
+    assert len(house.queue.pending_event_ids_session["s"]) == 1, "nothing else is unread"
 
-    awaited(work())
 
-
-def test_an_address_has_so_many_requests_under_way_and_no_more(house):
-    async def work():
-        most = LIMITS.client_running + LIMITS.client_waiting
-        first, *_ = [await house.asks(f"s{number}", "a") for number in range(most)]
-        with pytest.raises(fastapi.HTTPException, match="under way") as told:
-            await house.asks("more", "a")
-        assert told.value.status_code == 429
-        await house.asks("another", "b")
-        await house.ends(first)
+@asynchronous
+async def test_an_address_has_so_many_requests_under_way_and_no_more(house):
+    most = LIMITS.client_running + LIMITS.client_waiting
+    first, *_ = [await house.asks(f"s{number}", "a") for number in range(most)]
+    with pytest.raises(fastapi.HTTPException, match="under way") as told:
         await house.asks("more", "a")
-
-    awaited(work())
+    assert told.value.status_code == 429
+    await house.asks("another", "b")
+    await house.ends(first)
+    await house.asks("more", "a")
 
 
 def test_a_small_message_counts_for_what_it_takes():

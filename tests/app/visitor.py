@@ -1,12 +1,13 @@
 """A visitor's actions on the page, as methods."""
 
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from presets import trace_names, trace_text
 
 PROMPT = "Once upon a time there was a little dog"
 SHORT = "/?" + urlencode({"prompt": PROMPT, "n": 16})
 """An address that sets a short run."""
+PROMPTS = {"watch": "#prompt textarea", "compare": "#race-prompt textarea"}
 ENDLESS = "1 2 3 4 5 6 7 8 9 10"
 """A prompt whose text does not end by itself."""
 PATIENCE = 120_000
@@ -14,6 +15,12 @@ PATIENCE = 120_000
 VIEWPORT = {"width": 1280, "height": 860}
 MOVING = {"reduced_motion": "no-preference"}
 """Settings of visitors for whom the page moves. For the others it stands still, because drawing what moves takes a core."""
+FITS = """([field, title]) => {
+  const box = document.querySelector(field), style = getComputedStyle(box), pen = document.createElement('canvas').getContext('2d');
+  pen.font = style.font;
+  return pen.measureText(title).width <= box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+}"""
+"""Whether a field shows these words whole."""
 STATES = """() => {
   const tree = document.querySelector('#tree');
   window.states = [];
@@ -40,9 +47,11 @@ class Visitor:
         page.set_default_timeout(PATIENCE)
         page.goto(url + path, wait_until="commit")
         self.arrived()
-        if path == SHORT:
-            page.wait_for_function(
-                "p => document.querySelector('#prompt textarea')?.value === p", arg=PROMPT
+        asked = dict(parse_qsl(urlsplit(path).query))
+        if "prompt" in asked and asked.get("tab", "watch") in PROMPTS:
+            page.wait_for_function(  # until then Run would run something else
+                "([box, prompt]) => document.querySelector(box)?.value === prompt",
+                arg=[PROMPTS[asked.get("tab", "watch")], asked["prompt"]],
             )
 
     def arrived(self) -> None:
@@ -59,6 +68,14 @@ class Visitor:
 
     def leave(self) -> None:
         self._tabs.close(self.page)
+
+    def go(self, path: str) -> None:
+        """Bring the page, which stays loaded, to another address, as a step back in the browser's history does: what the
+        address sets and its finished run come, and a request to run is none."""
+        self.page.evaluate(
+            "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }",
+            path,
+        )
 
     def _asked(self, request) -> None:
         parts = urlsplit(request.url)
@@ -165,3 +182,42 @@ class Visitor:
 def payload(name: str) -> dict:
     """The finished trace of an example, as a file that a visitor chooses."""
     return {"name": f"{name}.ndjson", "mimeType": "text/plain", "buffer": trace_text(name).encode()}
+
+
+def covered(page, *words: str, room: str = "watch") -> None:
+    """Wait until the message over the picture says that it shows another run, and names these settings."""
+    over = page.locator(f".pg-cover[data-for={room}]")
+    over.wait_for()
+    for word in words:
+        over.get_by_text(word).wait_for()
+    assert page.locator(f"#{room}-view .ds[data-stale]").count() == 1, "it is dimmed"
+
+
+def clear(page, room: str = "watch") -> None:
+    """Wait until the picture is known to show the run that the controls describe."""
+    page.wait_for_function(f"DraftscopePage.agrees('{room}')")
+    page.locator(f".pg-cover[data-for={room}]").wait_for(state="detached")
+    assert page.locator(f"#{room}-view .ds[data-stale]").count() == 0
+
+
+def wait_prompt(page, prompt: str, room: str = "watch") -> None:
+    """Wait until the picture shows a run of this prompt."""
+    page.wait_for_function(
+        "([room, prompt]) => JSON.parse(DraftscopePage.trace(room).split('\\n')[0] || '{}').prompt?.text === prompt",
+        arg=[room, prompt],
+    )
+
+
+def wait_address(page, **parts: object) -> None:
+    """Wait until the address has these parts; None: it has no such part."""
+    page.wait_for_function(
+        "parts => { const query = new URLSearchParams(location.search);"
+        " return parts.every(([name, value]) => query.get(name) === value); }",
+        arg=[[name, None if value is None else str(value)] for name, value in parts.items()],
+    )
+
+
+def written(field, value: object) -> None:
+    """Write this into a field and leave it."""
+    field.fill(str(value))
+    field.press("Tab")

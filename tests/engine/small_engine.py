@@ -158,8 +158,8 @@ class SmallEngine:
 
 
 @contextmanager
-def small_engine() -> Iterator[SmallEngine]:
-    """An engine with the embedded target that answers until the context ends."""
+def small_engine(port: int = 0) -> Iterator[SmallEngine]:
+    """An engine with the embedded target that answers until the context ends. port: a free one where it is 0."""
     engine = SmallEngine()
 
     class Handler(BaseHTTPRequestHandler):
@@ -177,7 +177,7 @@ def small_engine() -> Iterator[SmallEngine]:
         def log_message(self, *told) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     engine.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
