@@ -165,12 +165,13 @@ class _Batch:
             self._written[place] = index
             self._texts[index].acceptance = Acceptance.as_of(chances)
         for place in places:
-            fresh, (index, reading) = self._fresh(place), self._coming.pop(place)
+            fresh, (index, reading) = self._fresh(place), self._coming[place]
             text = self._texts[index]
             session = reading.session(fresh, text.drafter.feature_layers)
             features = reading.fill(session, text.drafter.feature_rows)
             charged = reading.charge(self._clock.lap())
             text.begin(session, features, self._load(dict.fromkeys(self._written, 1)))
+            del self._coming[place]
             self._spent[index] = charged + self._clock.lap()
         self._leave()
 
@@ -228,5 +229,6 @@ class _Batch:
                 self._texts[index].drafter.close()
 
     def close(self) -> None:
-        for index in self._written.values():
-            self._texts[index].drafter.close()
+        for place, index in self._written.items():
+            if place not in self._coming:
+                self._texts[index].drafter.close()

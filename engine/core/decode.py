@@ -31,9 +31,9 @@ def decode(
     """
     text = text_of(target, request, recorded)
     clock = Clock(target.device, precise=text.recorded)
+    spent = begin(text, target, reading, clock)
+    del reading  # freed once the last text has begun
     try:
-        spent = begin(text, target, reading, clock)
-        del reading  # freed once the last text has begun
         while text.stop is None:
             attempt = text.draft()
             times = attempt.milliseconds

@@ -52,11 +52,11 @@ def overlapped(
     while the caller has the step.
     """
     text = OverlappedText(target, request)
-    pair, clock = pair_on(target.device), Clock(target.device, precise=True)
+    clock = Clock(target.device, precise=True)
+    elapsed = spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
+    del reading  # freed once the last text has begun
+    pair = pair_on(target.device)
     try:
-        spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
-        del reading  # freed once the last text has begun
-        elapsed = spent
         while text.stop is None:
             step = text.step(pair, clock, elapsed)
             elapsed += sum(step.milliseconds.values())

@@ -28,12 +28,11 @@ def prepared(
     the drafter ran. Exact with every rule that is exact for the drafter's kind of draw.
     """
     text = Text(target, request)
-    drafter, pair = text.drafter, pair_on(target.device)
-    clock = Clock(target.device, precise=True)
+    drafter, clock = text.drafter, Clock(target.device, precise=True)
+    elapsed = spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
+    del reading  # freed once the last text has begun
+    pair = pair_on(target.device)
     try:
-        spent = begin(text, target, reading or PromptReading(request.prompt[:-1]), clock)
-        del reading  # freed once the last text has begun
-        elapsed = spent
         while text.stop is None:
             attempt, alone = text.draft(), clock.lap()
             seen, side = pair.run(partial(text.session.look, attempt.draft), drafter.prepare)

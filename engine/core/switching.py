@@ -36,9 +36,9 @@ def steps_of(
 ) -> Iterator[Step]:
     """The steps of a text that has a ``step`` of its own."""
     clock = Clock(target.device, precise=recorded)
+    spent = begin(text, target, reading or PromptReading(text.request.prompt[:-1]), clock)
+    del reading  # freed once the last text has begun
     try:
-        spent = begin(text, target, reading or PromptReading(text.request.prompt[:-1]), clock)
-        del reading  # freed once the last text has begun
         while text.stop is None:
             step = text.step(clock)
             step.prefill_milliseconds, spent = spent, 0.0

@@ -13,6 +13,7 @@ from engine.__main__ import main
 from engine.cache_folder import cache_folder
 from engine.cli.terminal import as_unicode
 from engine.errors import UserError
+from engine.model.session import Session
 from engine.printable import one_line, printable
 from engine.trace import Outlet, read_trace
 from presets import family
@@ -65,6 +66,19 @@ def test_ctrl_c_while_models_load_is_no_traceback(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr("engine.run.opened.load_models", load)
     code = main(["run", "--prompt", "a", "--drafter", "none", "--trace", str(tmp_path / "t")])
     assert code == 130 and capsys.readouterr().err == "cancelled\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_while_the_prompt_is_read_is_no_traceback(tmp_path, monkeypatch, capsys):
+    """A second one, that is; this drafter has something to put away once it has begun."""
+
+    def prefill(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "prefill", prefill)
+    trace = ["--trace", str(tmp_path / "t")]
+    code = main(["run", "--prompt", "a b", "--drafter", "suffix", *trace])
+    assert code == 130 and "cancelled" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
