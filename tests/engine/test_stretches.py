@@ -117,7 +117,7 @@ def test_states_of_a_whole_pass_are_normed():
 
 
 def test_one_that_gives_other_numbers_is_not_used(caplog, monkeypatch):
-    monkeypatch.setattr("engine.fast.cpu.stretches._close", lambda *_: False)
+    monkeypatch.setattr("engine.fast.cpu.stretches.close", lambda *_: False)
     log = logging.getLogger("engine.fast.cpu.store")
     monkeypatch.setattr(log, "disabled", False)  # another test's library may have silenced it
     with caplog.at_level(logging.WARNING, log.name):

@@ -24,7 +24,7 @@ from engine.fast.cpu.calls import Calls
 from engine.fast.cpu.columns import FIRST, Columns
 from engine.fast.cpu.fixed import Graphs, any_columns
 from engine.fast.cpu.graph import PassedColumns
-from engine.fast.cpu.passes import CompiledPasses, NotConvertible, spread
+from engine.fast.cpu.passes import CompiledPasses, NotConvertible, close, spread
 from engine.fast.cpu.row_shape import RowShape, rounded
 from engine.fast.cpu.store import compiled, tried
 from engine.model.cache import KVCache
@@ -225,7 +225,7 @@ class CompiledStretches:
         expected = self._after(rows)
         made = Calls(compiled(self._after, [rows], self._passes.described("end")))
         found = made([rows.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
-        if not _close(found, expected):
+        if not close(found, expected):
             raise NotConvertible("the compiled head gives other numbers")
         return made
 
@@ -245,7 +245,7 @@ class CompiledStretches:
             expected = passed(self._module, *given)
             wanted = [expected.rows, *(expected.taps[index] for index in inner)]
             for one, other in zip([after, *tapped], wanted, strict=True):
-                if not _close(torch.from_numpy(one), other):
+                if not close(torch.from_numpy(one), other):
                     raise NotConvertible("a compiled stretch of its layers gives other numbers")
 
 
@@ -279,7 +279,3 @@ def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int
 def _rows(count: int, width: int) -> Tensor:
     """Some hidden states, [R, W]"""
     return torch.randn(count, width, generator=torch.Generator().manual_seed(0))
-
-
-def _close(one: Tensor, other: Tensor) -> bool:
-    return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))
