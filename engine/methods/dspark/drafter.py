@@ -120,9 +120,8 @@ class DSparkDrafter(DiffusionDrafter):
         super().observe(kept)
         block, self._block = self._block, None
         if block is not None and block.chances:
-            forced = kept.tree.forced
-            chances, tokens = list(block.chances), list(kept.tree.tokens[forced:])
-            outcome = outcomes(len(tokens), len(kept.path) - forced)
+            chances, tokens = list(block.chances), list(kept.tree.tokens)
+            outcome = outcomes(len(tokens), len(kept.path))
             kept.tree.exhibits += [
                 Later(lambda: confidence_table(tokens, chances, outcome)),
                 Later(lambda: cost_curve(chances, self._costs, len(tokens))),
@@ -130,7 +129,7 @@ class DSparkDrafter(DiffusionDrafter):
 
 
 def outcomes(drafted: int, accepted: int) -> list[str]:
-    fates = ["kept"] * accepted + ["refused"] * (accepted >= 0) + ["not judged"] * drafted
+    fates = ["kept"] * accepted + ["refused"] + ["not judged"] * drafted
     return fates[:drafted]
 
 

@@ -62,7 +62,6 @@ class DraftChain(DraftModelDrafter):
 
     def observe(self, kept):
         super().observe(kept)
-        accepted = len(kept.path) - kept.tree.forced
-        if self._estimator is not None and accepted >= 0:
-            drafted = kept.tree.laws[: len(kept.tree) - kept.tree.forced]
-            self._estimator.see([log_odds(law) for law in drafted], accepted)
+        if self._estimator is not None:
+            drafted = kept.tree.laws[: len(kept.tree)]
+            self._estimator.see([log_odds(law) for law in drafted], len(kept.path))
