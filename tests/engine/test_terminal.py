@@ -64,15 +64,17 @@ def test_ctrl_c_while_models_load_is_no_traceback(tmp_path, monkeypatch, capsys)
     assert not list(tmp_path.iterdir())
 
 
-def test_ctrl_c_while_the_prompt_is_read_is_no_traceback(monkeypatch, capsys):
+def test_ctrl_c_while_the_prompt_is_read_is_no_traceback(tmp_path, monkeypatch, capsys):
     """A second one, that is; this drafter has something to put away once it has begun."""
 
     def prefill(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Session, "prefill", prefill)
-    code = main(["run", "--prompt", "a b", "--drafter", "suffix"])
+    trace = ["--trace", str(tmp_path / "t")]
+    code = main(["run", "--prompt", "a b", "--drafter", "suffix", *trace])
     assert code == 130 and "cancelled" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.exhaustive
