@@ -52,6 +52,14 @@ def test_each_row_sees_its_column_and_the_chain_before_it():
     assert roots(PROMPT, steps)[1] == text[steps[1].position - 1]
 
 
+def test_the_window_stays_within_the_context():
+    models = tiny_models(16)  # with a context of 64
+    steps = steps_of(models, KEY, PROMPT, 100, window=16, ngram=6)
+    assert text_of(steps) == text_of(steps_of(models, "none", PROMPT, 100))
+    assert steps[-1].stop == "context"
+    assert max(len(step.draft.probes or ()) for step in steps) == 60
+
+
 @pytest.mark.parametrize(("ngram", "columns"), [(2, 16), (5, 16), (6, 12)])
 def test_all_levels_together_are_as_many_probes_as_a_pass_may_hold(ngram, columns):
     steps = steps_of(tiny_models(16), KEY, PROMPT, 40, window=16, ngram=ngram)
