@@ -55,7 +55,7 @@ $(PEER)/.complete: engine/bench/openvino/requirements.txt
 
 serving-test: $(SERVING)/.complete $(VENV)/.draftscope-dev
 	DRAFTSCOPE_VLLM=$(abspath $(SERVING)/bin/python) $(BIN)/python -m pytest tests/engine/test_served.py \
-	    tests/engine/test_real_engine.py tests/verifiers/test_served_law.py tests/bridges/test_vllm_drafters.py \
+	    tests/engine/test_real_engine.py tests/verifiers/test_served_law.py \
 	    tests/bridges/test_vllm_export.py tests/serving
 
 # vLLM takes torch and transformers of the other environment: it pins versions of its own, which it does not need.

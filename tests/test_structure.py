@@ -43,6 +43,7 @@ FLOORS = {
     "trace": "core rules model",
     "continuous": "core",
     "bridges": "core parts methods trace model",
+    "serving.vllm": "core methods",
     "run": "core rules model chat parts methods sizes trace loops",
     "training": "core rules model fast.gpu parts methods methods.shared sizes loops run",
     "bench": (
@@ -135,7 +136,7 @@ def room_of(name: str) -> str:
     parts = name.split(".")[1:] or [""]
     if parts[0] == "methods":
         return "methods.shared" if parts[1:2] == ["shared"] else "methods"
-    return ".".join(parts[: 2 if parts[0] == "fast" else 1])
+    return ".".join(parts[: 2 if parts[0] == "fast" or parts[:2] == ["serving", "vllm"] else 1])
 
 
 def method_of(name: str) -> str | None:

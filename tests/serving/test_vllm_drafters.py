@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.bridges import vllm_drafters
+from engine.serving import vllm as vllm_drafters
 from presets import family
 from tests.engine.family import tokens_of, trace_of
 from tests.engine.small_engine import embedded_rows
@@ -134,7 +134,7 @@ def test_vllm_writes_its_own_text_with_each(written):
         "classes": ["", *CLASSES],
     }
     root = Path(__file__).resolve().parents[2]
-    command, asked = [PYTHON, "-m", "tests.bridges.vllm_drafting"], json.dumps(question)
+    command, asked = [PYTHON, "-m", "tests.serving.vllm_drafting"], json.dumps(question)
     ran = subprocess.run(
         command, input=asked, capture_output=True, text=True, cwd=root, check=False
     )

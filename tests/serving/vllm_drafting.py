@@ -22,7 +22,7 @@ def written(given: dict, cls: str) -> dict:
 
     speculation = {
         "method": "custom_class",
-        "model": f"engine.bridges.vllm_drafters.{cls}",
+        "model": f"engine.serving.vllm.{cls}",
         "num_speculative_tokens": 6,
     }
     llm = LLM(

@@ -1,6 +1,6 @@
 """Drafters of this repository inside vLLM, by their class:
 
-    --speculative-config '{"method": "custom_class", "model": "engine.bridges.vllm_drafters.Suffix", "num_speculative_tokens": 8}'
+    --speculative-config '{"method": "custom_class", "model": "engine.serving.vllm.Suffix", "num_speculative_tokens": 8}'
 
 vLLM makes one object. After each step it asks for a draft of every running request (``propose``), a chain, which it judges as
 fixed guesses: texts stay what they are without drafts. Of a tree, the likeliest branch is handed over.
