@@ -178,4 +178,4 @@ def test_the_check_leaves_the_module_as_it_generates(unproven):
 
 
 def test_proven_ways_exist():
-    assert set(PROVEN.values()) <= {"usual", "masked", "hybrid", "experts"}
+    assert set(PROVEN.values()) <= {"usual", "masked", "hybrid", "experts", "captions"}
