@@ -1,5 +1,5 @@
-// The picture that a prompt is about, below the control Model of a family that sees pictures: a scene by its number, or one
-// that the visitor brings. Its address stands in the prompt as in Markdown, so links, files and races hold it, too.
+// The picture that a prompt is about, below the control Model of a family that sees pictures: a scene by its number, or
+// one that the visitor brings. Its address stands in the prompt as in Markdown, so links, files and races hold it, too.
 /** @import { Component, Tab } from "./types.d.ts" */
 import { onModels } from "./choices.js";
 import { el, setAttributes, writeText } from "../../viz/web/base.js";
@@ -8,8 +8,8 @@ const FAMILY = "captions", USUAL = "describe the picture. ![](scene:7)", SCENES 
 const PICTURE = /!\[[^\]\n]*\]\(([^()\s]*)\)/;
 
 /**
- * c.props: prompt: the id of the prompt's box; limit: bytes of a file. c.server.prompt_picture(given): of an address, or of a
- * file as one, {address, image} or {error}.
+ * c.props: prompt: the id of the prompt's box; limit: bytes of a file. c.server.prompt_picture(given): of an address,
+ * or of a file as one, {address, image} or {error}.
  * @type {(room: Tab, c: Component) => void}
  */
 export function pictureAsk(room, c) {
@@ -20,7 +20,8 @@ export function pictureAsk(room, c) {
     onclick: () => bring(`scene:${Math.floor(Math.random() * SCENES)}`) });
   const file = el("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/gif,image/bmp",
     class: "pg-file", "aria-label": "A picture to ask about", id: `${prompt}-picture`, tabindex: "-1" });
-  const own = el("button", { type: "button", class: "pg-tool", text: "Your own picture…", onclick: () => file.click() });
+  const own = el("button",
+    { type: "button", class: "pg-tool", text: "Your own picture…", onclick: () => file.click() });
   const problem = el("p", { class: "pg-alarm", role: "alert" });
   const whole = el("div", { class: "pg-picture-ask", hidden: true }, image, el("div", {}, other, own, file), problem);
   c.element.append(whole);
@@ -35,7 +36,8 @@ export function pictureAsk(room, c) {
   /** Ask the server for a picture; what was asked before and comes later is not shown. */
   async function answerTo(given) {
     const mine = ++asked;
-    const answer = await c.server.prompt_picture(given).catch(() => ({ error: "The picture did not come; try again." }));
+    const answer = await c.server.prompt_picture(given)
+      .catch(() => ({ error: "The picture did not come; try again." }));
     if (mine !== asked) return null;
     writeText(problem, answer.error || "");
     setAttributes(image, { src: answer.image || null });
@@ -61,6 +63,11 @@ export function pictureAsk(room, c) {
     writeText(problem, "");
   }
 
+  /** The visitor has chosen this family: a question to begin with. */
+  function begin() {
+    if (!address() && !whole.hidden) write(USUAL);
+  }
+
   file.addEventListener("change", () => {
     const chosen = file.files[0], reader = new FileReader();
     file.value = "";
@@ -78,7 +85,7 @@ export function pictureAsk(room, c) {
   onModels(room, (family) => {
     const before = whole.hidden;
     whole.hidden = family !== FAMILY;
-    if (before && !whole.hidden && box() && !address()) setTimeout(() => { if (!address() && !whole.hidden) write(USUAL); }, 400);
+    if (before && !whole.hidden && box() && !address()) setTimeout(begin, 400);
     soon();
   });
 }

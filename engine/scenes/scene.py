@@ -90,7 +90,7 @@ def draw(scene: Sequence[Thing], generator: np.random.Generator) -> np.ndarray:
     picture = np.broadcast_to(paper, (SIDE, SIDE, 3)) + generator.normal(0, 3, (SIDE, SIDE, 3))
     for cell, colour, shape in scene:
         row, column = divmod(cell, CELLS)
-        size, (right, down) = generator.uniform(5, 6.5), generator.uniform(-1.2, 1.2, 2)
+        size, (right, down) = generator.uniform(5.2, 6.4), generator.uniform(-1, 1, 2)
         y, x = (_AXIS[:, None] - down) / size, (_AXIS[None] - right) / size
         ink = np.clip(0.5 - size * _outside(shape, x, y), 0, 1)[..., None]
         shade = np.array(COLOURS[colour]) + generator.uniform(-18, 18, 3)

@@ -39,7 +39,7 @@ TARGET = {"hidden_size": 256, "intermediate_size": 704, "num_hidden_layers": 6, 
 """About 4.5 M parameters."""
 DRAFT = {"hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3, "head_dim": 32}
 """About 0.6 M parameters."""
-ROWS = 16  # pictures of a batch
+ROWS = 32  # pictures of a batch
 UNSEEN, POOLED = 0.3, 0.15
 """Shares of the batches in which the draft sees nothing, and the means of four patches; in the others it sees any number of
 patches."""

@@ -12,7 +12,7 @@ from engine.training.loop import Budget
 
 pytestmark = pytest.mark.exhaustive
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "head_dim": 8}
-STEP = 16 * (PATCHES + ROOM)
+STEP = 32 * (PATCHES + ROOM)
 
 
 def test_a_small_training_learns_resumes_and_opens(tmp_path, monkeypatch):
