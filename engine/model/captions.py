@@ -1,7 +1,7 @@
 """A causal language model that sees one picture before its text. The picture's patches are rows of the same sequence.
 
 Each patch has a token of its own, which stands at the front of the prompt; its embedding is the learned one of that place
-and a projection of the patch's pixels, as in Fuyu (Bavishi et al., 2023) and other models without a vision encoder.
+and a projection of the patch's pixels, with one hidden layer, as in LLaVA-1.5 (Liu et al., 2023), but without a vision encoder.
 So a model that is shown a picture differs from one that is not in some rows of a table, and everything that reads tokens
 reads pictures. Everything else is a Llama.
 
@@ -28,12 +28,13 @@ MOST_SHOWN = 8  # pictures that are remembered for one model
 
 @strict
 class CaptionsConfig(LlamaConfig):
-    """picture_side, patch_side: in pixels. first_patch: the token of the patch at the top left; those of the others follow
-    it, row by row."""
+    """picture_side, patch_side: in pixels. patch_width: units of the projection. first_patch: the token of the patch at the top left;
+    those of the others follow it, row by row."""
 
     model_type = "captions"
     picture_side: int = 48
-    patch_side: int = 8
+    patch_side: int = 16
+    patch_width: int = 192
     first_patch: int = 0
 
     @property
@@ -46,7 +47,12 @@ class CaptionsForCausalLM(LlamaForCausalLM):
 
     def __init__(self, config: CaptionsConfig) -> None:
         super().__init__(config)
-        self.patches = nn.Linear(3 * config.patch_side**2, config.hidden_size, bias=False)
+        size, wide = 3 * config.patch_side**2, config.patch_width
+        self.patches = nn.Sequential(
+            nn.Linear(size, wide, bias=False),
+            nn.GELU(),
+            nn.Linear(wide, config.hidden_size, bias=False),
+        )
         self.post_init()
 
     def rows(self, tokens: Tensor, patches: Tensor) -> Tensor:
@@ -67,10 +73,9 @@ def patches_of(pixels: Tensor, side: int) -> Tensor:
 
 
 def pooled(rows: Tensor) -> Tensor:
-    """[.., P, H] -> [.., P / 4, H]: the means of squares of two by two patches."""
+    """[.., P, H] -> [.., sqrt(P), H]: the means of the patches that stand side by side."""
     across = round(rows.shape[-2] ** 0.5)
-    squares = rows.unflatten(-2, (across // 2, 2, across // 2, 2))
-    return squares.mean((-4, -2)).flatten(-3, -2)
+    return rows.unflatten(-2, (across, across)).mean(-2)
 
 
 class CaptionsModel(LanguageModel):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -58,7 +59,7 @@ def train_gate(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -
         with torch.no_grad():
             costs = torch.stack([_cost(draft, batch, way) for way in OPERATORS], -1)
             states = _states(target, batch, before_last=True)
-        root = (batch.labels != IGNORED).int().argmax(1)
+        root = PATCHES + (batch.labels[:, PATCHES:] != IGNORED).int().argmax(1)
         asked = states[torch.arange(len(root)), root - 1]
         return (gate(asked.float()).softmax(-1) * costs).sum(-1).mean(), batch.tokens.numel()
 
@@ -68,13 +69,14 @@ def train_gate(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -
 
 def _cost(draft: CaptionsForCausalLM, batch: Batch, way: str) -> Tensor:
     """[B]: nats per token of the answers, and the price of the rows that the draft reads for the picture."""
-    kept = torch.arange(0, PATCHES, 4).numpy()
+    kept = np.arange(0, PATCHES, 4)
     batch, logits = seen_by(draft, batch, way, kept)
+    labels = batch.labels.masked_fill(batch.texts == 0, IGNORED)
     losses = F.cross_entropy(
-        logits.flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORED, reduction="none"
-    ).view_as(batch.labels)
+        logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
+    ).view_as(labels)
     rows = 0 if way == OPERATORS[0] else len(kept)
-    return losses.sum(1) / (batch.labels != IGNORED).sum(1) + PRICE * rows / PATCHES
+    return losses.sum(1) / (labels != IGNORED).sum(1) + PRICE * rows / PATCHES
 
 
 def _states(target: CaptionsForCausalLM, batch: Batch, before_last: bool = False) -> Tensor:
@@ -127,7 +129,7 @@ def msd_loss(cell: PictureCell, target: CaptionsForCausalLM, batch: Batch) -> Te
         return F.scaled_dot_product_attention(queries, keys, values, mask, enable_gqa=True)
 
     made = cell(states, embedded[:, 1:], cell.turn(batch.places[:, 1:] - 1), attend)
-    counted = batch.labels[:, 1:] != IGNORED
+    counted = (batch.labels != IGNORED)[:, 1:] & (batch.texts[:, 1:] > 0)
     missed = F.smooth_l1_loss(made.float(), features[:, 1:], reduction="none").mean(-1)
     drafted = target.lm_head(made).float().log_softmax(-1)
     parted = -(law[:, 1:] * drafted).sum(-1)

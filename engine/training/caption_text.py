@@ -16,15 +16,15 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from engine.model.captions import CaptionsConfig, patches_of
-from engine.scenes.scene import SIDE, draw, invent_for
+from engine.scenes.scene import SIDE, Scene, draw, invent_for
 from engine.scenes.scene_talk import KINDS, asked, words
 
-PATCH = 8  # pixels of a side
+PATCH = 16  # pixels of a side
 PLACES = SIDE // PATCH
 FIRST_PATCH = 2
 PATCHES = PLACES * PLACES
 END, UNKNOWN = "<|endoftext|>", "<|unknown|>"
-ROOM = 92  # tokens of text beside one picture
+ROOM = 60  # tokens of text beside one picture
 IGNORED = -100
 
 
@@ -69,7 +69,8 @@ def captions_config(vocabulary: int, **shape) -> CaptionsConfig:
 class Batch:
     """B pictures, each with T tokens: those of its patches, and several texts.
 
-    tokens: [B, T]. patches: [B, P, D]. labels: [B, T], the token that follows, where it belongs to an answer. texts: [B, T],
+    tokens: [B, T]. patches: [B, P, D]. labels: [B, T], the token that follows, where it belongs to an answer; and
+    for each patch the shape in it, which nobody asks for, but which teaches a model to see. texts: [B, T],
     the text that a token belongs to, 0 for the picture, and -1 for what fills up the room. places: [B, T], positions.
     """
 
@@ -121,6 +122,11 @@ class Talks:
         patches = patches_of(torch.from_numpy(np.stack(pictures)), PATCH)
         return Batch(tokens, patches, labels, texts, places)
 
+    def _named(self, scene: Scene) -> np.ndarray:
+        """[P]: the shape that stands in each patch."""
+        shapes = {thing.cell: thing.shape for thing in scene}
+        return np.array([self.ids(shapes.get(cell, "nothing"))[0] for cell in range(PATCHES)])
+
     def _row(self, generator: np.random.Generator, only: str | None) -> tuple[np.ndarray, ...]:
         scene = invent_for(generator, self._held_out)
         picture = draw(scene, generator)
@@ -129,14 +135,14 @@ class Talks:
         labels, places = np.full(size, IGNORED), np.zeros(size, np.int64)
         tokens[:PATCHES] = FIRST_PATCH + np.arange(PATCHES)
         texts[:PATCHES], places[:PATCHES] = 0, np.arange(PATCHES)
+        labels[:PATCHES] = self._named(scene)
         at, number = PATCHES, 0
         while at < size and not (only and number):
             kind = only or (str(generator.choice(KINDS[1:])) if number else KINDS[0])
             told = asked(kind, scene, generator)
             if told is None:
                 if only:
-                    scene = invent_for(generator, self._held_out)
-                    picture = draw(scene, generator)
+                    return self._row(generator, only)
                 continue
             question, answer = self.ids(told.question), self.ids(told.answer)
             text = [*question, *answer, 0][: size - at]

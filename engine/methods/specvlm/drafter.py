@@ -10,7 +10,7 @@ from engine.methods.shared.seen_patches import PartSeenChain, SeenPart
 from engine.methods.shared.operator_gate import OPERATORS
 from engine.model.captions import pooled
 
-KEPT = 4  # of so many patches one is kept, or they become one row
+ACROSS = 3  # of so many patches one is kept, or they become one row
 
 
 class SpecVLMDrafter(PartSeenChain):
@@ -36,10 +36,11 @@ class SpecVLMDrafter(PartSeenChain):
         if operator == OPERATORS[0]:
             return None
         if operator == OPERATORS[1]:
-            weights = [float(place % KEPT == 0) for place in range(len(tokens))]
-            return SeenPart(whole.seeing(self._target.pixels), tokens[::KEPT], weights)
+            kept = range(0, len(tokens), ACROSS + 1)
+            weights = [float(place in kept) for place in range(len(tokens))]
+            return SeenPart(whole.seeing(self._target.pixels), [tokens[place] for place in kept], weights)
         rows = pooled(whole.rows_of(self._target.pixels))
-        weights = [1 / KEPT] * len(tokens)
+        weights = [1 / ACROSS] * len(tokens)
         return SeenPart(whole.with_rows(rows), tokens[: len(rows)], weights)
 
     def _show(self, tree):
