@@ -98,11 +98,7 @@ def parts_megabytes(paths: "ModelPaths", drafter: str) -> float:
     from engine.methods import drafters
     from engine.parts.stored_file import entries, weights_in
 
-    files = (
-        file
-        for role in drafters()[drafter].needs
-        for file in weights_in(paths.parts[role])
-    )
+    files = (file for role in drafters()[drafter].needs for file in weights_in(paths.parts[role]))
     shapes = (shape for file in files for shape, _ in entries(file).values())
     return sum(4 * prod(shape) for shape in shapes) / 1e6
 

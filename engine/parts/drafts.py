@@ -14,8 +14,8 @@ from engine.errors import UserError, unknown
 from engine.parts.digest import FIELD, check_belongs
 from engine.parts.eight_bit import SCALE
 from engine.parts.files import json_object
-from engine.parts.stored_file import entries, weights_in
 from engine.parts.loading import ModelPaths
+from engine.parts.stored_file import entries, weights_in
 
 ROLE = KIND = "draft"
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from engine.errors import UserError
 from engine.parts.eight_bit import LARGEST, STORED, packed, unpacked
-from engine.parts.stored_file import entries, tensors_in, weights_at
 from engine.parts.size_limits import free_bytes
+from engine.parts.stored_file import entries, tensors_in, weights_at
 from engine.text_file import ENCODING
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"

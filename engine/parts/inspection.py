@@ -243,4 +243,3 @@ def _header(file: Path, name: str) -> dict[str, tuple[tuple[int, ...], str]]:
     if any(size > MOST_NUMBER for shape, _ in found.values() for size in shape):
         raise broken
     return found
-

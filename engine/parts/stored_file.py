@@ -26,9 +26,7 @@ def weights_at(folder: Path, name: str) -> Path | None:
 
 def weights_in(folder: str | Path) -> list[Path]:
     """All files of weights in a folder, by their names."""
-    return sorted(
-        file for end in ("", PACKED) for file in Path(folder).glob(f"*.safetensors{end}")
-    )
+    return sorted(file for end in ("", PACKED) for file in Path(folder).glob(f"*.safetensors{end}"))
 
 
 def entries(file: Path) -> dict[str, tuple[tuple[int, ...], str]]:

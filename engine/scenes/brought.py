@@ -17,6 +17,7 @@ from engine.scenes.scene import SIDE
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 MOST_BYTES = 6_000_000
 MOST_PIXELS = 16_000_000
+TOO_MANY = f"at most {MOST_PIXELS // 1_000_000} million pixels are decoded"
 NARROW = 20  # the longer side must be less than so many times the shorter one
 PAPER = (238, 238, 238)  # behind what is transparent, and beside a picture that is no square
 SMALL = 3000  # letters of an address that is not made smaller
@@ -39,6 +40,8 @@ def seen(data: bytes, side: int) -> np.ndarray:
             upright = ImageOps.exif_transpose(image).convert("RGBA")
     except UserError:
         raise
+    except Image.DecompressionBombError:
+        raise UserError(f"The picture is too large: {TOO_MANY}.") from None
     except Exception as error:  # Pillow's decoders raise many kinds for one cause
         raise UserError(f"This is no picture that can be read ({', '.join(FORMATS)}).") from error
     paper = Image.new("RGBA", upright.size, PAPER)
@@ -49,9 +52,7 @@ def seen(data: bytes, side: int) -> np.ndarray:
 def _check_size(width: int, height: int) -> None:
     """Before anything is decoded."""
     if width * height > MOST_PIXELS:
-        raise UserError(
-            f"The picture has {width:,} × {height:,} pixels; at most {MOST_PIXELS // 1_000_000} million are decoded."
-        )
+        raise UserError(f"The picture has {width:,} × {height:,} pixels; {TOO_MANY}.")
     if max(width, height) >= NARROW * min(width, height):
         raise UserError(f"The picture is too narrow: {width:,} × {height:,} pixels.")
 

@@ -28,7 +28,18 @@ DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 DIGIT_SHARE = 0.3  # of the things
 HELD_OUT = 10  # one scene in so many is never learned from
 
-_SEGMENTS = ("abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcdefg", "abcdfg")
+_SEGMENTS = (
+    "abcdef",
+    "bc",
+    "abged",
+    "abgcd",
+    "fgbc",
+    "afgcd",
+    "afgedc",
+    "abc",
+    "abcdefg",
+    "abcdfg",
+)
 _LINES = {
     "a": (-0.5, -0.9, 0.5, -0.9),
     "b": (0.5, -0.9, 0.5, 0),

@@ -52,9 +52,7 @@ Loss = Callable[[CaptionsForCausalLM, int], Tensor]
 """Of a model on the batch of an index."""
 
 
-def train_target(
-    folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape
-) -> None:
+def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
     """Train, and write the model with its tokenizer into the folder."""
     tokenizer = caption_words()
     talks = Talks(tokenizer, seed)

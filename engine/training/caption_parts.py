@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.methods.shared.picture_cell import PictureCell
 from engine.methods.shared.eagle_layout import write_cell
 from engine.methods.shared.operator_gate import OPERATORS, OperatorGate
+from engine.methods.shared.picture_cell import PictureCell
 from engine.model.captions import CaptionsForCausalLM
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.files import WEIGHTS, halve
@@ -103,7 +103,9 @@ def train_msd(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) ->
         batch = talks.batch(index, ROWS)
         return msd_loss(cell, target, batch), batch.tokens.numel()
 
-    fit(cell, loss, budget, checkpoints / "captions-msd.pt", adam_rate=1e-3, muon_rate=0.01, say=say)
+    fit(
+        cell, loss, budget, checkpoints / "captions-msd.pt", adam_rate=1e-3, muon_rate=0.01, say=say
+    )
     part = folder / "parts" / "msd"
     write_cell(cell, part, {FIELD: digest_of(folder)})
     halve(part, STEPS)

@@ -30,9 +30,10 @@ def test_a_picture_is_shown_chosen_and_brought(visit):
     )
     assert visitor.run() == "done"
     first = run_line(visitor)
-    assert first["family"] == "captions" and first["sees"] != json.loads(
-        trace_text("caption").splitlines()[0]
-    )["sees"]
+    assert (
+        first["family"] == "captions"
+        and first["sees"] != json.loads(trace_text("caption").splitlines()[0])["sees"]
+    )
     stream = io.BytesIO()
     Image.new("RGB", (300, 300), (200, 30, 30)).save(stream, "JPEG")
     page.set_input_files(

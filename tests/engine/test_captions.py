@@ -11,7 +11,7 @@ from transformers import LlamaForCausalLM
 
 from engine.core.sampling import Sampling
 from engine.errors import UserError
-from engine.methods import drafter, own_drafters
+from engine.methods import drafter
 from engine.model.captions import CaptionsForCausalLM, patches_of, pooled
 from engine.parts.loading import Models
 from engine.parts.opening import language_model
@@ -56,10 +56,10 @@ def plain(module: CaptionsForCausalLM, pixels: np.ndarray, count: int) -> list[i
         numbers = torch.tensor([channel / 127.5 - 1 for channel in cut.reshape(-1).tolist()])
         own = module.model.embed_tokens.weight[FIRST + place]
         rows.append(own + module.patches(numbers))
-    seen, written = torch.stack(rows), []
+    table, written = module.model.embed_tokens.weight.clone(), []
+    table[FIRST : FIRST + PATCHES] = torch.stack(rows)  # also where it writes such a token itself
     while len(written) < count:
-        words = module.model.embed_tokens(torch.tensor([*WORDS, *written]))
-        whole = torch.cat([seen, words])[None]
+        whole = table[[*PROMPT, *written]][None]
         logits = LlamaForCausalLM.forward(module, inputs_embeds=whole, use_cache=False).logits
         written.append(int(logits[0, -1].argmax()))
     return written
@@ -74,7 +74,7 @@ def module():
 def models(module):
     """The target, shown a picture, a draft of its kind, and small random parts."""
     target = opened(module).seeing(picture(1))
-    several = tiny_parts(target, own_drafters().values(), language_model_of)
+    several = tiny_parts(target, map(drafter, SEEING), language_model_of)
     return Models(target, {**several.parts, "draft": opened(module_of(4))})
 
 

@@ -21,7 +21,9 @@ ASKED = "describe the picture."
 
 @pytest.fixture(scope="module")
 def models():
-    return load_models(family("captions"), {"draft": "draft", "gate": "operator_gate", "msd": "picture_cell"})
+    return load_models(
+        family("captions"), {"draft": "draft", "gate": "operator_gate", "msd": "picture_cell"}
+    )
 
 
 def run(models, number, key, sampling=None, **options):

@@ -6,8 +6,8 @@ cell on the target's features: here an ordinary draft model has learned to read 
 """
 
 from engine.core.exhibits import Table
-from engine.methods.shared.seen_patches import PartSeenChain, SeenPart
 from engine.methods.shared.operator_gate import OPERATORS
+from engine.methods.shared.seen_patches import PartSeenChain, SeenPart
 from engine.model.captions import pooled
 
 ACROSS = 3  # of so many patches one is kept, or they become one row
@@ -38,7 +38,9 @@ class SpecVLMDrafter(PartSeenChain):
         if operator == OPERATORS[1]:
             kept = range(0, len(tokens), ACROSS + 1)
             weights = [float(place in kept) for place in range(len(tokens))]
-            return SeenPart(whole.seeing(self._target.pixels), [tokens[place] for place in kept], weights)
+            return SeenPart(
+                whole.seeing(self._target.pixels), [tokens[place] for place in kept], weights
+            )
         rows = pooled(whole.rows_of(self._target.pixels))
         weights = [1 / ACROSS] * len(tokens)
         return SeenPart(whole.with_rows(rows), tokens[: len(rows)], weights)
@@ -47,4 +49,6 @@ class SpecVLMDrafter(PartSeenChain):
         super()._show(tree)
         if self._target is not None:
             rows = list(zip(OPERATORS, self._chances, strict=True))
-            tree.exhibits.append(Table("How the draft sees the picture", ("operator", "gate"), rows))
+            tree.exhibits.append(
+                Table("How the draft sees the picture", ("operator", "gate"), rows)
+            )
