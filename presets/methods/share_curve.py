@@ -7,7 +7,7 @@ from engine.core.exhibits import Curve, Exhibit, Series
 from engine.run import RunRequest, open_run
 from presets.families import family
 
-SHARES = (0.0, 0.06, 0.12, 0.25, 0.5, 0.75, 1.0)
+SHARES = tuple(count / 9 for count in range(10))
 SCENES = range(100, 140)
 LENGTH, TOKENS = 6, 48
 PROMPT = "describe the picture. ![](scene:{})"

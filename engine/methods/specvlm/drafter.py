@@ -1,7 +1,7 @@
 """The draft model sees a smaller picture; a gate that knows the question picks how it is made smaller, or that it is left out.
 
-Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025). Of the paper's operators: a quarter of the
-patches, the means of squares of four, and the text alone. Its convolution and its resampler are left out, and so is its draft, a
+Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025). Of the paper's operators: a third of the
+patches, the means of three side by side, and the text alone. Its convolution and its resampler are left out, and so is its draft, a
 cell on the target's features: here an ordinary draft model has learned to read whole, pruned and pooled pictures alike.
 """
 
