@@ -59,7 +59,7 @@ def train_gate(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -
         with torch.no_grad():
             costs = torch.stack([_cost(draft, batch, way) for way in OPERATORS], -1)
             states = _states(target, batch, before_last=True)
-        root = PATCHES + (batch.labels[:, PATCHES:] != IGNORED).int().argmax(1)
+        root = (batch.labels != IGNORED).int().argmax(1)
         asked = states[torch.arange(len(root)), root - 1]
         return (gate(asked.float()).softmax(-1) * costs).sum(-1).mean(), batch.tokens.numel()
 
@@ -71,7 +71,7 @@ def _cost(draft: CaptionsForCausalLM, batch: Batch, way: str) -> Tensor:
     """[B]: nats per token of the answers, and the price of the rows that the draft reads for the picture."""
     kept = np.arange(0, PATCHES, 4)
     batch, logits = seen_by(draft, batch, way, kept)
-    labels = batch.labels.masked_fill(batch.texts == 0, IGNORED)
+    labels = batch.labels
     losses = F.cross_entropy(
         logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
     ).view_as(labels)
@@ -131,7 +131,7 @@ def msd_loss(cell: PictureCell, target: CaptionsForCausalLM, batch: Batch) -> Te
         return F.scaled_dot_product_attention(queries, keys, values, mask, enable_gqa=True)
 
     made = cell(states, embedded[:, 1:], cell.turn(batch.places[:, 1:] - 1), attend)
-    counted = (batch.labels != IGNORED)[:, 1:] & (batch.texts[:, 1:] > 0)
+    counted = batch.labels[:, 1:] != IGNORED
     missed = F.smooth_l1_loss(made.float(), features[:, 1:], reduction="none").mean(-1)
     drafted = target.lm_head(made).float().log_softmax(-1)
     parted = -(law[:, 1:] * drafted).sum(-1)

@@ -25,6 +25,8 @@ FIRST_PATCH = 2
 PATCHES = PLACES * PLACES
 END, UNKNOWN = "<|endoftext|>", "<|unknown|>"
 ROOM = 60  # tokens of text beside one picture
+SHARES, FIRST = (0.0, 0.2, 0.35, 0.3, 0.15), (0.4, 0.12, 0.2, 0.18, 0.1)
+"""How often each kind is asked, and asked first; a caption is asked first or not at all."""
 IGNORED = -100
 
 
@@ -69,9 +71,9 @@ def captions_config(vocabulary: int, **shape) -> CaptionsConfig:
 class Batch:
     """B pictures, each with T tokens: those of its patches, and several texts.
 
-    tokens: [B, T]. patches: [B, P, D]. labels: [B, T], the token that follows, where it belongs to an answer; and
-    for each patch the shape in it, which nobody asks for, but which teaches a model to see. texts: [B, T],
-    the text that a token belongs to, 0 for the picture, and -1 for what fills up the room. places: [B, T], positions.
+    tokens: [B, T]. patches: [B, P, D]. labels: [B, T], the token that follows, where it belongs to an answer. texts: [B, T],
+    the text that a token belongs to, 0 for the picture, and -1 for what fills up the room. places: [B, T], positions. named:
+    [B, P, 2], the words for the shape and the colour in each patch.
     """
 
     tokens: Tensor
@@ -79,6 +81,7 @@ class Batch:
     labels: Tensor
     texts: Tensor
     places: Tensor
+    named: Tensor
 
     @property
     def mask(self) -> Tensor:
@@ -96,7 +99,7 @@ class Batch:
         tokens, labels, texts = (
             each[:, columns] for each in (self.tokens, self.labels, self.texts)
         )
-        return Batch(tokens, self.patches[:, kept], labels, texts, places)
+        return Batch(tokens, self.patches[:, kept], labels, texts, places, self.named[:, kept])
 
 
 class Talks:
@@ -118,14 +121,17 @@ class Talks:
         generator = np.random.default_rng((self._seed, index))
         found = [self._row(generator, only) for _ in range(rows)]
         pictures, *columns = zip(*found, strict=True)
-        tokens, labels, texts, places = (torch.from_numpy(np.stack(each)) for each in columns)
+        tokens, labels, texts, places, named = (
+            torch.from_numpy(np.stack(each)) for each in columns
+        )
         patches = patches_of(torch.from_numpy(np.stack(pictures)), PATCH)
-        return Batch(tokens, patches, labels, texts, places)
+        return Batch(tokens, patches, labels, texts, places, named)
 
     def _named(self, scene: Scene) -> np.ndarray:
-        """[P]: the shape that stands in each patch."""
-        shapes = {thing.cell: thing.shape for thing in scene}
-        return np.array([self.ids(shapes.get(cell, "nothing"))[0] for cell in range(PATCHES)])
+        """[P, 2]: the words for what stands in each patch."""
+        known = {thing.cell: (thing.shape, thing.colour) for thing in scene}
+        every = [known.get(cell, ("nothing", "nothing")) for cell in range(PATCHES)]
+        return np.array([[self.ids(word)[0] for word in two] for two in every])
 
     def _row(self, generator: np.random.Generator, only: str | None) -> tuple[np.ndarray, ...]:
         scene = invent_for(generator, self._held_out)
@@ -135,10 +141,9 @@ class Talks:
         labels, places = np.full(size, IGNORED), np.zeros(size, np.int64)
         tokens[:PATCHES] = FIRST_PATCH + np.arange(PATCHES)
         texts[:PATCHES], places[:PATCHES] = 0, np.arange(PATCHES)
-        labels[:PATCHES] = self._named(scene)
         at, number = PATCHES, 0
         while at < size and not (only and number):
-            kind = only or (str(generator.choice(KINDS[1:])) if number else KINDS[0])
+            kind = only or str(generator.choice(KINDS, p=SHARES if number else FIRST))
             told = asked(kind, scene, generator)
             if told is None:
                 if only:
@@ -151,4 +156,4 @@ class Talks:
             places[here] = PATCHES + np.arange(len(text))
             labels[here][first:-1] = text[first + 1 :]
             at += len(text)
-        return picture, tokens, labels, texts, places
+        return picture, tokens, labels, texts, places, self._named(scene)

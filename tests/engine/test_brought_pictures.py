@@ -136,10 +136,10 @@ def test_what_is_learned_depends_on_the_index_and_counts_answers_alone():
     one, again, other = (talks.batch(index, 3) for index in (5, 5, 6))
     assert (one.tokens == again.tokens).all() and (one.tokens != other.tokens).any()
     texts = [words.decode(row[PATCHES:]) for row in one.tokens]
-    assert all(text.startswith("describe the picture. a ") for text in texts)
+    assert all(text.count("<|endoftext|>") >= 2 for text in texts)
     assert words.unk_token_id not in one.tokens
     for row in range(3):
-        counted = (one.labels[row] >= 0) & (one.texts[row] > 0)
+        counted = one.labels[row] >= 0
         assert (one.labels[row][:-1][counted[:-1]] == one.tokens[row][1:][counted[:-1]]).all()
     seen = one.mask[0, 0]
     last = int((one.texts[0] == 1).nonzero()[-1])
