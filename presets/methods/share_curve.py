@@ -7,8 +7,8 @@ from engine.core.exhibits import Curve, Exhibit, Series
 from engine.run import RunRequest, open_run
 from presets.families import family
 
-SHARES = tuple(count / 9 for count in range(10))
-SCENES = range(100, 140)
+SHARES = (0.0, 1 / 9, 3 / 9, 5 / 9, 1.0)
+SCENES = range(100, 112)
 LENGTH, TOKENS = 6, 48
 PROMPT = "describe the picture. ![](scene:{})"
 
