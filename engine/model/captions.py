@@ -91,6 +91,13 @@ class CaptionsModel(LanguageModel):
         return self.patch_tokens
 
     def __init__(self, model: CaptionsForCausalLM, tokenizer, name: str) -> None:
+        model.set_attn_implementation("sdpa")  # a copy of an opened module has the engine's
+        with (
+            torch.no_grad()
+        ):  # transformers hooks the layers once: before there are views, which share them
+            model(
+                torch.zeros(1, 1, dtype=torch.long, device=model.device), output_hidden_states=True
+            )
         super().__init__(model, tokenizer, name)
         self.side, self.patch = model.config.picture_side, model.config.patch_side
         first = model.config.first_patch
