@@ -65,7 +65,7 @@ class Compare:
                     most=LIMITS.lanes,
                     elem_id="race-lanes",
                 )
-                self.model = ModelControl(TAB, "race-models", first["models"])
+                self.model = ModelControl(TAB, "race-models", first["models"], "race-prompt")
                 self.models = self.model.choice
                 self.numbers = sampling_controls(first, "race-")
             with gr.Column(elem_classes="pg-picture"):

@@ -5,7 +5,9 @@ import gradio as gr
 from app import words
 from app.fetching import fetching
 from app.parts import QUICK, html, numbered
+from app.pictures import prompt_picture
 from engine.parts.size_limits import SPARED
+from engine.scenes import brought
 from presets import families
 from presets.families import converses, title
 from presets.fetched import sources
@@ -15,7 +17,8 @@ class ModelControl:
     """The choice, whose value is the family's name, and the note below it. The browser asks how far the fetching has come
     as long as it goes on, so no event waits for it."""
 
-    def __init__(self, tab: str, elem_id: str, value: str = "") -> None:
+    def __init__(self, tab: str, elem_id: str, value: str = "", prompt: str = "") -> None:
+        """prompt: the id of the box of a prompt, which may bring a picture."""
         self.choice = gr.Radio(
             [(title(name), name) for name in families()],
             value=value,
@@ -31,6 +34,15 @@ class ModelControl:
             elem_id=f"{elem_id}-note",
             elem_classes="pg-model-note",
         )
+        if prompt:
+            handed = "{element: element.querySelector('.pg-mount'), props, server}"
+            html(
+                f"DraftscopePage.pictureAsk('{tab}', {handed});",
+                server_functions=[prompt_picture],
+                prompt=prompt,
+                limit=brought.MOST_BYTES,
+                elem_id=f"{elem_id}-picture",
+            )
 
     def wire(self, conversation: gr.Accordion | None = None) -> None:
         """conversation: the section that opens when a model that converses is chosen."""

@@ -108,7 +108,7 @@ class Watch:
             value=first["pair"],
             elem_id="pair",
         )
-        self.model = ModelControl(TAB, "models")
+        self.model = ModelControl(TAB, "models", prompt="prompt")
         self.models = self.model.choice
         self.numbers = sampling_controls(first, more=self._constraints)
         self.own = OwnSection()

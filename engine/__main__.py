@@ -135,7 +135,7 @@ def _request(given: argparse.Namespace):
     rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
     schema = None if given.json_schema is None else text_of(Path(given.json_schema))
     return RunRequest(
-        prompt="" if given.messages else _prompt(given, card),
+        prompt="" if given.messages else _with_picture(given, _prompt(given, card)),
         messages=_messages(given, card),
         stop=given.stop,
         own_sampling=given.own_sampling,
@@ -193,6 +193,14 @@ def _prompt(given: argparse.Namespace, card) -> str:
     if card is not None:
         return card.prompt
     raise UserError("Give a prompt: --prompt TEXT, --prompt-file FILE or --preset NAME.")
+
+
+def _with_picture(given: argparse.Namespace, words: str) -> str:
+    """The prompt with the picture of --picture, made as small as models here see it."""
+    from engine.scenes.brought import read, small
+    from engine.scenes.prompt_picture import joined
+
+    return words if given.picture is None else joined(words, small(read(Path(given.picture))))
 
 
 def _messages(given: argparse.Namespace, card) -> list[dict] | None:

@@ -15,6 +15,7 @@ TITLES = {
     "experts": "Small, experts that neighbours share",
     "experts-topk": "Small, experts chosen token by token",
     "image": "Pictures",
+    "captions": "Words about a picture",
 }
 """Each family in a few words, in the order in which they are offered."""
 BORROWING = ("experts", "experts-topk")

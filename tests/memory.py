@@ -96,13 +96,9 @@ def measured(drafter: str, target: str, tokens: int) -> dict[str, float]:
 def parts_megabytes(paths: "ModelPaths", drafter: str) -> float:
     """Megabytes of the numbers of the parts that a drafter needs, as fp32."""
     from engine.methods import drafters
-    from engine.parts.inspection import entries
+    from engine.parts.stored_file import entries, weights_in
 
-    files = (
-        file
-        for role in drafters()[drafter].needs
-        for file in Path(paths.parts[role]).glob("*.safetensors")
-    )
+    files = (file for role in drafters()[drafter].needs for file in weights_in(paths.parts[role]))
     shapes = (shape for file in files for shape, _ in entries(file).values())
     return sum(4 * prod(shape) for shape in shapes) / 1e6
 

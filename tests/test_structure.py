@@ -30,7 +30,8 @@ FLOORS = {
     "rules": "core bounded",
     "model": "core",
     "bounded": "",
-    "chat": "core model bounded",
+    "scenes": "",
+    "chat": "core model bounded scenes",
     "batch": "core model",
     "fast.kernels": "core",
     "fast.cpu": "core model",
@@ -45,7 +46,7 @@ FLOORS = {
     "bridges": "core parts methods trace model",
     "serving.vllm": "core methods",
     "run": "core rules model chat parts methods sizes trace loops",
-    "training": "core rules model fast.gpu parts methods methods.shared sizes loops run",
+    "training": "core rules model fast.gpu parts methods methods.shared sizes loops run scenes",
     "bench": (
         "core rules model chat batch fast.cpu fast.gpu fast.kernels parts methods methods.shared sizes trace "
         "continuous training loops run"

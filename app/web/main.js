@@ -18,6 +18,7 @@ import { answered } from "./newest.js";
 import { takeOffer } from "./offer.js";
 import { ownModels } from "./own-models.js";
 import { pair } from "./pair.js";
+import { pictureAsk } from "./picture-ask.js";
 import { recorded } from "./recorded.js";
 import { exampleShown, happen, messageOf, ranHere, stateOf, traceOf, viewOf } from "./rooms.js";
 import { link, raceTools, tools } from "./rows.js";
@@ -33,7 +34,7 @@ globalThis.DraftscopePage = {
   // what a component builds when it is loaded
   allowed, canvas, cards, change, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote,
   ownModels,
-  pair, proof: proofPart, raceTools, recorded, status, terms, tools, tuneAsk, tuneTools,
+  pair, pictureAsk, proof: proofPart, raceTools, recorded, status, terms, tools, tuneAsk, tuneTools,
   // what an event of gradio tells
   answered, controls, link, moved, over, whose,
   // what is known of a tab, by its name

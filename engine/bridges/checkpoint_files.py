@@ -17,7 +17,8 @@ from engine.errors import UserError
 from engine.parts.drafts import tokens_of
 from engine.parts.files import CONFIG, PICKLED, json_object
 from engine.parts.hub import PATIENCE, is_hub_name, name_of, within
-from engine.parts.inspection import MOST_FILES, entries
+from engine.parts.inspection import MOST_FILES
+from engine.parts.stored_file import entries, weights_in
 
 Shape = tuple[int, ...]
 MOST_HEADERS, MOST_FETCHED = 512, 64
@@ -96,7 +97,7 @@ def _of_folder(folder: Path) -> Described:
         config = json_object(folder / CONFIG) if CONFIG in names else {}
     except ValueError as error:
         raise UserError(f"The checkpoint {name} cannot be looked at: {error}.") from None
-    weights = [one for one in files if one.suffix == ".safetensors"]
+    weights = weights_in(folder)
     if len(weights) > MOST_HEADERS:
         raise UserError(f"The folder of {name} holds too many files of weights.")
     shapes: dict[str, Shape] = {}

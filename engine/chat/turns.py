@@ -113,7 +113,8 @@ def read_prompt(
     if messages is not None:
         read = chat_prompt(target, messages)
     else:
-        read = ChatPrompt(prompt, split(target, prompt, "The prompt"), frozenset())
+        tokens = [*target.leading, *split(target, prompt, "The prompt")]
+        read = ChatPrompt(prompt, tokens, frozenset())
     tokens, room = read.tokens, target.max_context
     if not tokens:
         raise UserError("The prompt is empty.")

@@ -43,6 +43,9 @@ class LanguageModel:
     reads_stored = False
     """Whether passes read weights of 4 bits as they are stored, not as numbers of the dtype."""
 
+    leading: Sequence[int] = ()
+    """Tokens that stand before those of every prompt."""
+
     torch_threads: int | None = None
     """Threads of torch while steps are taken; None: as many as torch has."""
 

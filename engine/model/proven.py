@@ -5,6 +5,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 PROVEN: dict[str, str] = {
     "BambaForCausalLM": "hybrid",
     "BloomForCausalLM": "masked",
+    "CaptionsForCausalLM": "captions",
     "CodeGenForCausalLM": "masked",
     "Cohere2ForCausalLM": "usual",
     "CohereForCausalLM": "usual",

@@ -7,6 +7,7 @@ from pathlib import Path
 from engine.errors import UserError
 from engine.parts.files import json_object
 from engine.parts.hub import name_of
+from engine.parts.stored_file import weights_in
 
 FIELD = "draftscope_target"
 """The entry of a part's config.json that holds the digest."""
@@ -24,7 +25,7 @@ def _of_files(files: tuple[tuple[str, int, int], ...]) -> str:
 
 def digest_of(folder: str | Path) -> str | None:
     """Sixteen hexadecimal digits of the weight files in a folder; None if there are none."""
-    files = sorted(Path(folder).glob("*.safetensors"))
+    files = weights_in(folder)
     if not files:
         return None
     stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]

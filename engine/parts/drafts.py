@@ -14,8 +14,8 @@ from engine.errors import UserError, unknown
 from engine.parts.digest import FIELD, check_belongs
 from engine.parts.eight_bit import SCALE
 from engine.parts.files import json_object
-from engine.parts.inspection import entries
 from engine.parts.loading import ModelPaths
+from engine.parts.stored_file import entries, weights_in
 
 ROLE = KIND = "draft"
 
@@ -85,7 +85,7 @@ def _parameters(folder: str) -> int:
     try:
         return sum(
             prod(shape)
-            for file in Path(folder).glob("*.safetensors")
+            for file in weights_in(folder)
             for name, (shape, _) in entries(file).items()
             if not name.endswith(SCALE)
         )

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.errors import UserError
-from engine.parts.eight_bit import STORED, packed, unpacked
-from engine.parts.inspection import entries
+from engine.parts.eight_bit import LARGEST, STORED, packed, unpacked
 from engine.parts.size_limits import free_bytes
+from engine.parts.stored_file import entries, tensors_in, weights_at
 from engine.text_file import ENCODING
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
@@ -28,7 +28,8 @@ def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> 
 
     Raises UserError, one sentence, if there is none or it is damaged.
     """
-    file = next((folder / name for name in names if (folder / name).is_file()), None)
+    there = (weights_at(folder, name) for name in names)
+    file = next((file for file in there if file is not None and file.is_file()), None)
     if file is None:
         pickled = sorted(one.name for one in folder.glob("*") if one.suffix in PICKLED)
         if pickled:
@@ -44,7 +45,7 @@ def read_tensors(folder: Path, noun: str, names: Sequence[str] = (WEIGHTS,)) -> 
 
 
 def stored_tensors(file: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file by name, as they are stored; those in 8 bits are unpacked (``eight_bit``).
+    """All tensors of a file of weights by name, as they are stored; those in 8 bits are unpacked (``eight_bit``).
 
     Raises UserError, before any is read, if as float32 they are larger than the free memory; UserError where 8 bits
     have no scale that fits; and OSError or SafetensorError if the file is missing or damaged.
@@ -55,7 +56,7 @@ def stored_tensors(file: Path) -> dict[str, Tensor]:
             f"{file.name} of {file.parent.name} needs {needed / 1e9:,.2f} GB of memory; "
             f"{free / 1e9:,.2f} GB are free."
         )
-    tensors = load_file(file)
+    tensors = tensors_in(file)
     try:
         return unpacked(tensors)
     except ValueError as error:
@@ -154,14 +155,14 @@ def write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> None:
     file.chmod(0o644)  # safetensors makes it private
 
 
-def halve(folder: Path) -> tuple[int, int]:
-    """Rewrite the part's weights with its matrices in 8 bits -> bytes before and after. Raises UserError where there is
-    no such part."""
+def halve(folder: Path, steps: int = LARGEST) -> tuple[int, int]:
+    """Rewrite the part's weights with its matrices in 8 bits -> bytes before and after. steps: see ``packed``. Raises UserError
+    where there is no such part."""
     file = folder / WEIGHTS
     try:
         tensors = stored_tensors(file)
     except (OSError, SafetensorError) as error:
         raise UserError(f"There are no weights of a part in {folder.name}.") from error
     before = file.stat().st_size
-    write_tensors(file, packed(tensors))
+    write_tensors(file, packed(tensors, steps))
     return before, file.stat().st_size

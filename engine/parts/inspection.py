@@ -11,13 +11,14 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from transformers import CONFIG_MAPPING, GenerationConfig
 
 from engine.errors import UserError
 from engine.parts.eight_bit import SCALE, STORED
 from engine.parts.hub import name_of
 from engine.parts.promise import check_promise
+from engine.parts.stored_file import MOST_HEADER, entries, weights_at, weights_in
 
 MOST_NUMBER = 1 << 24
 """Largest whole number in a configuration: contexts and vocabularies stay below it."""
@@ -25,7 +26,7 @@ MOST_LAYERS, MOST_EXPERTS = 512, 1024
 MOST_MODULES = 1 << 15
 """Most layers times experts: each may become a module, and building a module takes time even without weights."""
 MOST_FILES, MOST_LIST = 10_000, 4096
-MOST_CONFIG, MOST_HEADER, MOST_TOKENIZER = 1 << 20, 64 << 20, 128 << 20  # bytes
+MOST_CONFIG, MOST_TOKENIZER = 1 << 20, 128 << 20  # bytes
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 GENERATION = "generation_config.json"
 SPREAD = "shard-"
@@ -210,8 +211,9 @@ def _weights(folder: Path, name: str) -> list[Path]:
             raise UserError(
                 f"{name} has a file whose name begins with {SPREAD}, which would be read in place of its weights."
             )
-    if (folder / WEIGHTS).exists():
-        return [folder / WEIGHTS]
+    whole = weights_at(folder, WEIGHTS)
+    if whole is not None:
+        return [whole]
     if (folder / INDEX).exists():
         parts = _json(folder / INDEX, name, MOST_HEADER).get("weight_map")
         if not isinstance(parts, dict) or not parts:
@@ -222,7 +224,7 @@ def _weights(folder: Path, name: str) -> list[Path]:
             if not part.endswith(".safetensors") or not (folder / part).is_file():
                 raise UserError(f"The {INDEX} of {name} names {part[:80]!r}, which {name} lacks.")
         return [folder / one for one in sorted(set(parts.values()))]
-    if any(folder.glob("*.safetensors")):
+    if weights_in(folder):
         raise UserError(f"{name} has no {WEIGHTS}.")
     other = sorted(one.name for one in folder.glob("*.bin")) + sorted(
         one.name for one in folder.glob("*.pt*")
@@ -241,11 +243,3 @@ def _header(file: Path, name: str) -> dict[str, tuple[tuple[int, ...], str]]:
     if any(size > MOST_NUMBER for shape, _ in found.values() for size in shape):
         raise broken
     return found
-
-
-def entries(file: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Name -> shape and dtype of the tensors in a safetensors file; none of them is read. Raises OSError or SafetensorError
-    if it is missing or damaged."""
-    with safe_open(file, "pt") as stream:
-        slices = [(key, stream.get_slice(key)) for key in stream.keys()]  # noqa: SIM118  (no mapping)
-        return {key: (tuple(each.get_shape()), each.get_dtype()) for key, each in slices}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from safetensors import SafetensorError
 
 from engine.parts.files import CONFIG, json_object
-from engine.parts.inspection import entries
+from engine.parts.stored_file import entries
 
 FIELDS = (
     (

@@ -23,6 +23,7 @@ from engine.errors import UserError
 from engine.fast.cpu.compiled_model import compiled_model
 from engine.model.admission import CHAINS, admitted
 from engine.model.by_length import ByLengthModel, reads_by_length
+from engine.model.captions import CaptionsForCausalLM, CaptionsModel
 from engine.model.checkpoint_rules import check_rules, unapplied
 from engine.model.edges import window_of
 from engine.model.experts import ExpertsForCausalLM, ExpertsModel
@@ -39,6 +40,7 @@ from engine.parts.hub import folder_of, name_of
 from engine.parts.inspection import inspect
 from engine.parts.promise import quiet, refuse_missing
 from engine.parts.size_limits import check_room
+from engine.parts.stored_file import PACKED, weights_at, weights_in
 
 ANYWHERE = "/"
 """Links may lead to any place: who names a model on the command line may read their own files."""
@@ -73,6 +75,8 @@ def language_model(
         ways = {"hybrid": lambda: HybridModel(module, tokenizer, name)}
     elif isinstance(module, ExpertsForCausalLM):
         ways = {"experts": lambda: ExpertsModel(module, tokenizer, name)}
+    elif isinstance(module, CaptionsForCausalLM):
+        ways = {"captions": lambda: CaptionsModel(module, tokenizer, name)}
     else:
         ways = usual | masked if takes_attention(module) else masked
     return admitted(module, name, ways, setting=f"lean {lean}, static {static}")
@@ -151,12 +155,12 @@ def _refuse_contradictions(module: PreTrainedModel, name: str) -> None:
 
 
 def causal_model(path: str, dtype: torch.dtype | None = None) -> PreTrainedModel:
-    """The module of a directory or hub name; its weights may be in 8 bits (``engine.parts.eight_bit``), and are unpacked
-    then. dtype: None is what the config says. Raises what transformers raises, and UserError for 8 bits without a
-    scale and for weights that are missing."""
-    file = Path(path) / WEIGHTS
+    """The module of a directory or hub name. Weights in 8 bits (``engine.parts.eight_bit``) or compressed ones (``stored_file``) are
+    unpacked. dtype: None is what the config says. Raises what transformers raises, and UserError for 8 bits without a scale
+    and for weights that are missing."""
+    file = weights_at(Path(path), WEIGHTS)
     with quiet():
-        if file.is_file() and in_eight_bits(file):
+        if file is not None and (file.suffix == PACKED or in_eight_bits(file)):
             config = AutoConfig.from_pretrained(path, trust_remote_code=False)
             config.quantization_config = None
             made, told = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
@@ -185,7 +189,7 @@ def refuse_pickled(path: str) -> None:
     folder = Path(path)
     names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
     pickled = [name for name in names if name.endswith(PICKLED)]
-    if pickled and not any(name.endswith(".safetensors") for name in names):
+    if pickled and not weights_in(folder):
         raise UserError(
             f"The weights in {folder.name} are pickled ({pickled[0]}), and to open those can run "
             "code; save the model as safetensors."

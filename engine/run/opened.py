@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from engine.chat.picture_prompt import shown
 from engine.chat.prompt_end import TakenBack, taken_back
 from engine.chat.turns import ChatPrompt, read_prompt
 from engine.core.bound import BEGUN
 from engine.core.options import Value
 from engine.core.rule import Verifier
+from engine.errors import UserError
 from engine.model.generation import own_stop_strings
 from engine.model.language_model import LanguageModel
 from engine.parts.hub import name_of
@@ -26,7 +28,8 @@ class Opened:
     """A plan with its models. Nothing of its text has been computed.
 
     prompt: as the target is fed it. options: of the drafter, none to be settled any more. stops: all strings that end
-    the text, the target's own among them. end: what of the prompt was taken back; None where nothing was to be healed.
+    the text, the target's own among them. end: what of the prompt was taken back; None where nothing was to be healed. sees: what the
+    trace tells of the picture that the target was shown; None where it was shown none.
     """
 
     plan: Plan
@@ -35,6 +38,7 @@ class Opened:
     options: dict[str, Value]
     stops: tuple[str, ...]
     end: TakenBack | None
+    sees: dict | None
 
     @classmethod
     def of(cls, plan: Plan, tell: Tell = silent) -> Opened:
@@ -48,14 +52,22 @@ class Opened:
         if models.target.known is not None:
             masked = request.constrained or bool(plan.rule.law)
             models.target.check(plan.drafter, plan.sampling, plan.rule, masked)
-        prompt, end = read_prompt(models.target, request.prompt, request.messages), None
+        words, sees, end = request.prompt, None, None
+        if request.messages is None:
+            target, words, sees = shown(models.target, words)
+            models = replace(models, target=target) if sees else models
+        prompt = read_prompt(models.target, words, request.messages)
+        if sees:
+            prompt = replace(prompt, text=request.prompt)
+        if request.heal and sees:
+            raise UserError("A prompt with a picture has no end to heal.")
         if request.heal:
             prompt, end = taken_back(models.target, prompt)
         options = settle_size(plan.drafter, plan.options, models, plan.sampling, tell)
         models = with_costs(plan.drafter, options, models, tell)
         models = with_step_costs(plan.drafter, options, models, tell)
         own = own_stop_strings(models.target.model.generation_config)
-        return cls(plan, models, prompt, options, (*request.stop, *own), end)
+        return cls(plan, models, prompt, options, (*request.stop, *own), end, sees)
 
     @property
     def length(self) -> int:
@@ -83,6 +95,7 @@ class Opened:
             rule,
             self.stops,
             request.models.family,
+            self.sees,
         )
 
     def _drafter_shown(self) -> dict:

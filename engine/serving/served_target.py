@@ -64,6 +64,7 @@ class ServedTarget:
     asynchronous = False
     torch_threads = None
     picture = None
+    leading = ()
     parameters = 0  # nobody tells
     dtype = "as served"
     device = torch.device("cpu")

@@ -24,7 +24,7 @@ SCHEMA_VERSION = 1
 @dataclass(frozen=True)
 class Setting:
     """The content of a run line besides its prompt. constraint: its key, its text, and the law that an exact rule keeps under it.
-    rule: judges the run; some meters use it."""
+    rule: judges the run; some meters use it. sees: the picture that the target was shown."""
 
     drafter: dict
     verifier: dict
@@ -34,6 +34,7 @@ class Setting:
     rule: Verifier | None = None
     stop_strings: tuple[str, ...] = ()
     family: str = ""
+    sees: dict | None = None
 
 
 class Recorder:
@@ -97,6 +98,8 @@ class Recorder:
             line["target"] |= {"known": target.known, "clock": "remote"}
         if target.picture is not None:
             line["picture"] = target.picture.to_dict()
+        if self._setting.sees is not None:
+            line["sees"] = self._setting.sees
         if self._setting.constraint is not None:
             line["constraint"] = self._constraint(*self._setting.constraint)
         if self._messages is not None:

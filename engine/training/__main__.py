@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--minutes",
         type=float,
-        help="recipes text, chat-text, align, hybrid, experts, parts: wall-clock budget",
+        help="recipes text, chat-text, align, hybrid, experts, captions, parts: wall-clock budget",
     )
     made.add_argument(
         "--tokens",

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from engine.parts.loading import ModelPaths
+from engine.parts.stored_file import weights_in
 from engine.training import card, prompts
 from engine.training import family_figures as figures
 from engine.training.common import folder_tokenizer, need_data, open_model, place, say
@@ -24,7 +25,7 @@ def _shipped(args) -> ModelPaths:
 def _replacements(args) -> dict[str, Path]:
     """The other drafters that are there, each by the name of the drafter that it can replace."""
     parts = {"draft": place(args, "larger-draft"), "diffusion": place(args, "diffusion-16")}
-    return {need: path for need, path in parts.items() if (path / "model.safetensors").exists()}
+    return {need: path for need, path in parts.items() if weights_in(path)}
 
 
 def write_gains(args) -> None:

@@ -18,6 +18,7 @@ so each can run alone; those that train resume where they were stopped.
     datastore    texts of the generators -> <models>/parts/datastore, the datastore of the drafter rasd
     hybrid       corpora -> <models>/families/hybrid: a target with state-space layers and its draft, for the drafter stree
     experts      corpora and draft -> <models>/families/experts, experts-topk: targets of which a pass computes some experts
+    captions     scenes drawn by the recipe -> <models>/families/captions: a target that sees pictures, and its draft
     family       all recipes from the windows on, in order; a stopped one goes on
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     halve        the part of --name, or diffusion -> the same with its matrices in 8 bits, half the bytes
@@ -41,6 +42,7 @@ from engine.training import (
     measuring_recipes,
     pretraining_recipes,
 )
+from engine.training.caption_parts import captions
 from engine.training.common import UserError, place, say
 from engine.training.expert_targets import experts
 from engine.training.family import family
@@ -80,6 +82,7 @@ BUILT_IN: dict[str, Recipe] = {
     "family": family,
     "hybrid": hybrid,
     "experts": experts,
+    "captions": captions,
     "halve": halve_part,
     "image": image,
     "scylla": scylla,

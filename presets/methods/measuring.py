@@ -25,6 +25,7 @@ FIGURES = {
     "continuous": "engine.continuous.continuous_figures",
     "asap": "engine.proof.aligned_figures",
     "own_cache": "engine.methods.own_cache.pass_bill",
+    "specvlm_video": "presets.methods.share_curve",
     "first_finish": "engine.proof.first_finish_figures",
 }
 """Cards with a figure of their own: the module whose ``measured`` and ``exhibits`` make it."""

@@ -19,7 +19,8 @@ ROPED = [name for name in VARIANTS if name.startswith(("llama, ", "phi3, "))]
 
 def model_type_of(cls: str) -> str:
     """The model type whose configuration builds this class."""
-    known = {**MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "experts": "ExpertsForCausalLM"}
+    own = {"experts": "ExpertsForCausalLM", "captions": "CaptionsForCausalLM"}
+    known = {**MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, **own}
     return next(
         kind
         for kind in sorted(known)

@@ -1,6 +1,7 @@
 // Tokens that are patches of a picture: their description in the run line, one patch as pixels, the growing picture.
 /** @import { Run } from "./types.d.ts" */
 import { el, setAttributes, svgEl } from "./base.js";
+import { seenPicture } from "./seen-picture.js";
 import { textStrip } from "./text.js";
 import { visible, written } from "./words.js";
 
@@ -202,16 +203,17 @@ function pictureStrip(box, hooks) {
  * @param {any} hooks
  */
 export function output(box, hooks) {
-  const text = textStrip(box, hooks), picture = pictureStrip(box, hooks);
+  const text = textStrip(box, hooks), picture = pictureStrip(box, hooks), seen = seenPicture(box);
   let now = text;
   return {
     reset(run) {
       now = pictureOf(run) ? picture : text;
       for (const place of [box, box.closest(".ds-room, .ds-lane-words")]) if (place)
         setAttributes(place, { "data-picture": now === picture });
-      text.reset(run); picture.reset(run);
+      text.reset(run); picture.reset(run); seen.reset(run);
     },
-    draw: (...given) => now.draw(...given), newest: (index) => now.newest(index), scroll: (top) => now.scroll(top),
+    draw(model, steps, at) { now.draw(model, steps, at); seen.draw(model.steps[at]); },
+    newest: (index) => now.newest(index), scroll: (top) => now.scroll(top),
     differ: (index) => now.differ(index),
     hover: (...given) => now.hover(...given), element: (index) => now.element(index),
   };

@@ -1,5 +1,6 @@
 // The text as a strip of tokens: the prompt in grey, then every token of the run with its status.
 import { el, setAttributes, writeText } from "./base.js";
+import { promptWords } from "./seen-picture.js";
 import { makeMender, runningText, visible, written } from "./words.js";
 
 const UNDERLINE = 2;   // px by which the lowest line under a word reaches out of its row; as in text.css
@@ -94,7 +95,7 @@ export function textStrip(box, hooks) {
 
   return {
     reset(run) {
-      prompt.textContent = run ? runningText(run.prompt.text) : "";
+      prompt.textContent = run ? runningText(promptWords(run)) : "";
       output.replaceChildren();
       spans.length = raw.length = shown = 0;
       mender = makeMender();

@@ -64,6 +64,8 @@ export interface Run {
   constraint?: { key: string; text: string; law?: string };
   /** How tokens are patches of a picture, where the target writes one. */
   picture?: any;
+  /** The picture in the prompt, as the target sees it. */
+  sees?: any;
 }
 
 /** The drafted tokens of a step, each list by node; a parent stands before its children. */

@@ -28,9 +28,9 @@ from engine.methods.shared.eagle_config import SPECULATORS
 from engine.methods.shared.eagle_layout import cell_of
 from engine.parts.eight_bit import unpacked
 from engine.parts.files import CONFIG, WEIGHTS, json_object, write_tensors
-from engine.parts.inspection import entries
 from engine.parts.mtp_fields import INNER, NESTED, mtp_layers, number
 from engine.parts.opening import refuse_pickled
+from engine.parts.stored_file import entries
 
 OURS = {
     "pair_norms.0": "enorm token_layernorm embed_norm pre_fc_norm_embedding",

@@ -26,6 +26,7 @@ from engine.methods.shared.eagle_cell import EagleCell, Pieces
 from engine.methods.shared.eagle_config import PUBLISHED, EagleConfig, Layout
 from engine.parts.files import in_dtype, json_object, stored_tensors, write_tensors
 from engine.parts.opening import refuse_pickled
+from engine.parts.stored_file import weights_at
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 MIDLAYER, FIRST = "midlayer.", "layers.0."
@@ -39,7 +40,7 @@ def read_cell(folder: str | Path, dtype: torch.dtype, device: str) -> EagleCell:
     refuse_pickled(str(folder))
     try:
         raw = json_object(folder / CONFIG)
-        tensors = stored_tensors(folder / WEIGHTS)
+        tensors = stored_tensors(weights_at(folder, WEIGHTS) or folder / WEIGHTS)
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"There is no feature drafter to open at {folder.name}.") from error
     layout = layout_of(raw, tensors, folder.name)

@@ -1,0 +1,32 @@
+"""A prompt with a picture, for a model that sees pictures."""
+
+from __future__ import annotations
+
+import base64
+
+from engine.errors import UserError
+from engine.model.captions import CaptionsModel
+from engine.model.language_model import LanguageModel
+from engine.scenes.prompt_picture import SCENE, pixels, split
+from engine.scenes.scene_talk import DESCRIBE
+
+
+def shown(model: LanguageModel, prompt: str) -> tuple[LanguageModel, str, dict | None]:
+    """The model, shown the prompt's picture, the prompt's words, and what a trace tells of the picture.
+
+    Of a model that sees no pictures: itself, the prompt, None. Raises UserError, one sentence, for a picture that is none,
+    for several, and for a picture or a question alone.
+    """
+    if not isinstance(model, CaptionsModel):
+        return model, prompt, None
+    words, address = split(prompt)
+    if address is None:
+        raise UserError(
+            f"{model.name} is asked about a picture: add one to the prompt, ![]({SCENE}7) for instance."
+        )
+    if not words:
+        raise UserError(f"Ask something about the picture: “{DESCRIBE}” for instance.")
+    picture = pixels(address, model.side)
+    flat = base64.b64encode(picture.tobytes()).decode()
+    told = {"side": model.side, "patch": model.patch, "pixels": flat}
+    return model.seeing(picture), words, told

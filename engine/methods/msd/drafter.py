@@ -1,0 +1,34 @@
+"""A feature draft behind a picture: text and patches come into the cell by different ways.
+
+Lin et al., Speculative Decoding Reimagined for Multimodal Large Language Models (MSD, 2025). A pair of a feature and the next
+token says something of a text; of a picture, whose next patch no one has to guess, it says little. So at a patch the cell reads
+the patch's embedding and nothing else (``engine.methods.shared.picture_cell``). The tree is EAGLE-2's.
+"""
+
+import torch
+
+from engine.methods.shared.cell_tree import CellTree
+from engine.methods.shared.eagle_reader import EagleReader
+from engine.model.captions import CaptionsModel
+
+
+class MsdReader(EagleReader):
+    def _read(self, states, tokens, expected):
+        if isinstance(self._target, CaptionsModel):
+            patches = [token in self._target.patch_tokens for token in tokens]
+            at = torch.tensor(patches, device=states.device)
+            states = states.masked_fill(at[:, None], 0.0)
+        return super()._read(states, tokens, expected)
+
+
+class MsdDrafter(CellTree):
+    key = "msd"
+    title = "Feature draft behind a picture, MSD"
+    summary = "A small cell predicts the next features; patches of a picture come into it by a way of their own."
+    needs = {"msd": "picture_cell"}
+
+    def _open(self) -> None:
+        start = self.start
+        self._reader = MsdReader(
+            self.cell, self.target, self.sampling, start.constraint, len(start.prompt)
+        )

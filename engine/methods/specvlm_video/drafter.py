@@ -1,0 +1,69 @@
+"""The draft model sees a tenth of the picture: mostly the patches that the target looks at when it reads the question.
+
+Ji et al., SpecVLM: Enhancing Speculative Decoding of Video LLMs via Verifier-Guided Token Pruning (EMNLP 2025). Nothing is
+trained for it. First come the patches with most of the attention of the question's tokens, over all heads and layers, until they
+cover a share of it; then others at even distances, so that no region is wholly unseen. The paper prunes the frames of videos and
+drafts a static tree of 25 nodes; here it is one picture, and a chain.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from engine.core.options import number
+from engine.methods.shared.draft_chain import DraftChain
+from engine.methods.shared.seen_patches import PartSeenChain, SeenPart
+from engine.methods.shared.selector import Queries, attention
+from engine.model.cache_view import read_again
+from engine.model.session import Session
+
+COVERED = 0.5  # of the attention: where the first stage ends
+
+
+class SpecVLMVideoDrafter(PartSeenChain):
+    key = "specvlm_video"
+    title = "Pruned picture, SpecVLM"
+    summary = "A draft model writes a few tokens ahead and sees only the patches that matter to the target."
+    options = (
+        *DraftChain.options,
+        number("share", 0.1, 0.0, 1.0, "Share seen").meaning(
+            "How much of the picture the draft model sees; the target sees all of it."
+        ),
+    )
+    uses_target = True
+
+    def look(self, start):
+        count = math.ceil(self.settings["share"] * len(self._target.patch_tokens))
+        if not count:
+            return None
+        scores = asked_for(start.target, start.prompt, len(self._target.patch_tokens))
+        kept, first = pruned(scores, count), self._whole.patch_tokens.start
+        weights = torch.zeros(len(scores))
+        weights[kept] = scores[kept] / scores.max()
+        model = self._whole.seeing(self._target.pixels)
+        return SeenPart(model, [first + place for place in kept], weights.tolist())
+
+
+def asked_for(session: Session, prompt: list[int], patches: int) -> Tensor:
+    """[P]: how much the tokens of the question look at each patch, the mean over heads and layers. session: the target's, which has
+    read all of the prompt but its last token."""
+    watch = Queries()
+    read_again(session, prompt[patches:], patches, watch)
+    layers = [
+        attention(queries, session.columns(layer)[0][0], patches).mean((0, 1))[:patches]
+        for layer, queries in watch.taken().items()
+    ]
+    return torch.stack(layers).mean(0).cpu()
+
+
+def pruned(scores: Tensor, count: int) -> list[int]:
+    """The places of ``count`` patches, ascending. scores: [P]."""
+    kept: list[int] = []
+    for place in scores.argsort(descending=True).tolist()[:count]:
+        if scores[kept].sum() >= COVERED * scores.sum():
+            break
+        kept.append(place)
+    rest = [place for place in range(len(scores)) if place not in kept]
+    more = count - len(kept)
+    return sorted(kept + [rest[(2 * turn + 1) * len(rest) // (2 * more)] for turn in range(more)])

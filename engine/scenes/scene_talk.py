@@ -1,0 +1,119 @@
+"""What is asked about a scene, and the right answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.scenes.scene import CELLS, COLOURS, DIGITS, MOST, SHAPES, Scene, Thing
+
+PLACES = (
+    *("at the top left", "at the top", "at the top right"),
+    *("at the left", "in the middle", "at the right"),
+    *("at the bottom left", "at the bottom", "at the bottom right"),
+)
+"""Of each cell."""
+DESCRIBE = "describe the picture."
+NUMBERS = ("no", *DIGITS[1 : MOST + 1])
+KINDS = ("caption", "count", "colour", "place", "content")
+
+
+class Asked(NamedTuple):
+    """kind: one of ``KINDS``."""
+
+    kind: str
+    question: str
+    answer: str
+
+
+def caption(scene: Scene) -> str:
+    """Every thing with its colour and its place, in the order of the places."""
+    told = [f"{_a(thing)} {PLACES[thing.cell]}" for thing in scene]
+    before = ", ".join(told[:-1])
+    return f"{before} and {told[-1]}." if before else f"{told[-1]}."
+
+
+def describe(scene: Scene, generator: np.random.Generator) -> Asked:
+    return Asked("caption", DESCRIBE, caption(scene))
+
+
+def count(scene: Scene, generator: np.random.Generator) -> Asked:
+    """How many things there are of a shape, of a colour, or in all."""
+    by = generator.choice(["shape", "colour", "all"], p=[0.45, 0.4, 0.15])
+    if by == "shape":
+        shape = _likely_there([thing.shape for thing in scene], (*SHAPES, *DIGITS), generator)
+        number, one, more = sum(t.shape == shape for t in scene), shape, plural(shape)
+    elif by == "colour":
+        colour = _likely_there([thing.colour for thing in scene], tuple(COLOURS), generator)
+        number = sum(thing.colour == colour for thing in scene)
+        one, more = f"{colour} thing", f"{colour} things"
+    else:
+        number, one, more = len(scene), "thing", "things"
+    said = f"there is one {one}." if number == 1 else f"there are {NUMBERS[number]} {more}."
+    return Asked("count", f"how many {more} are there?", said)
+
+
+def colour(scene: Scene, generator: np.random.Generator) -> Asked | None:
+    """Of a thing of which there is one."""
+    thing = _single(scene, lambda thing: thing.shape, generator)
+    if thing is None:
+        return None
+    asked = f"what colour is the {thing.shape}?"
+    return Asked("colour", asked, f"the {thing.shape} is {thing.colour}.")
+
+
+def place(scene: Scene, generator: np.random.Generator) -> Asked | None:
+    """Of a thing that alone has its colour and shape."""
+    thing = _single(scene, lambda thing: (thing.colour, thing.shape), generator)
+    if thing is None:
+        return None
+    name = f"the {thing.colour} {thing.shape}"
+    return Asked("place", f"where is {name}?", f"{name} is {PLACES[thing.cell]}.")
+
+
+def content(scene: Scene, generator: np.random.Generator) -> Asked:
+    """What stands at a place."""
+    cells = [thing.cell for thing in scene]
+    cell = int(_likely_there(cells, range(CELLS * CELLS), generator))
+    there = next((_a(thing) for thing in scene if thing.cell == cell), "nothing")
+    return Asked("content", f"what is {PLACES[cell]}?", f"{there} is {PLACES[cell]}.")
+
+
+ASKERS: tuple[Callable[[Scene, np.random.Generator], Asked | None], ...] = (
+    *(describe, count, colour, place, content),
+)
+
+
+def asked(kind: str, scene: Scene, generator: np.random.Generator) -> Asked | None:
+    """A question of this kind; None where the scene leaves none to ask."""
+    return ASKERS[KINDS.index(kind)](scene, generator)
+
+
+def plural(shape: str) -> str:
+    return f"{shape}es" if shape in ("cross", "six") else f"{shape}s"
+
+
+def words() -> list[str]:
+    """Every word that a question or an answer may hold, sorted."""
+    known = f"a and are colour describe how in is many no nothing one picture the there thing things what where {DESCRIBE[:-1]}"
+    every = [*known.split(), *" ".join(PLACES).split(), *COLOURS, *SHAPES, *DIGITS]
+    return sorted({*every, *map(plural, (*SHAPES, *DIGITS))})
+
+
+def _a(thing: Thing) -> str:
+    return f"a {thing.colour} {thing.shape}"
+
+
+def _likely_there(there: Sequence, known: Sequence, generator: np.random.Generator):
+    """Mostly one that is in the scene, now and then any."""
+    chosen = there if generator.random() < 0.75 else known
+    return chosen[int(generator.integers(len(chosen)))]
+
+
+def _single(scene: Scene, key: Callable, generator: np.random.Generator) -> Thing | None:
+    often = Counter(map(key, scene))
+    alone: Iterable[Thing] = [thing for thing in scene if often[key(thing)] == 1]
+    return alone[int(generator.integers(len(alone)))] if alone else None

@@ -1,0 +1,168 @@
+"""The language models of the family captions: a small target that answers questions about pictures, and a draft that has learned
+to see any part of a picture, or nothing of it.
+
+Both learn from scenes that are drawn by code; there is no other data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.model.captions import CaptionsForCausalLM, pooled
+from engine.parts.digest import FIELD, digest_of
+from engine.parts.files import WEIGHTS, halve
+from engine.parts.opening import causal_model
+from engine.parts.stored_file import compress
+from engine.scenes.scene_talk import KINDS
+from engine.training.caption_text import (
+    IGNORED,
+    PATCHES,
+    ROOM,
+    Batch,
+    Talks,
+    caption_words,
+    captions_config,
+)
+from engine.training.checkpoint import export_model
+from engine.training.common import say
+from engine.training.loop import Budget, fit
+from engine.training.new_models import parameter_count
+
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}
+TARGET = {"hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 4, "head_dim": 32}
+"""About 0.9 M parameters."""
+DRAFT = {"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "head_dim": 16} | {
+    "patch_width": 64
+}
+"""About 0.15 M parameters."""
+ROWS = 32  # pictures of a batch
+UNSEEN, POOLED = 0.3, 0.15
+"""Shares of the batches in which the draft sees nothing, and the means of four patches; in the others it sees any number of
+patches."""
+STEPS = 31  # the whole numbers of a matrix lie between -31 and 31
+MEASURED = 256  # held-out scenes for each kind of question
+
+Loss = Callable[[CaptionsForCausalLM, int], Tensor]
+"""Of a model on the batch of an index."""
+
+
+def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
+    """Train, and write the model with its tokenizer into the folder."""
+    tokenizer = caption_words()
+    talks = Talks(tokenizer, seed)
+    model = trained(
+        TARGET | HEADS | shape,
+        lambda model, index: whole_loss(model, talks.batch(index, ROWS)),
+        budget,
+        checkpoints / "captions.pt",
+    )
+    export(model, folder, tokenizer)
+    say(f"right: {right_shares(causal_model(str(folder)))}")
+
+
+def train_draft(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
+    """Train a draft for the target in this folder, and write it below."""
+    talks = Talks(caption_words(), seed + 1)
+    model = trained(
+        DRAFT | HEADS | shape,
+        lambda model, index: partly_loss(model, talks.batch(index, ROWS), index),
+        budget,
+        checkpoints / "captions-draft.pt",
+    )
+    export(model, folder / "draft", None, {FIELD: digest_of(folder)})
+    say(f"right: {right_shares(causal_model(str(folder / 'draft')))}")
+
+
+def trained(shape: dict, loss: Loss, budget: Budget, checkpoint: Path) -> CaptionsForCausalLM:
+    torch.manual_seed(0)
+    model = CaptionsForCausalLM(captions_config(len(caption_words()), **shape))
+    parameters, read = parameter_count(model), ROWS * (PATCHES + ROOM)
+    say(f"{checkpoint.stem}: {parameters:,} parameters; one thread, under 1 GB of memory")
+    fit(model, lambda index: (loss(model, index), read), budget, checkpoint, say=say)
+    say(f"{budget.spent_tokens // read * ROWS:,} pictures")
+    return model
+
+
+def whole_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
+    """Nats per token of the answers, with all patches seen, and of the words for the patches."""
+    return answers_loss(batch, logits_of(model, batch, batch.patches)) + words_loss(model, batch)
+
+
+def answers_loss(batch: Batch, logits: Tensor) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORED)
+
+
+def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
+    """A patch's row should be near the embeddings of the words for what stands in it, so that a question about a ring finds the
+    ring. Without it a model sees, but takes long to learn which thing it is asked about."""
+    logits = (model.patches(batch.patches) @ model.model.embed_tokens.weight.T).float()
+    both = logits[..., None, :].expand(-1, -1, 2, -1)
+    return F.cross_entropy(both.flatten(0, 2), batch.named.flatten())
+
+
+def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> Tensor:
+    """The same with a part of the patches in the sequence; or with all of them there, and nothing seen of them."""
+    generator = np.random.default_rng(index)
+    chance, way = generator.random(), "pruned"
+    count = int(generator.integers(1, PATCHES + 1))
+    kept = np.sort(generator.choice(PATCHES, count, replace=False))
+    if chance < UNSEEN + POOLED:
+        way = "text only" if chance < UNSEEN else "pooled"
+    batch, logits = seen_by(model, batch, way, kept)
+    return answers_loss(batch, logits) + words_loss(model, batch)
+
+
+def seen_by(
+    model: CaptionsForCausalLM, batch: Batch, way: str, kept: np.ndarray
+) -> tuple[Batch, Tensor]:
+    """The batch as it stands where a part of the pictures is seen, and its logits [B, T, V]. way: text only, pruned to the patches
+    ``kept``, or pooled."""
+    if way == "text only":
+        return batch, logits_of(model, batch, batch.patches[:, :0])
+    if way == "pruned":
+        batch = batch.without(torch.from_numpy(kept))
+        return batch, logits_of(model, batch, batch.patches)
+    rows = pooled(model.rows(batch.tokens[:, :PATCHES], batch.patches))
+    batch = batch.without(torch.arange(rows.shape[1]))
+    text = model.rows(batch.tokens, batch.patches[:, :0])[:, rows.shape[1] :]
+    return batch, logits_of(model, batch, torch.cat([rows, text], 1), embedded=True)
+
+
+def logits_of(
+    model: CaptionsForCausalLM, batch: Batch, seen: Tensor, embedded: bool = False
+) -> Tensor:
+    """float [B, T, V]. seen: [B, K, D], patches of which something is seen; or the embeddings [B, T, H] of all rows."""
+    output = model(
+        inputs_embeds=seen if embedded else model.rows(batch.tokens, seen),
+        attention_mask=batch.mask,
+        position_ids=batch.places,
+        use_cache=False,
+    )
+    return output.logits.float()
+
+
+@torch.no_grad()
+def right_shares(model: CaptionsForCausalLM) -> dict[str, float]:
+    """The share of held-out questions of each kind whose greedy answer is right to the last token: every token of the true
+    answer is the likeliest one behind those before it."""
+    model.eval()
+    talks, shares = Talks(caption_words(), held_out=True), {}
+    for kind in KINDS:
+        batch = talks.batch(0, MEASURED, kind)
+        likeliest = logits_of(model, batch, batch.patches).argmax(-1)
+        right = (likeliest == batch.labels) | (batch.labels == IGNORED)
+        shares[kind] = round(right.all(1).float().mean().item(), 3)
+    return shares
+
+
+def export(model, folder: Path, tokenizer, about: dict | None = None) -> None:
+    """Write the model with its matrices in whole numbers of few steps, compressed."""
+    export_model(model, folder, tokenizer, about)
+    halve(folder, STEPS)
+    compress(folder / WEIGHTS)

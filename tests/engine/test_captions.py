@@ -1,0 +1,153 @@
+"""A target that sees a picture: its text is that of a plain loop over rows of patches and words, whatever drafts, and whatever of the
+picture the draft sees."""
+
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from engine.core.sampling import Sampling
+from engine.errors import UserError
+from engine.methods import drafter
+from engine.model.captions import CaptionsForCausalLM, patches_of, pooled
+from engine.parts.loading import Models
+from engine.parts.opening import language_model
+from engine.proof.tiny_parts import tiny_parts
+from engine.rules import verifier
+from tests.drafters.writing import built, steps_of, text_of
+from tests.sweep.comparing import random_module
+from tests.sweep.tiny_configs import config_of
+from tests.verifiers.step_errors import step_error
+
+FIRST, SIDE, PATCH = 5, 12, 4
+PATCHES = (SIDE // PATCH) ** 2
+WORDS = [20, 31, 44, 31, 20]
+PROMPT = [*range(FIRST, FIRST + PATCHES), *WORDS]
+NEW = 20
+SEEING = ["specvlm_video", "specvlm", "msd"]
+
+
+def module_of(seed: int = 0, side: int = SIDE, **changes) -> CaptionsForCausalLM:
+    config = config_of("captions")
+    sizes = {"picture_side": side, "patch_side": PATCH, "first_patch": FIRST, **changes}
+    for name, value in sizes.items():
+        setattr(config, name, value)
+    return random_module(config, seed)
+
+
+def picture(seed: int, side: int = SIDE) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
+
+
+def opened(module: CaptionsForCausalLM):
+    return language_model(copy.deepcopy(module), None, "tiny captions")
+
+
+@torch.no_grad()
+def plain(module: CaptionsForCausalLM, pixels: np.ndarray, count: int) -> list[int]:
+    """Its greedy text: patches cut out one by one, projected, and put in front of the words; every token from a whole pass."""
+    rows = []
+    for place in range(PATCHES):
+        row, column = divmod(place, SIDE // PATCH)
+        cut = pixels[row * PATCH :, column * PATCH :][:PATCH, :PATCH]
+        numbers = torch.tensor([channel / 127.5 - 1 for channel in cut.reshape(-1).tolist()])
+        own = module.model.embed_tokens.weight[FIRST + place]
+        rows.append(own + module.patches(numbers))
+    table, written = module.model.embed_tokens.weight.clone(), []
+    table[FIRST : FIRST + PATCHES] = torch.stack(rows)  # also where it writes such a token itself
+    while len(written) < count:
+        whole = table[[*PROMPT, *written]][None]
+        logits = LlamaForCausalLM.forward(module, inputs_embeds=whole, use_cache=False).logits
+        written.append(int(logits[0, -1].argmax()))
+    return written
+
+
+@pytest.fixture(scope="module")
+def module():
+    return module_of()
+
+
+@pytest.fixture(scope="module")
+def models(module):
+    """The target, shown a picture, a draft of its kind, and small random parts."""
+    target = opened(module).seeing(picture(1))
+    several = tiny_parts(target, map(drafter, SEEING), language_model_of)
+    return Models(target, {**several.parts, "draft": opened(module_of(4))})
+
+
+def language_model_of(module):
+    return language_model(module, None, "tiny part", lean=False)
+
+
+@pytest.mark.parametrize(
+    "key", ["none", "chain", "dyspec", "prompt_lookup", "suffix", "jacobi", "swift", *SEEING]
+)
+def test_every_drafter_writes_the_text_of_a_plain_loop(module, models, key):
+    assert text_of(steps_of(models, key, PROMPT, NEW)) == plain(module, picture(1), NEW)
+
+
+def test_another_picture_is_another_text(module):
+    texts = [plain(module, picture(seed), NEW) for seed in (1, 2)]
+    assert texts[0] != texts[1]
+    model = opened(module)
+    for seed, text in zip((1, 2, 1), (*texts, texts[0]), strict=True):
+        assert text_of(steps_of(Models(model.seeing(picture(seed))), "none", PROMPT, NEW)) == text
+
+
+def test_the_patches_are_cut_row_by_row():
+    pixels = torch.arange(SIDE * SIDE * 3, dtype=torch.uint8).view(SIDE, SIDE, 3)
+    cut = patches_of(pixels, PATCH)
+    assert cut.shape == (PATCHES, 3 * PATCH * PATCH)
+    second = pixels[:PATCH, PATCH : 2 * PATCH].flatten() / 127.5 - 1
+    torch.testing.assert_close(cut[1], second)
+
+
+def test_pooled_rows_are_means_of_neighbours():
+    rows = torch.arange(16.0)[:, None]
+    assert pooled(rows)[:, 0].tolist() == [1.5, 5.5, 9.5, 13.5]
+
+
+@pytest.mark.parametrize("key", ["chain", *SEEING])
+def test_a_step_has_the_law_of_the_target(key):
+    """Enumerated. Where the pass over a draft sees another picture, the law is another."""
+    side, prompt = 2 * PATCH, (2, 3, 4, 5, 0, 1, 0)
+    make = partial(module_of, side=side, vocab_size=6, first_patch=2)
+    target = opened(make(7)).seeing(picture(3, side))
+    several = tiny_parts(target, [drafter(key)], language_model_of)
+    models = Models(target, {**several.parts, "draft": opened(make(8))})
+    options = {"nodes": 2, "depth": 2} if key == "msd" else {"length": 2}
+
+    def error() -> float:
+        drafts = partial(built, key, models, **options)
+        return step_error(models, drafts, verifier("rejection"), Sampling(1.0), prompt)
+
+    assert error() < 1e-5
+    table, usual = target.model.model.embed_tokens, target.model.model.embed_tokens.forward
+    other = opened(make(7)).seeing(picture(4, side)).model.model.embed_tokens
+    table.forward = lambda rows: other(rows) if rows.shape[-1] == 3 else usual(rows)
+    assert error() > 5e-3
+
+
+def test_the_draft_sees_what_the_target_looks_at(models):
+    """The patches are those with most of the attention, computed here from the module's own weights of attention."""
+    share = 4 / PATCHES
+    made = built("specvlm_video", models, share=share, length=2)
+    steps = steps_of(models, made, PROMPT, 4)
+    (shown,) = [one for one in steps[0].tree.exhibits if getattr(one, "kind", "") == "matrix"]
+    values = [value for row in shown.values for value in row]
+    assert sum(value > 0 for value in values) == 4
+    module = copy.deepcopy(models.target.model)
+    module.set_attn_implementation("eager")
+    with torch.no_grad():
+        rows = models.target.model.model.embed_tokens(torch.tensor([PROMPT]))
+        told = module(inputs_embeds=rows, output_attentions=True, use_cache=False).attentions
+    scores = torch.stack([one[0, :, PATCHES:, :PATCHES].mean((0, 1)) for one in told]).mean(0)
+    assert values[int(scores.argmax())] == max(values)
+
+
+def test_a_question_needs_a_picture(module):
+    with pytest.raises(UserError, match="is asked about a picture, and there is none"):
+        _ = opened(module).leading
