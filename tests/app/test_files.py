@@ -134,5 +134,10 @@ def test_a_race_is_saved_opened_again_and_saved_as_a_page(visit, tabs, tmp_path)
     bring(page, joined({"one": toy, "two": toy}))
     page.wait_for_selector("[data-lane=two] .text [data-index]")
     page.wait_for_function("document.querySelectorAll('.ds-outcome tbody tr').length >= 2")
-    assert page.locator("img, iframe, #compare-view script, [onerror], [onload]").count() == 0
+    assert (
+        page.locator(
+            "img:not(.pg-asked-picture), iframe, #compare-view script, [onerror], [onload]"
+        ).count()
+        == 0
+    )
     assert set(page.evaluate(tags)) - before <= {"circle", "s", "S"}

@@ -23,6 +23,8 @@ from engine.parts.loading import ModelPaths, Models, load_models
 
 SECONDS = 150
 LENGTHS, NODES = (2, 4, 6), (8, 16, 32, 64)
+TREES = ("dyspec", "ddtree")
+"""Drafters of trees, which grow on the host."""
 RACED, COUNTED = 3, 12  # prompts: in every round with the peers; once, by the engine alone
 ROUNDS, TOKENS = 3, 64
 PLAIN, ASSISTED = "transformers, plain", "transformers, assisted"
@@ -46,10 +48,10 @@ def parts(
 
 
 def able(paths: ModelPaths) -> list[type[Drafter]]:
-    """The drafters whose parts are at hand: those with a twin on the device, and those whose part no such drafter
-    reads."""
+    """The drafters whose parts are at hand: those with a twin on the device, the trees, and those whose part no such
+    drafter reads."""
     fed = [cls for cls in drafters().values() if cls.needs and cls.needs.keys() <= {*paths.parts}]
-    twins = [cls for cls in fed if has_twin(cls)]
+    twins = [cls for cls in fed if has_twin(cls) or cls.key in TREES]
     served = {role for cls in twins for role in cls.needs}
     return [cls for cls in fed if cls in twins or not cls.needs.keys() & served]
 
