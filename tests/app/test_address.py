@@ -115,6 +115,7 @@ def test_back_and_forward_lead_to_what_was_there(visit):
     page.go_forward()
     wait_prompt(page, second.prompt)
     clear(page)
+    page.wait_for_timeout(1500)  # the address has settled again
 
     def shows(race) -> None:
         wait_prompt(page, race.prompt, "compare")

@@ -31,14 +31,8 @@ ATTACK = """async () => {
 def test_mistakes_are_told_and_hostile_text_stays_text(visit, tabs, tmp_path):
     visitor = visit()
     page = visitor.page
-    for prompt, words in (
-        ("   ", "rompt"),
-        ("dog " * 2000, "8,000 characters"),
-        # within the page's limit on characters, over the model's limit on tokens
-        ("\u2603" * 3900, "tokens"),
-    ):
-        assert visitor.run(prompt) == "error"
-        assert words in visitor.alarm
+    assert visitor.run("   ") == "error"
+    assert "rompt" in visitor.alarm
     full = {"status": 503, "json": {"detail": "Queue is full. Max size is 32."}}
     page.route("**/queue/join*", lambda route: route.fulfill(**full))
     assert visitor.run("Once upon a time") == "error"
@@ -46,6 +40,10 @@ def test_mistakes_are_told_and_hostile_text_stays_text(visit, tabs, tmp_path):
     page.unroute("**/queue/join*")
     assert visitor.run() == "done"
     assert visitor.alarm == ""
+    # the second is within the page's limit on characters, over the model's limit on tokens
+    for prompt, words in (("dog " * 2000, "8,000 characters"), ("\u2603" * 3900, "tokens")):
+        assert visitor.run(prompt) == "error"
+        assert words in visitor.alarm
     visitor.pick("prompt_lookup")
     assert visitor.run(HOSTILE + " " + HOSTILE) == "done"
     assert HOSTILE in page.inner_text("#text")
