@@ -3,9 +3,8 @@
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import expect
 
-from presets import opening_example, presets, races, trace_text
+from presets import opening_example, presets, trace_text
 from tests.app.visitor import clear, covered, wait_address, wait_prompt
 
 
@@ -71,7 +70,7 @@ def test_it_brings_a_run_of_ones_own_again(visit):
 
 @pytest.mark.journey
 def test_back_and_forward_lead_to_what_was_there(visit):
-    """To examples with the step that was left, past a paused run, through races and between tabs."""
+    """To examples with the step that was left, and past a paused run."""
     first, second, third = presets()[:3]
     visitor = visit(f"/?__theme=dark&preset={first.name}&step=3&node=final")
     page = visitor.page
@@ -114,30 +113,6 @@ def test_back_and_forward_lead_to_what_was_there(visit):
     covered(page, "the prompt")
     page.go_forward()
     wait_prompt(page, second.prompt)
-    clear(page)
-    page.wait_for_timeout(1500)  # the address has settled again
-
-    def shows(race) -> None:
-        wait_prompt(page, race.prompt, "compare")
-        clear(page, "compare")
-        expect(page.locator("#race-preset input")).to_have_value(race.title)
-
-    visitor.open_compare()
-    wait_address(page, tab="compare", lane1=races()[0].lanes[0].drafter)
-    shows(races()[0])
-    visitor.choose("race-preset", races()[1].title)
-    wait_address(page, preset=races()[1].name)
-    shows(races()[1])
-    page.get_by_role("tab", name="Watch").click()
-    page.wait_for_function("!location.search.includes('tab=')")
-    clear(page)
-    open_tab = "#rooms [role=tab][data-tab-id={}][aria-selected=true]"
-    for move, race in ((page.go_back, 1), (page.go_back, 0), (page.go_forward, 1)):
-        move()
-        page.wait_for_selector(open_tab.format("compare"))
-        shows(races()[race])
-    page.go_forward()
-    page.wait_for_selector(open_tab.format("watch"))
     clear(page)
     visitor.go("/?preset=nowhere")
     wait_prompt(page, first.prompt)

@@ -69,7 +69,6 @@ def press_at(visitor, button: str, step: int) -> None:
 def test_a_run_comes_to_its_end_is_looked_back_at_and_another_is_paused_and_stopped(visit):
     visitor = visit(**MOVING)
     comes_to_its_end(visitor)
-    looking_back_asks_nothing_of_the_server(visitor)
     visitor.pick("none")
     visitor.set_number("max_new_tokens", 200)
     visitor.click("step")
@@ -106,30 +105,6 @@ def test_a_run_comes_to_its_end_is_looked_back_at_and_another_is_paused_and_stop
     visitor.go("/")
     visitor.page.wait_for_function("DraftscopePage.agrees('watch')")
     the_address_is_not_written_while_steps_are_replayed(visitor)
-
-
-def looking_back_asks_nothing_of_the_server(visitor) -> None:
-    visitor.page.wait_for_selector(
-        "#watch-view .ds-speed[data-known]"
-    )  # asked for until it is known
-    asked = -1
-    while asked != len(visitor.requests):  # what followed the run is over
-        asked = len(visitor.requests)
-        visitor.page.wait_for_timeout(500)
-    timeline = visitor.page.locator("#timeline")
-    timeline.press("Home")
-    assert timeline.get_attribute("aria-valuenow") == "1"
-    timeline.press("ArrowUp")
-    box = timeline.bounding_box()
-    visitor.page.mouse.move(box["x"] + 5, box["y"] + 20)
-    visitor.page.mouse.down()
-    visitor.page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 20, steps=12)
-    visitor.page.mouse.up()
-    timeline.press("Home")
-    visitor.page.locator("#tree g[data-node]").first.dispatch_event("click")
-    visitor.page.wait_for_timeout(300)
-    assert visitor.requests[asked:] == []
-    assert visitor.page.inner_text("#inspector").strip()
 
 
 WRITES = """() => {
