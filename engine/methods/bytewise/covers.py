@@ -84,8 +84,3 @@ class Covers:
             if longer.any():
                 self._begin(each.place, tokens[longer], weights[longer], each.depth + 1)
         return ended
-
-    def narrow(self, count: int) -> None:
-        """Forget all but the heaviest ``count`` groups of covers."""
-        self.begun.sort(key=lambda each: -float(each.weights.sum()))
-        del self.begun[count:]

@@ -14,6 +14,7 @@ from __future__ import annotations
 from math import prod
 
 import torch
+from torch import Tensor
 
 from engine.core.drafter import Drafter
 from engine.core.options import whole
@@ -77,33 +78,42 @@ class BytewiseDrafter(Drafter):
 
     def _draft_string(self, tree: DraftTree, length: int, max_depth: int) -> None:
         letters, laws, chances, place_at = [], [], [], {0: ROOT}
-        covers = Covers(self._draft, ROOT, self._reader.read(self._text))
+        row = self._reader.read(self._text)
+        covers, picks = Covers(self._draft, ROOT, row), self._picks(row)
         while covers.mass > 0:
             law = covers.law()
-            letters.append(likeliest(law) if self.sampling.greedy else self.chance.draw(law))
+            letters.append(picks.pop(0) if self.sampling.greedy else self.chance.draw(law))
             laws.append(law)
             chances.append(float(law[letters[-1]]))
             self._add(tree, letters, chances, place_at, max_depth)
             rare = self.sampling.greedy and prod(chances) < self.settings["stop_below"]
             if len(letters) == length or letters[-1] >= BYTES or rare:
                 break
-            self._open(covers, covers.go(letters[-1]))
+            ended = covers.go(letters[-1])
+            if not self.sampling.greedy:
+                whole = covers.mass + sum(cover.weight for cover in ended)
+                self._open(covers, [cover for cover in ended if cover.weight >= LEAST * whole])
+            elif not picks:
+                last = max(self._read.values(), default=ROOT)  # behind which the picked token began
+                picked = [cover for cover in ended if cover.place == last]
+                picks = self._picks(self._open(covers, picked[:1])[0])
         tree.aside = DrawnString(self._target, letters, torch.stack(laws))
 
-    def _open(self, covers: Covers, ended: list[Ended]) -> None:
-        """Read on behind the covers that end here, but for rare ones."""
-        whole = covers.mass + sum(cover.weight for cover in ended)
-        likely = [cover for cover in ended if cover.weight >= LEAST * whole]
-        if not likely:
-            return
-        ways = [(cover.place, cover.token) for cover in likely]
-        numbers = range(len(self._read), len(self._read) + len(ways))
-        self._read |= zip(ways, numbers, strict=True)
-        laws = self._reader.expand(
-            numbers, [token for _, token in ways], [place for place, _ in ways]
-        )
-        for number, cover, law in zip(numbers, likely, laws, strict=True):
+    def _picks(self, law: Tensor) -> list[int]:
+        """The letters of the likeliest token, which greedy decoding is most likely to write."""
+        return list(self._draft.strings[likeliest(law)])
+
+    def _open(self, covers: Covers, ended: list[Ended]) -> list[Tensor]:
+        """Read on behind covers that end here; returns the laws of their next tokens."""
+        if not ended:
+            return []
+        places, tokens = [cover.place for cover in ended], [cover.token for cover in ended]
+        numbers = range(len(self._read), len(self._read) + len(ended))
+        self._read |= zip(zip(places, tokens, strict=True), numbers, strict=True)
+        laws = self._reader.expand(numbers, tokens, places)
+        for number, cover, law in zip(numbers, ended, laws, strict=True):
             covers.open(number, cover.weight, law)
+        return list(laws)
 
     def _add(
         self, tree: DraftTree, letters, chances, place_at: dict[int, int], max_depth: int

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.core.tree import ROOT, DraftTree
-from engine.methods.bytewise.covers import Covers
+from engine.methods.bytewise.covers import Covers, Ended
 from engine.methods.bytewise.letters import Vocabulary
 
 
@@ -49,13 +49,10 @@ class JudgedString:
     token of the target's own. letters: as they were judged.
     """
 
-    def __init__(
-        self, string: DrawnString, tree: DraftTree, p: Tensor, beams: int | None = None
-    ) -> None:
-        """p: [N+1, V] float64, the target's. beams: only so many groups of covers are kept at each letter, and ends of tokens
-        without a node are overlooked; then the law is not the target's. None: all are kept."""
+    def __init__(self, string: DrawnString, tree: DraftTree, p: Tensor) -> None:
+        """p: [N+1, V] float64, the target's."""
         self.outcomes, self.letters = torch.zeros_like(p), []
-        self._tree, self._p, self._beams = tree, p, beams
+        self._tree, self._p = tree, p
         ways = zip(tree.parents, tree.tokens, strict=True)
         self._nodes = {way: node for node, way in enumerate(ways)}
         self._covers, alive = Covers(string.vocabulary, ROOT, p[0]), 1.0
@@ -79,16 +76,13 @@ class JudgedString:
         self.letters.append(JudgedLetter(letter, float(q[letter]), float(p[letter]), accept, ends))
         if whole <= 0:
             return 0.0
-        lost = [cover for cover in ended if not self._opened(cover)]
-        if self._beams is not None:
-            self._covers.narrow(self._beams)
-            whole = self._covers.mass or whole
-            lost = [] if self._covers.begun else lost
-        for cover in lost:
-            self.outcomes[cover.place + 1, cover.token] += alive * accept * cover.weight / whole
+        for cover in ended:
+            if not self._opened(cover):
+                chance = alive * accept * cover.weight / whole
+                self.outcomes[cover.place + 1, cover.token] += chance
         return alive * accept * self._covers.mass / whole
 
-    def _opened(self, cover) -> bool:
+    def _opened(self, cover: Ended) -> bool:
         """Whether the tree has a node where the cover ends; then its next token begins."""
         node = self._nodes.get((cover.place, cover.token))
         if node is None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from engine.core.exhibits import Later, Table
-from engine.core.options import whole
 from engine.core.rule import Case, Verdict
 from engine.core.tree import DraftTree, Draw
 from engine.methods.bytewise.judged_letters import DrawnString, JudgedLetter, JudgedString
@@ -40,7 +39,6 @@ class Bytewise(Rejection):
         "{final}.",
         "bonus": REJECTION["bonus"],
     }
-    beams: int | None = None
 
     def judge(self, case: Case) -> Verdict:
         string = case.tree.aside if isinstance(case.tree.aside, DrawnString) else None
@@ -48,7 +46,7 @@ class Bytewise(Rejection):
         if string is None:
             return super().judge(case)
         p = case.p.double().cpu()
-        judged = JudgedString(string, case.tree, p / p.sum(-1, keepdim=True), self.beams)
+        judged = JudgedString(string, case.tree, p / p.sum(-1, keepdim=True))
         self._laws = judged.laws()
         verdict = super().judge(case)
         verdict.exhibits.append(Later(lambda: _table(judged.letters)))
@@ -62,23 +60,6 @@ class Bytewise(Rejection):
     def law_behind(self, case: Case, place: int) -> Tensor:
         law = super().law_behind(case, place)
         return law if self._laws is None else normalised(self._laws[place + 1], otherwise=law)
-
-
-class ByteBeam(Bytewise):
-    """The approximation that needs no tree of all ways: the heaviest covers alone are followed, and what the others would have come to is
-    left out. The letters then have nearly the target's law, and its tokens are cut nearly as it would cut them."""
-
-    key = "byte_beam"
-    title = "Byte by byte, beams"
-    summary = "judges bytes by the target’s likeliest ways to cut them alone (lossy)"
-    exact_kinds = frozenset()
-    options = (
-        whole("beams", 5, 1, 32).meaning("Ways to cut the bytes that are followed at once."),
-    )
-
-    def __init__(self, settings=None) -> None:
-        super().__init__(settings)
-        self.beams = self.settings["beams"]
 
 
 class LetterTrial(SiblingTrial):
