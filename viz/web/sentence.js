@@ -52,12 +52,12 @@ function tossed(step, node, judgement, earlier) {
   if (p === null || p === undefined) return `The rule “${visible(rule)}” keeps ${piece} with probability ` +
     `${prob(accept)}; ${fell}`;
   if (isOneHot(judgement, earlier)) return `${piece} was proposed without a probability of its own; ` +
-    `${left} gave it ${prob(p)}, so it was kept with probability ${prob(accept)}; ${fell}`;
+    `${left} gave it ${prob(p)}, so it was to be kept with probability ${prob(accept)}; ${fell}`;
   if (q === null || q === undefined) return `The rule “${visible(rule)}” saw p ${prob(p)} and kept ${piece} with ` +
     `probability ${prob(accept)}; ${fell}`;
   const ours = earlier.length ? `After ${plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
   if (accept >= 1) return `${ours} ${prob(q)} and p even more, ${prob(p)}, so it was sure to be kept: ${verdict}`;
-  return `${ours} ${prob(q)}, p only ${prob(p)}, so it was kept with probability ${prob(accept)}; ${fell}`;
+  return `${ours} ${prob(q)}, p only ${prob(p)}, so it was to be kept with probability ${prob(accept)}; ${fell}`;
 }
 
 /** The refusals at a place of the walk, in order; before: only those before this judgement. */
