@@ -134,7 +134,7 @@ export function makePlayer(model, hooks) {
     player.step = step; player.stage = stage;
     hooks.show(step, stage, verdicts);
   }
-  /** The steps that an opening explains, the others going by at its usual pace: the first draft, and the first refusal. */
+  /** What an opening explains, while other steps go by at its usual pace: the first draft, and the first refusal. */
   function explained() {
     return [model.steps.findIndex((step) => step.view.count), model.steps.findIndex(refuses)];
   }
