@@ -8,7 +8,7 @@ text.
 """
 
 _BONUS = (
-    "Every token on the path was kept, and the same pass of the target also gave the token after "
+    "Every token on this path was kept, and the same pass of the target also gave the token after "
     "them: {final}."
 )
 

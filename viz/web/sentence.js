@@ -146,7 +146,7 @@ function finalSentence(step) {
     `${piece}${odds}.`;
   if (final.kind === "bonus") {
     return finalRuleSentence(step, "bonus", "", "", piece + odds) ||
-      `Every token on the path was kept, and the same pass of the target also gave the token after them: ` +
+      `Every token on this path was kept, and the same pass of the target also gave the token after them: ` +
       `${piece}${odds}.`;
   }
   const here = refusalsAt(step, final.parent), ending = here[here.length - 1];
