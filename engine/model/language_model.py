@@ -43,6 +43,9 @@ class LanguageModel:
     reads_stored = False
     """Whether passes read weights of 4 bits as they are stored, not as numbers of the dtype."""
 
+    holds_branches = True
+    """Whether a session may hold several texts, as branches below one prompt."""
+
     leading: Sequence[int] = ()
     """Tokens that stand before those of every prompt."""
 
