@@ -76,6 +76,10 @@ class LanguageModel:
         """A fresh sequence. features: indices into hidden_states to return with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 
+    def view_columns(self, capacity: int) -> KVCache | None:
+        """Empty columns for passes over keys and values that somebody chose, ``read_view``; None where the module makes these passes."""
+        return None
+
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
         """Prepare, before a text is timed, for the pass over its prompt and for passes over up to ``nodes`` nodes."""
 
