@@ -122,17 +122,9 @@ class Branch:
             self._trunk.take_over(other, length)
         self._prompt = length
 
-    def look(self, draft: Draft) -> Seen:
-        return Seen(self.feed(*draft.rows)[0], None)
-
     def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, None]:
         (logits,) = self._branches.read([(self, tokens, parents)])
         return logits, None
-
-    def extend(self, tokens: Sequence[int]) -> Tensor:
-        logits, _ = self.feed(tokens, range(-1, len(tokens) - 1))
-        self.commit(range(len(tokens)))
-        return logits[-1]
 
     def commit(self, rows: Sequence[int]) -> None:
         self._kept += [self._fresh[row] for row in rows]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.batch.together import Budget, decode_together
+from engine.batch.together import Budget, decode_together, sessions_of
 from engine.core.text import TextRequest
 from engine.methods.lookahead.drafter import LookaheadDrafter
 from engine.model.language_model import LanguageModel
@@ -144,3 +144,24 @@ def test_rows_that_are_left_keep_what_they_see():
     assert (found - expected).abs().max() < 1e-5
     assert session._ancestors == again._ancestors and session._depths == again._depths
     assert found.shape == (2, VOCABULARY)
+
+
+def test_a_branch_may_be_read_alone_and_in_several_calls():
+    """As a text under a constraint does, which looks ahead and forgets what it saw."""
+    target = plain("llama")
+    own, other = (
+        each.open(place, ()) for each in [sessions_of(target, 40, 2, (), 9)] for place in (0, 1)
+    )
+    usual = target.session(40)
+    for each in (own, other, usual):
+        each.prefill(PROMPT[:9])
+    for tokens, parents, kept in (([4, 5], [-1, 0], [0]), ([6, 7], [-1, -1], [1]), ([8], [-1], [])):
+        other.feed([9, 3], [-1, 0])
+        other.commit([0, 1])
+        found, expected = (each.feed(tokens, parents)[0] for each in (own, usual))
+        assert (found - expected).abs().max() < 1e-5
+        again = [each.feed([2], [len(tokens) - 1])[0] for each in (own, usual)]
+        assert (again[0] - again[1]).abs().max() < 1e-5
+        for each in (own, usual):
+            each.commit(kept)
+        assert own.length == usual.length and own.rows == 0

@@ -23,47 +23,50 @@ from engine.methods.shared.selector import ColumnSelector
 from engine.model.session import Session
 from engine.parts.loading import ModelPaths, Models, load_models
 
-TOKENS, QUICK_TOKENS = 4096, 1024  # of a page with a question
+LENGTHS, QUICK_LENGTHS = (1024, 4096), (1024,)  # tokens of a page with a question
 PART = 8  # of the columns, this part is read
 ANSWER = 20  # tokens of an answer
-QUICK = 3  # questions about each page
+PLAIN = "all columns"
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: by kind of page, how many answers are right; both: of all questions that plain decoding answers rightly, how many."""
+    """In a row: by kind of page, how many answers are right; both: of the questions that plain decoding answers rightly, how many."""
     parts = ReducedCacheDrafter.may_use()
     found = {role: kind for role, kind in parts.items() if role in paths.parts}
     models = load_models(paths, found, "float32", "cpu")
-    tokenizer = models.target.tokenizer
-    if not tokenizer.chat_template:
+    if not models.target.tokenizer.chat_template:
         raise UserError(f"{models.target.name} answers no questions; --target smollm2 does.")
-    tokens = min(QUICK_TOKENS if quick else TOKENS, models.target.max_context - ANSWER)
-    names = readers(models, tokens // PART)
-    rows = {name: {"reader": name} | dict.fromkeys((*KINDS, "both"), 0) for name in names}
-    asked = 0
+    told, rows = [], []
+    for tokens in QUICK_LENGTHS if quick else LENGTHS:
+        some = right_answers(models, tokens)
+        rows += some
+        told += [
+            f"right answers to ten questions about each page of {tokens:,} tokens, of whose columns {tokens // PART} are read",
+            table(some, ["reader", *KINDS, "both", "the paper=claim"]),
+            "",
+        ]
+    told.append(f"both: of the questions that are rightly answered by {PLAIN}")
+    return Report("\n".join(told), {"setting": setting(models), "rows": rows})
+
+
+def right_answers(models: Models, tokens: int) -> list[dict]:
+    """A row for each reader, for pages of so many tokens."""
+    tokenizer, names = models.target.tokenizer, readers(models, tokens // PART)
+    rows = {
+        name: {"reader": name, "tokens": tokens} | dict.fromkeys((*KINDS, "both"), 0)
+        for name in names
+    }
     with torch_threads(models.target.torch_threads):
         for page in pages(tokens, lambda text: len(turn_of(tokenizer, text))):
-            some = page.asked[:QUICK] if quick else page.asked
-            asked += len(some)
-            prompts = [turn_of(tokenizer, page.text + question) for question, _ in some]
-            for said, (_, right) in zip(answered(models, names, prompts), some, strict=True):
-                usual = right in said[PLAIN]
+            prompts = [turn_of(tokenizer, page.text + question) for question, _ in page.asked]
+            for said, (_, right) in zip(answered(models, names, prompts), page.asked, strict=True):
                 for name, answer in said.items():
                     rows[name][page.kind] += right in answer
-                    rows[name]["both"] += usual and right in answer
-    told = [
+                    rows[name]["both"] += right in answer and right in said[PLAIN]
+    return [
         row | {"claim": SELECTORS[name].claim if name in SELECTORS else ""}
         for name, row in rows.items()
     ]
-    text = (
-        f"right answers to {asked // len(KINDS)} questions about each page of {tokens:,} tokens, of which {tokens // PART} are read\n"
-        + table(told, ["reader", *KINDS, "both", "the paper=claim"])
-        + f"\nboth: rightly answered by {PLAIN}, too"
-    )
-    return Report(text, {"setting": setting(models, tokens=tokens, asked=asked), "rows": told})
-
-
-PLAIN = "all columns"
 
 
 def readers(models: Models, columns: int) -> dict[str, Ours]:
