@@ -23,7 +23,7 @@ from engine.methods.awrs.particles import log_mean
 from engine.parts.loading import ModelPaths, Models, load_models
 from engine.rules import verifier
 
-FULL, QUICK = Plan(prompts=2, rounds=5, tokens=40), Plan(prompts=1, rounds=3, tokens=40)
+FULL, QUICK = Plan(prompts=1, rounds=6, tokens=40), Plan(prompts=1, rounds=3, tokens=40)
 COUNTS, QUICK_COUNTS = (1, 8), (1, 4)
 LENGTHS = {"target": 0, "draft": 4}
 CALLED_FOR = "Write 3 JSON records with id, name, colour.\n"
