@@ -13,10 +13,11 @@ from engine.trace import Trace
 from presets.figures import FIGURES
 from presets.machines import machines
 
-FEWEST, MOST, SPREAD = 9, 40, 0.025
+FEWEST, MOST, SPREAD = 9, 80, 0.015
 """Rounds, each one run of each kind: so many at least and at most. More are made until the spread of their middle half,
-over the root of their number, falls below this share of their median: that is about the standard error of the median, so
-that another measurement of the same run lies within ten percent of this one."""
+over the root of their number, falls below this share of their median: that is about the standard error of the median if
+rounds are independent. A busy moment lasts for several, so errors are about twice as large, and yet another measurement
+of the same run lies within ten percent of this one."""
 SHORTEST = 8
 """Tokens; over fewer, a busy moment of the machine would be taken for the speed."""
 GPU, WEIGHTS = "NVIDIA L4", 8e9

@@ -44,7 +44,8 @@ export function methods(c) {
   function draw() {
     for (const card of cards) card.element.hidden = !fits(card);
     const left = cards.filter(({ element }) => !element.hidden).length;
-    count.textContent = left === cards.length ? `${left} methods` : `${left || "None"} of ${cards.length} methods`;
+    count.textContent = left === cards.length ? `${left} methods` : left ? `${left} of ${cards.length} methods`
+      : `None of ${cards.length} methods. Settings for vLLM, SGLang, llama.cpp and transformers are in the tab Tune.`;
   }
 
   /** Watch opens with the example's finished run and its settings. */

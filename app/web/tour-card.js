@@ -44,6 +44,7 @@ export function tourCard(words, hooks) {
   const redraw = coalesce(() => { if (!element.hidden) place(); });
   addEventListener("scroll", redraw, { capture: true, passive: true });
   addEventListener("resize", redraw);
+  addEventListener("animationend", redraw, true);      // what slides in is where it stays
   const watcher = new ResizeObserver(redraw);
   watcher.observe(document.body);
   watcher.observe(card);

@@ -62,7 +62,7 @@ export const TOUR_STOPS = {
       standStill(view);
       const refused = refusals(view.model.steps[view.step]);
       if (refused.length && !document.querySelector("#tree [data-status='rejected'][data-selected]"))
-        view.select(refused.at(-1).node);
+        view.select(refused.reduce((a, b) => (b.q - b.p > a.q - a.p ? b : a)).node);
     },
   },
   timeline: {

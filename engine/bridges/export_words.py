@@ -12,7 +12,12 @@ CUT_SHORT = (
 )
 PLACE = "The record does not know where the drafter’s weights are: put their folder or Hub name in the place of {}."
 WHICH_EAGLE = "If `python -m engine inspect` calls the checkpoint EAGLE-3, the {} is {}."
+NAME_HERE = "{} is the name of the drafter on this machine: put its folder or Hub name in its place if yours is elsewhere."
 NO_RATES = "The record does not know the acceptance of every position, so there is no setting to test the server with it."
+
+
+def texts(count: int) -> str:
+    return f"{count} text{'s' if count != 1 else ''}"
 
 
 def no_drafter(engine: str, setting: Recommended) -> str:
@@ -28,4 +33,4 @@ def no_block_rule(engine: str) -> str:
 
 
 def no_switch(engine: str, setting: Recommended) -> str:
-    return f"Above {setting.off_above} texts at a time plain decoding was faster; {engine} cannot switch by the number of texts."
+    return f"Above {texts(setting.off_above)} at a time plain decoding was faster; {engine} cannot switch by the number of texts."

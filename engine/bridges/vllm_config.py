@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 
-from engine.bridges.export_words import NO_RATES, PLACE, STOPS, WHICH_EAGLE, no_drafter, no_tree
+from engine.bridges.export_words import (
+    NAME_HERE,
+    NO_RATES,
+    PLACE,
+    STOPS,
+    WHICH_EAGLE,
+    no_drafter,
+    no_tree,
+    texts,
+)
 from engine.bridges.recommended import TREES, Recommended
 
 
 def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
-    notes: list[str] = []
+    notes = ["Start the server with it: `vllm serve TARGET --speculative-config '…'` (vLLM 0.32)."]
     config = _drafting(setting, notes)
     if config is None:
-        return "", "", notes
+        return "", "", notes[1:]
     schedule = {}
     if setting.off_above is not None:
         last = setting.off_above
@@ -23,7 +32,7 @@ def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
             ]
         }
         notes.append(
-            f"Above {last} texts at a time the schedule drafts nothing; vLLM keeps its last entry for all larger batches."
+            f"Above {texts(last)} at a time the schedule drafts nothing; vLLM keeps its last entry for all larger batches."
         )
     rule = {"rejection_sample_method": "block"} if setting.verifier == "block" else {}
     synthetic = ""
@@ -54,6 +63,7 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
         else:
             known = setting.checkpoint or setting.draft
             notes.append(STOPS)
+        notes.append(NAME_HERE.format(known) if known else PLACE.format("DRAFT_MODEL"))
         return {**found, "model": known} if known else found
     if setting.drafter in TREES and setting.width > 1:
         notes.append(no_tree("vLLM", setting))

@@ -58,11 +58,11 @@ class Grouped(Rejection):
     )
     trial = {"group": 2}
     sentences = {
-        "group.kept": "The cluster around {token} has q = {q} and p = {p}, so {token} was kept with probability {accept}; "
+        "group.kept": "The cluster around {token} has q = {q} and p = {p}, so {token} was to be kept with probability {accept}; "
         "the coin fell at {coin}: accepted. (A lossy rule: another token of the cluster might have been due.)",
         "group.sure": "The cluster around {token} has q = {q} and p no less, {p}, so {token} was sure to be kept: "
         "accepted. (A lossy rule: another token of the cluster might have been due.)",
-        "group.refused": "The cluster around {token} has q = {q}, p only {p}, so it was kept with probability {accept}; "
+        "group.refused": "The cluster around {token} has q = {q}, p only {p}, so it was to be kept with probability {accept}; "
         "the coin fell at {coin}: rejected.",
         "group.recovered": "After {token} had been refused here, a new token was drawn from what is left of p after "
         "taking q away: {final}.",

@@ -8,7 +8,7 @@ text.
 """
 
 _BONUS = (
-    "Every token on the path was kept, and the same pass of the target also gave the token after "
+    "Every token on this path was kept, and the same pass of the target also gave the token after "
     "them: {final}."
 )
 
@@ -34,10 +34,10 @@ def _drawn(rule: str) -> dict[str, str]:
     """The sentences of a judgement that compares p with the q from which the token was drawn."""
     left = "what is left of p after taking q away"
     return {
-        f"{rule}.kept": "q gave {token} {q}, p only {p}, so it was kept with probability {accept}; "
+        f"{rule}.kept": "q gave {token} {q}, p only {p}, so it was to be kept with probability {accept}; "
         "the coin fell at {coin}: accepted.",
         f"{rule}.sure": "q gave {token} {q} and p no less, {p}, so it was sure to be kept: accepted.",
-        f"{rule}.refused": "q gave {token} {q}, p only {p}, so it was kept with probability "
+        f"{rule}.refused": "q gave {token} {q}, p only {p}, so it was to be kept with probability "
         "{accept}; the coin fell at {coin}: rejected.",
         f"{rule}.replaced": f"In its place a new token was drawn from {left}: {{final}}.",
         f"{rule}.recovered": "After {token} had been refused here, a new token was drawn from "
@@ -47,11 +47,11 @@ def _drawn(rule: str) -> dict[str, str]:
 
 REJECTION = {
     "one_hot.kept": "{token} was proposed without a probability of its own; p gave it {p}, so it was "
-    "kept with probability {accept}; the coin fell at {coin}: accepted.",
+    "to be kept with probability {accept}; the coin fell at {coin}: accepted.",
     "one_hot.sure": "{token} was proposed without a probability of its own; p gave it {p}, so it was "
     "sure to be kept: accepted.",
     "one_hot.refused": "{token} was proposed without a probability of its own; p gave it {p}, so it "
-    "was kept with probability {accept}; the coin fell at {coin}: rejected.",
+    "was to be kept with probability {accept}; the coin fell at {coin}: rejected.",
     "one_hot.replaced": "In its place a new token was drawn from p without the refused tokens: {final}.",
     "one_hot.recovered": "After {token} had been refused here, a new token was drawn from p without "
     "the refused tokens: {final}.",

@@ -74,7 +74,10 @@ class Race:
         return self._alone(prompts) if texts == 1 else self._together(prompts, texts)
 
     def _alone(self, prompts: Sequence[ChatPrompt]) -> Iterator[Speeds]:
-        """All steps of all turns, so that a prompt counts as it does in a prediction."""
+        """All steps of all turns, so that a prompt counts as it does in a prediction. Before, each writes one text that does not
+        count, so that no pass waits while its graph is made."""
+        for candidate in self._candidates:
+            candidate.write(self._models, prompts[0], *self._text)
         stretches = [Stretch(iter(())) for _ in self._candidates]
         coming, began = cycle(prompts), perf_counter()
         for turn in count(1):
@@ -93,6 +96,8 @@ class Race:
     def _together(self, prompts: Sequence[ChatPrompt], texts: int) -> Iterator[Speeds]:
         """All steps until fewer texts are left than are to be written at a time: all write the same texts."""
         some = [*islice(cycle(prompts), sampled(texts))]
+        for candidate in self._candidates:  # as above
+            Stretch(self._steps(candidate, some[:texts], texts)).go_on()
         stretches = [Stretch(self._steps(candidate, some, texts)) for candidate in self._candidates]
         going = stretches
         while going:

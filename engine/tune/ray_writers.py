@@ -20,6 +20,7 @@ from engine.tune.kept_counts import Counts
 from engine.tune.opened_tuning import OpenedTuning
 from engine.tune.tuning_request import TuningRequest
 
+VERSION = "2.60.0"  # that the extra ``ray`` in pyproject.toml pins
 SHARD = 4  # prompts of a task
 RETRIES = 5  # of a task whose node was lost
 PATIENCE = 10.0  # seconds until an address must answer
@@ -38,7 +39,7 @@ class RayWriters:
             import ray
         except ImportError:
             raise UserError(
-                "A Ray cluster needs Ray, which is not installed here: pip install ray."
+                f"A Ray cluster needs Ray, which is not installed here: pip install ray=={VERSION}."
             ) from None
         self._ray = ray
         paths = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))

@@ -16,6 +16,10 @@ def test_every_look_for_is_true_of_its_finished_run():
     assert list(untrue()) == [], "python -m presets check"
 
 
+def test_every_look_for_fits_the_two_lines_that_the_page_has_for_it():
+    assert [one.name for one in presets() if len(one.look_for) > 185] == []
+
+
 def test_everything_that_can_be_watched_has_a_condition():
     told = {whose for whose, _, conditions in claims() if conditions}
     assert told >= {one.name for one in (*presets(), *races())}

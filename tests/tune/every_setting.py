@@ -47,6 +47,7 @@ def every(
 ) -> tuple[list[Row], list[Row], list[float]]:
     """All settings after the prompts, the best first; the best and the recommended one once more; seconds of opening and of writing."""
     times = [time.perf_counter()]
+    from engine.fast.cpu.budget import graph_memory
     from engine.tune.answering import ranked
     from engine.tune.candidates import in_sizes
     from engine.tune.checking_race import Race
@@ -61,14 +62,17 @@ def every(
     plain, prompts = opened.plain, [prompt for _, prompt in opened.prompts]
     settings = unique(size for candidate in opened.first for size in in_sizes(candidate))
     writers = Writers(opened, sampling, request.new_tokens)
-    for candidate in writers.write(plain, settings, len(prompts)):
-        print(f"\r{candidate.prompts} prompts, {candidate.cls.key:20}", end="", file=sys.stderr)
-    times.append(time.perf_counter())
-    speeds = {(each.key, 1): speed_of(each, plain, 1, opened.costs) for each in settings}
-    order = ranked(settings, speeds, 1)
-    again = [each for each in order if each in order[:BEST] or each.key[:2] == (drafter, size)]
-    race = Race([plain, *again], opened.models, None, sampling, request.new_tokens)
-    *_, (plainly, *rates) = race.run(prompts, 1)
+    with (
+        graph_memory().unbounded()
+    ):  # each setting has all of the room for itself where people use it
+        for candidate in writers.write(plain, settings, len(prompts)):
+            print(f"\r{candidate.prompts} prompts, {candidate.cls.key:20}", end="", file=sys.stderr)
+        times.append(time.perf_counter())
+        speeds = {(each.key, 1): speed_of(each, plain, 1, opened.costs) for each in settings}
+        order = ranked(settings, speeds, 1)
+        again = [each for each in order if each in order[:BEST] or each.key[:2] == (drafter, size)]
+        race = Race([plain, *again], opened.models, None, sampling, request.new_tokens)
+        *_, (plainly, *rates) = race.run(prompts, 1)
     told = [(*each.key[:2], speeds[each.key, 1].ratio) for each in order]
     once_more = [(*e.key[:2], rate / plainly) for e, rate in zip(again, rates, strict=True)]
     return told, once_more, [after - before for before, after in pairwise(times)]

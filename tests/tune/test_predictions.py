@@ -165,3 +165,13 @@ def test_worth_trying_is_what_keeps_the_text_and_has_a_size():
     } & found
     alone = worth_trying(type(family())(family().target), Sampling())
     assert alone and not any(cls.needs for cls in alone)
+
+
+def test_a_gain_that_no_step_allows_is_told_as_a_busy_machine():
+    tokens = TWO.all.tokens_a_step
+    link = {"prompt": "p", "temperature": 0.0, "seed": 0}
+    told = answer([TWO], PLAIN, speeds_of(TWO, {1: 1.2 * tokens, 2: 1.5, 4: 0.5}), (1, 2, 4), link)
+    assert told["sentence"].startswith("The machine was too busy") and told["why"] is None
+    assert told["off_above"] is None
+    usual = answer([TWO], PLAIN, speeds_of(TWO, {1: 0.9 * tokens}), (1,), link)
+    assert "too busy" not in usual["sentence"] and usual["why"]

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import signal
 import threading
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from engine.tune.tuning import Tuning
 from engine.tune.tuning_request import TuningRequest
 from tests.tune.test_tuning import kept
 
+ROOT = Path(__file__).parents[2]
 HERE = importlib.util.find_spec("ray") is not None
 PROMPTS = [PromptText(f"w1 w{i} w3 w1 w{i}", "ab"[i % 2]) for i in range(5, 13)]
 
@@ -24,7 +26,9 @@ def test_without_ray_a_sentence_says_so(pair, capsys, tmp_path):
     (tmp_path / "p.txt").write_text("w1 w2\n", "utf-8")
     models = ("--target", pair.target, "--draft", pair.parts["draft"])
     code = main(["tune", *models, "--prompts", str(tmp_path / "p.txt"), "--ray", "auto"])
-    assert code == 2 and "pip install ray" in capsys.readouterr().err
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pinned = project["optional-dependencies"]["ray"][0]
+    assert code == 2 and f"pip install {pinned}." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

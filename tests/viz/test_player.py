@@ -7,20 +7,20 @@ from tests.viz.tables import cases
 OPENING = "toy.opening({drafted: [3, 0, 3, 3, 3], drive: (player) => player.play()})"
 
 PLAYER = {
-    "an opening explains three drafts, then goes on; its pace changes once": (
+    "an opening explains the first draft and the first refusal": (
         f"{OPENING}.paces",
-        ["explain", "explain", "explain", "explain", "slow"],
+        ["explain", "slow", "explain", "slow", "slow"],
     ),
     "where nothing is drafted at first there is nothing to explain yet": (
         "toy.opening({drafted: [0, 0, 3, 3], drive: (player) => player.play()}).paces",
-        ["slow", "slow", "explain", "explain"],
+        ["slow", "slow", "explain", "slow"],
     ),
     "it ends at the last step and goes nowhere else": (f"{OPENING}.rest", [4, None]),
     "what is done to the time is said, and that it changes": (
         "toy.opening({drafted: [3, 3, 3, 3], drive: (player) => player.play()}).words",
         [
-            *["Slowed down to explain; the times are real."] * 3,
-            "From here one step a second; the times are real.",
+            *["Slowed down to explain; the times are real."] * 2,
+            *["From here one step a second; the times are real."] * 2,
         ],
     ),
     "a verdict stands long enough to be read": (f"{OPENING}.commits[0] >= 3900", True),

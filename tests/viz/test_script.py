@@ -160,7 +160,7 @@ DOG_KEPT = {"tokens": [0, 7], "pieces": ["dog", "cat"], "final": "bonus"}
 def test_sentence_of_a_refusal_by_coin(script):
     step = step_of([one()], [weigh("iid", 0.22, 0.41, 0.54, 0.61)], CAT)
     assert why(script, step, 0) == (
-        "q gave ‘dog’ 0.41, p only 0.22, so it was kept with probability 0.54; the coin fell at "
+        "q gave ‘dog’ 0.41, p only 0.22, so it was to be kept with probability 0.54; the coin fell at "
         "0.61: rejected. In its place a new token was drawn from what is left of p after taking q "
         "away: ‘cat’."
     )
@@ -173,7 +173,7 @@ def test_sentence_of_a_refusal_by_coin(script):
 def test_sentence_of_a_token_that_was_kept(script):
     lucky = step_of([one(status="accepted")], [weigh("iid", 0.2, 0.4, 0.5, 0.31)], DOG_KEPT)
     assert why(script, lucky, 0) == (
-        "q gave ‘dog’ 0.40, p only 0.20, so it was kept with probability 0.50; the coin fell at "
+        "q gave ‘dog’ 0.40, p only 0.20, so it was to be kept with probability 0.50; the coin fell at "
         "0.31: accepted."
     )
     sure = step_of([one(status="accepted")], [weigh("iid", 0.5, 0.4, 1, 0.9)], DOG_KEPT)
@@ -186,7 +186,7 @@ def test_sentence_of_a_token_that_was_kept(script):
 def test_sentence_of_a_one_hot_proposal(script):
     step = step_of([one()], [weigh("one_hot", 0.22, 1, 0.22, 0.61)], CAT)
     assert why(script, step, 0) == (
-        "‘dog’ was proposed without a probability of its own; p gave it 0.22, so it was kept with "
+        "‘dog’ was proposed without a probability of its own; p gave it 0.22, so it was to be kept with "
         "probability 0.22; the coin fell at 0.61: rejected. In its place a new token was drawn from "
         "p without the refused tokens: ‘cat’."
     )

@@ -29,9 +29,9 @@ def test_the_answer_its_reason_and_the_projection(script):
     assert not hidden and width == f"{100 * 1.6 / 2.75:.1f}%"
     assert shown == [
         "Is it faster?",
-        "Yes: 1.6× as fast (1.50 to 1.70, prompt included)",
+        "Yes: 1.60× as fast (1.50 to 1.70, prompt included)",
         "On a GPU",
-        "2.5×, projected for NVIDIA L4",
+        "2.5×, projected: 8 B weights, NVIDIA L4",
     ]
     assert why == "Why: 8 tokens read at once take 3.80 ms, one alone 1.90 ms; guessing 2.20 ms."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])
@@ -43,8 +43,8 @@ def test_the_answer_its_reason_and_the_projection(script):
     [
         (0.4, 0.35, 0.5, "No: 0.40× the speed"),
         (1.0, 0.97, 1.04, "No: just as fast"),
-        (2.8, 1.7, 8.4, "Yes: about 2.8× as fast"),
-        (1.1, 0.8, 1.4, "Unclear, the machine is busy: 1.1×"),
+        (2.8, 1.7, 8.4, "Yes: about 2.80× as fast"),
+        (1.1, 0.8, 1.4, "Unclear, the machine is busy: 1.10×"),
     ],
 )
 def test_a_loss_and_a_doubt_are_told_as_such(script, ratio, low, high, answer):

@@ -116,7 +116,9 @@ export function mountCompare(element, options) {
     /** @type {[string, Model][]} */
     const list = [...lanes.values()].map((one) => [one.name, one.model]);
     const key = list.map(([, m]) => `${m.steps.length}${m.summary ? "!" : ""}`).join();
-    outcome.element.hidden = !list.length || !options.outcome;
+    const former = ran && asked === "running";          // a race is asked for, and the one before still on the screen
+    setAttributes(root, { "data-former": former });
+    outcome.element.hidden = !list.length || !options.outcome || former;
     outcome.verdict.hidden = outcome.element.hidden || clock.playing;    // no result before its time
     for (const one of lanes.values()) one.panels.rest(!clock.playing && !live);
     writeText(word, clock.playing ? `Replayed, ${RACE_PACES[clock.named][0]}; the times are real.` : "");

@@ -60,7 +60,6 @@ function tile(run, id) {
 }
 
 function bars(rows, token, fields, glossary, run, title = "The likeliest next tokens in this place") {
-  const most = Math.max(0.0001, ...rows.flatMap((row) => fields.map((f) => row[f] || 0)));
   const table = el("table", { class: "ds-bars", "data-fields": fields.length },
     el("caption", { text: title }),
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, glossary.term("token", "token")),
@@ -74,7 +73,7 @@ function bars(rows, token, fields, glossary, run, title = "The likeliest next to
         el(row.cut ? "s" : "span", { class: "ds-bar-token", text: shorten(word, 14) })));
     for (const field of fields) {
       const bar = el("span", { class: "ds-bar", "data-field": field });
-      bar.style.width = `${(((row[field] || 0) / most) * 100).toFixed(1)}%`;
+      bar.style.width = `${((row[field] || 0) * 100).toFixed(1)}%`;
       const number = row[field] === null || row[field] === undefined ? "" : row[field] === 0
         ? (field === "residual" ? "0" : "cut") : prob(row[field]).replace("under ", "<").replace("over ", ">");
       line.append(el("td", {}, el("div", {}, el("span", { class: "ds-bar-track" }, bar),

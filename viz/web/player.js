@@ -14,7 +14,6 @@ export const PACES = {
   brisk: { label: "4 steps a second", word: "Four steps a second", seconds: 0.25 },
   real: { label: "as fast as it ran", word: "Replayed as fast as it ran", seconds: 0 },
 };
-const EXPLAINED = 3;      // drafted steps that an opening explains before it continues at its usual pace
 const BEAT = 0.08;        // shortest time between two verdicts, in seconds
 
 /**
@@ -74,7 +73,7 @@ export function makePlayer(model, hooks) {
     get word() {
       if (!player.playing) return "";
       if (player.live) return "Live: each step as it is computed.";
-      const changed = opening && !explaining && player.step >= 0;
+      const changed = opening && player.step > Math.max(...explained());
       return `${changed ? "From here one step a second" : PACES[player.pace].word}; the times are real.`;
     },
     /** The step to show when nothing moves. */
@@ -135,6 +134,10 @@ export function makePlayer(model, hooks) {
     player.step = step; player.stage = stage;
     hooks.show(step, stage, verdicts);
   }
+  /** What an opening explains, while other steps go by at its usual pace: the first draft, and the first refusal. */
+  function explained() {
+    return [model.steps.findIndex((step) => step.view.count), model.steps.findIndex(refuses)];
+  }
   /** Any action of the reader ends the opening; from then on only the reader's own actions start a replay. */
   function takeOver() { opening = explaining = false; }
   function end() {
@@ -169,8 +172,7 @@ export function makePlayer(model, hooks) {
   /** Begin the next step: show all of it, or put its scenes into the queue. */
   function begin(now) {
     const at = player.step + 1, next = model.steps[at];
-    explaining = opening && model.steps.slice(0, at + 1).some((step) => step.view.count) && model.steps.slice(0, at)
-      .filter((step) => step.view.count).length < EXPLAINED;
+    explaining = opening && explained().includes(at);
     const { stages, seconds } = PACES[player.pace];
     if (stages && !stillWanted()) {
       player.step = at;

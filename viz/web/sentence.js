@@ -52,12 +52,12 @@ function tossed(step, node, judgement, earlier) {
   if (p === null || p === undefined) return `The rule “${visible(rule)}” keeps ${piece} with probability ` +
     `${prob(accept)}; ${fell}`;
   if (isOneHot(judgement, earlier)) return `${piece} was proposed without a probability of its own; ` +
-    `${left} gave it ${prob(p)}, so it was kept with probability ${prob(accept)}; ${fell}`;
+    `${left} gave it ${prob(p)}, so it was to be kept with probability ${prob(accept)}; ${fell}`;
   if (q === null || q === undefined) return `The rule “${visible(rule)}” saw p ${prob(p)} and kept ${piece} with ` +
     `probability ${prob(accept)}; ${fell}`;
   const ours = earlier.length ? `After ${plural(earlier.length, "refusal")} here, q gave ${piece}` : `q gave ${piece}`;
   if (accept >= 1) return `${ours} ${prob(q)} and p even more, ${prob(p)}, so it was sure to be kept: ${verdict}`;
-  return `${ours} ${prob(q)}, p only ${prob(p)}, so it was kept with probability ${prob(accept)}; ${fell}`;
+  return `${ours} ${prob(q)}, p only ${prob(p)}, so it was to be kept with probability ${prob(accept)}; ${fell}`;
 }
 
 /** The refusals at a place of the walk, in order; before: only those before this judgement. */
@@ -146,7 +146,7 @@ function finalSentence(step) {
     `${piece}${odds}.`;
   if (final.kind === "bonus") {
     return finalRuleSentence(step, "bonus", "", "", piece + odds) ||
-      `Every token on the path was kept, and the same pass of the target also gave the token after them: ` +
+      `Every token on this path was kept, and the same pass of the target also gave the token after them: ` +
       `${piece}${odds}.`;
   }
   const here = refusalsAt(step, final.parent), ending = here[here.length - 1];

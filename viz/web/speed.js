@@ -3,7 +3,7 @@
 import { el, setAttributes, writeText } from "./base.js";
 import { duration, plural, shorten } from "./words.js";
 
-const times = (ratio) => `${ratio.toFixed(ratio < 1 ? 2 : 1)}×`;
+const times = (ratio, digits = 2) => `${ratio.toFixed(digits)}×`;
 
 /**
  * The answer in words; the same as in Compare. ratio: plain decoding's time, divided by that of the run; low, high: its
@@ -66,7 +66,7 @@ export function speedLine(glossary) {
       here.draw(most, speed.ratio, Math.max(0, speed.low), Math.min(most, speed.high));
       if (!projected) return;
       there.draw(most, projected.ratio);
-      writeText(projection, `${times(projected.ratio)}, projected for ${projected.machine}`);
+      writeText(projection, `${times(projected.ratio, 1)}, projected: 8 B weights, ${projected.machine}`);
     },
   };
 }

@@ -39,7 +39,7 @@ class Asap(Rejection):
     constrained_law = "masked decoding weighed by what earlier texts taught"
     sentences = {
         **REJECTION,
-        "bonus": "Every token on the path was kept. The token after them was drawn from p, masked and weighed by the chance "
+        "bonus": "Every token on this path was kept. The token after them was drawn from p, masked and weighed by the chance "
         "that a valid text follows: {final}.",
     }
 

@@ -30,7 +30,7 @@ class Momentum(Greedy):
         "momentum.kept": "{token} had the best score, p less its resistance, just as was drafted: accepted.",
         "momentum.refused": "{final} had a better score, p less its resistance, than {token}: rejected.",
         "recovered": "No drafted token had the best score here, so the target’s own went into the text: {final}.",
-        "bonus": "Every token on the path was kept, and the same pass of the target also gave the token after them: {final}.",
+        "bonus": "Every token on this path was kept, and the same pass of the target also gave the token after them: {final}.",
     }
 
     def weighing(self, target, prompt):

@@ -50,7 +50,7 @@ export function answerCard(record, running, host) {
       ...sentence(why.sentence)),
     el("p", { class: "ln-quiet", text: `${measuredOn(record)}${running ? " It is still being measured." : ""}` }),
     unsteady(record) && el("p", { class: "tn-busy", text: "The machine was busy with something else meanwhile: passes "
-      + "over more rows were measured to cost less. Take gains for several texts with caution, or measure again." }),
+      + "over more rows were measured to cost less. Take all gains with caution, or measure again." }),
     el("p", {}, link && host.watch(link, "Watch this run, step by step")));
 }
 

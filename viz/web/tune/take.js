@@ -16,7 +16,7 @@ function taken(words, text, said) {
     el("pre", { tabindex: 0, role: "group", "aria-label": words }, el("code", { text })), copy);
 }
 
-/** @type {(host: TuneHost) => { element: HTMLElement, show(record: TuningRecord): void }} */
+/** @type {(host: TuneHost) => { element: HTMLElement, show(record: TuningRecord, running: boolean): void }} */
 export function takeAlong(host) {
   const said = el("p", { class: "ln-quiet", role: "status" }), result = el("div", { class: "tn-exports" });
   const button = ([engine, name]) => el("button",
@@ -38,8 +38,8 @@ export function takeAlong(host) {
         ...answer.notes.map((note) => el("li", { text: note.replaceAll("\x60", "") }))),
     ].filter(Boolean));
   }
-  return { element, show({ answer }) {
-    element.hidden = !answer || answer.drafter === PLAIN;
+  return { element, show({ answer }, running) {
+    element.hidden = running || !answer?.why || answer.drafter === PLAIN;
     if (answered !== answer?.sentence) { result.replaceChildren(); writeText(said, ""); }
     answered = answer?.sentence || "";
   } };

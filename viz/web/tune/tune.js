@@ -77,7 +77,7 @@ export function mountTune(element, host) {
     });
     costs.draw(told(record.cost), () => { const figure = costFigure(record); return figure && tuneFigure(figure); });
     settings.draw(told(setting), () => (compared ? settingsTable(record, host) : null));
-    for (const block of blocks) block.show(record);
+    for (const block of blocks) block.show(record, running);
     unread.hidden = !record.unread;
     writeText(unread, record.unread ? `${plural(record.unread, "line")} of the record could not be read.` : "");
     tell();
