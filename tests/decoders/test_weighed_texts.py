@@ -26,7 +26,7 @@ from engine.rules import verifier
 from tests.drafters.writing import usual
 from tests.engine.family import trace_of
 
-PROMPT = (3,)
+PROMPT, WHOLE = (3,), Sampling(1.0)
 NEAR = 1e-6  # a law is in fp32
 VALID = [(1, 1), (2, 1), (2, 2)]
 END, A, B = 0, 1, 2
@@ -170,11 +170,9 @@ def test_resampling_takes_each_text_as_often_as_its_weight_says(logs):
 # ---- Bad input ------------------------------------------------------------------------------------
 
 
-def written(models, constraint, **options):
+def written(models, constraint, sampling=WHOLE, **options):
     made = usual(AwrsDrafter, models, **options)
-    request = TextRequest(
-        made, verifier("rejection"), Sampling(1.0), PROMPT, 8, constraint=constraint
-    )
+    request = TextRequest(made, verifier("rejection"), sampling, PROMPT, 8, constraint=constraint)
     return list(searching(models.target, request)), made
 
 
@@ -192,11 +190,11 @@ def test_texts_that_all_die_are_one_sentence():
         written(models, Listed(VALID, 4), texts=3)
 
 
-def test_without_a_draft_model_the_target_draws_all():
-    for parts in ({}, {"draft": Table(Q)}):
-        steps, made = written(Models(Table(P), parts), Listed(VALID, 4), texts=3, length=0)
+def test_without_a_draft_model_and_where_p_is_cut_the_target_draws_all():
+    cut, drafted = Sampling(1.0, top_p=0.9), {"draft": Table(Q)}
+    for parts, more in (({}, {}), (drafted, {"length": 0}), (drafted, {"sampling": cut})):
+        _, made = written(Models(Table(P), parts), Listed(VALID, 4), texts=3, **more)
         assert "draft" not in made.passes() and made.passes()["target"] == 3
-        assert [step.tree.sources for step in steps]
 
 
 # ---- A JSON schema, on the embedded models ----------------------------------------------------

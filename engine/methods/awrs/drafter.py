@@ -11,13 +11,13 @@ the mean of a text's whole weight where the text is y, times its chance, is the 
 the probability of a valid text; resampling does not change means, and one text drawn by its weight nears the target's own law of valid
 texts as the texts grow in number.
 
-Without a draft model the target's own law is the proposal: every token is drawn from p, and the ratio is 1.
+Without a draft model, and with top-k, top-p or another cut, the target's own law is the proposal: every token is drawn from p, and the
+ratio is 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from torch import Tensor
@@ -72,10 +72,10 @@ class AwrsDrafter(SeveralTexts):
         self._p: dict[Path, Tensor] = {}
         self._q: dict[Path, Tensor] = {}
         self._reader: DraftReader | None = None
-        if self._draft is not None and self.settings["length"]:
-            # cut neither by top-k nor by top-p: q must be above 0 where p is
-            sampling = replace(self.sampling, top_k=0, top_p=1.0, cuts=())
-            self._reader = DraftReader(self._draft, self.target.vocab_size, sampling)
+        cut = self.sampling.top_k or self.sampling.top_p < 1 or self.sampling.cuts
+        # p may be cut to 0 where q is above 0: nearly all texts would die, and with both cut their weights would be wrong
+        if self._draft is not None and self.settings["length"] and not cut:
+            self._reader = DraftReader(self._draft, self.target.vocab_size, self.sampling)
             self._nodes: dict[Path, int] = {(): ROOT}
 
     def advance(self):
