@@ -57,8 +57,13 @@ def test_of_weighed_texts_few_tokens_are_tested(monkeypatch):
     monkeypatch.setattr(particles, "QUICK", Plan(prompts=1, rounds=2, tokens=40))
     monkeypatch.setattr(particles, "QUICK_COUNTS", (1, 2))
     report = particles.measure(family(), {"template": workload("template")}, True)
-    assert [row["texts"] for row in report.data] == [1, 2]
+    assert [row["texts"] for row in report.data] == [1, 2] * 4
     assert all(0 < row["share"] <= 0.12 for row in report.data)
+    plain, drafted = (
+        [row["passes"] for row in report.data if row["drawn_by"] == drawn]
+        for drawn in ("target", "draft")
+    )
+    assert all(fewer <= most / 2 for fewer, most in zip(drafted, plain, strict=True))
     assert "scatter" in report.text
 
 

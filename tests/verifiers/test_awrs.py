@@ -1,33 +1,26 @@
-"""AWRS draws from masked decoding without a mask, and its weights have the right mean."""
+"""AWRS draws from masked decoding without a mask, and the weight of a place has the right mean."""
 
 import json
-import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
-from engine.core.bound import Bound
-from engine.core.memory import Memory
-from engine.core.rule import Case
 from engine.core.sampling import Sampling
 from engine.core.text import TextRequest
-from engine.core.tree import DraftTree
-from engine.errors import UserError
 from engine.loops import run_loop
-from engine.methods import drafters
-from engine.methods.awrs import rule as awrs
-from engine.methods.awrs.particles import Writing, write
-from engine.methods.awrs.rule import Awrs, Died
+from engine.methods.awrs import allowed_draw
+from engine.methods.awrs.allowed_draw import Died
+from engine.methods.awrs.rule import Awrs
 from engine.methods.none.drafter import NoDrafter
-from engine.proof.enumeration import OracleJudgeChance, branches
-from engine.proof.listed_texts import Laws, Listed, apart
+from engine.proof.enumeration import branches
+from engine.proof.listed_texts import Listed
 from engine.proof.memo import remembering
-from tests.drafters.writing import built, steps_of, text_of
+from tests.drafters.writing import steps_of, text_of
 from tests.engine.family import trace_of
 from tests.verifiers.tiny import tiny_models
 
-EXACT = 1e-9
 PROMPT = (1, 2, 0, 1, 2)
 TEXTS = [(1, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)]
 
@@ -44,15 +37,13 @@ class Among(Listed):
         return self.mask
 
 
-def laws_of_a_place(p, tokens, test=awrs.test):
+def laws_of_a_place(p, tokens, test=allowed_draw.draw_allowed):
     """The law of the token, and the mean of the weight of each token times its probability, enumerated."""
     law, weighed = [0.0] * len(p), [0.0] * len(p)
+    among = Among(tokens, len(p))
 
     def program(oracle):
-        chance = OracleJudgeChance(oracle, Awrs())
-        case = Case(DraftTree(), p[None], p[None].log(), Sampling(1.0), 0, chance)
-        bound = Bound(Among(tokens, len(p)), p[None].log(), (), (), "toy", Memory())
-        return test(case, bound, p, (), 0)
+        return test(p, oracle.choose, partial(among.allows, ()), partial(among.allowed, ()))
 
     for found, oracle in branches(program):
         law[found.token] += oracle.weight
@@ -63,9 +54,9 @@ def laws_of_a_place(p, tokens, test=awrs.test):
 P = torch.tensor([0.4, 0.3, 0.15, 0.1, 0.05], dtype=torch.float64)
 
 
-def one_less(case, bound, p, path, position):
+def one_less(p, *asked):
     """The fault of stopping at the first allowed token."""
-    found = awrs.test(case, bound, p, path, position)
+    found = allowed_draw.draw_allowed(p, *asked)
     refused = [token for token, allowed in found.tokens if not allowed and token != found.token]
     return replace(found, weight=1 - float(p[refused].sum()))
 
@@ -76,7 +67,7 @@ def test_the_token_is_that_of_masked_decoding_and_the_weight_has_the_right_mean(
     monkeypatch, tokens, most
 ):
     """Also where the whole vocabulary is asked about after a few refusals."""
-    monkeypatch.setattr(awrs, "MOST_REFUSED", most)
+    monkeypatch.setattr(allowed_draw, "MOST_REFUSED", most)
     law, weighed = laws_of_a_place(P, tokens)
     mask = torch.zeros(5, dtype=torch.float64)
     mask[list(tokens)] = 1
@@ -106,39 +97,6 @@ def test_the_text_is_that_of_masked_decoding_with_the_same_seed(models, key):
     assert len({*map(tuple, texts)}) > 3
 
 
-def writing(models, key="chain", seed=0, texts=TEXTS):
-    return Writing(
-        models.target,
-        lambda: built(drafters()[key], models),
-        lambda: Listed(texts, 4),
-        Sampling(1.0, seed=seed),
-        PROMPT,
-        8,
-    )
-
-
-RUNS = 150
-
-
-def test_particles_near_the_targets_own_law(models):
-    """The mean of all weights is the probability of a valid text, within four standard errors; a text drawn by its weight
-    has the global law as the particles grow in number, not that of masked decoding."""
-    laws = Laws(models.target, PROMPT, TEXTS)
-    means, law = [], {}
-    for seed in range(RUNS):
-        found = write(writing(models, seed=seed), 8)
-        weights = [math.exp(particle.log_weight) for particle in found]
-        means.append(sum(weights) / len(weights))
-        for particle, weight in zip(found, weights, strict=True):
-            text = tuple(particle.tokens)
-            law[text] = law.get(text, 0.0) + weight / sum(weights) / RUNS
-    mean = sum(means) / RUNS
-    error = (sum((one - mean) ** 2 for one in means) / RUNS / (RUNS - 1)) ** 0.5
-    assert abs(mean - laws.valid()) < 4 * error
-    assert error < 0.1 * laws.valid(), "this would not show a fault"
-    assert apart(law, laws.whole()) < apart(law, laws.masked()) / 3
-
-
 class Dies(Listed):
     """Allows only what the target cannot write."""
 
@@ -147,10 +105,7 @@ class Dies(Listed):
         return mask if mask is None or len((*self.text, *continuation)) < 1 else torch.zeros(4) > 0
 
 
-def test_particles_that_all_die_are_told_in_one_sentence(models):
-    dead = replace(writing(models), constraint=lambda: Dies(TEXTS, 4))
-    with pytest.raises(UserError, match="^All 3 texts died: .*[.]$"):
-        write(dead, 3)
+def test_a_text_that_dies_is_told_in_one_sentence(models):
     request = TextRequest(
         NoDrafter({}), Awrs(), Sampling(1.0), PROMPT, 8, constraint=Dies(TEXTS, 4)
     )

@@ -1,80 +1,100 @@
-"""`python -m engine bench --suite particles`: how much of the vocabulary is asked about, and what several weighed texts tell of
-the chance of a valid text.
+"""`python -m engine bench --suite particles`: how much of the vocabulary is asked about, how many passes of the target weighed texts
+take, and what they tell of the chance of a valid text.
 
-Documents of one small schema after prompts of the template workload, at temperature 1, with the draft model. The mean weight of
-each set of texts estimates, without bias, the chance that a text of the target follows the schema. Where that chance is tiny,
-single weights lie many orders of magnitude apart; the scatter of the logarithm says how far.
+Texts by the decoder ``awrs``, drawn by the target itself and by the draft model, at temperature 1: documents of a schema that the
+prompt calls for, and of one that it does not call for. The mean weight of each set of texts estimates, without bias, the chance that a text
+of the target follows the schema. Where that chance is tiny, single weights lie many orders of magnitude apart; the scatter of the
+logarithm says how far.
 """
 
+import itertools
 import json
-import math
 import statistics
-from functools import partial
 
-from engine.bench.contestants import chain
 from engine.bench.report import Report, table
 from engine.bench.suite import Cards, Plan, choose
 from engine.chat.json_schema import JsonSchema
 from engine.core.options import resolve
 from engine.core.sampling import Sampling
-from engine.methods.awrs.particles import Particle, Writing, write
-from engine.parts.loading import ModelPaths, load_models
+from engine.core.text import TextRequest
+from engine.loops import run_loop
+from engine.methods.awrs.drafter import AwrsDrafter
+from engine.methods.awrs.particles import log_mean
+from engine.parts.loading import ModelPaths, Models, load_models
+from engine.rules import verifier
 
-FULL, QUICK = Plan(prompts=2, rounds=5, tokens=40), Plan(prompts=1, rounds=3, tokens=40)
-COUNTS, QUICK_COUNTS = (1, 4, 16), (1, 4)
+FULL, QUICK = Plan(prompts=1, rounds=6, tokens=40), Plan(prompts=1, rounds=3, tokens=40)
+COUNTS, QUICK_COUNTS = (1, 8), (1, 4)
+LENGTHS = {"target": 0, "draft": 4}
+CALLED_FOR = "Write 3 JSON records with id, name, colour.\n"
+TEXT = {"type": "string", "maxLength": 12}
 FIELDS = {
-    "colour": {"enum": ["red", "green", "blue"]},
-    "count": {"type": "integer", "minimum": 0, "maximum": 9},
-}
-SCHEMA = {
-    "type": "object",
-    "properties": FIELDS,
-    "required": [*FIELDS],
-    "additionalProperties": False,
+    "called for": {
+        "id": {"type": "integer", "minimum": 1, "maximum": 9},
+        "name": TEXT,
+        "colour": TEXT,
+    },
+    "another": {
+        "colour": {"enum": ["red", "green", "blue"]},
+        "count": {"type": "integer", "minimum": 0, "maximum": 9},
+    },
 }
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """In a row: texts: of a set. tested: tokens that the schema was asked about, for a token of the text. share: the same as a
-    share of the vocabulary. scatter: standard deviation of the log of the mean weight between sets, the mean over prompts."""
-    models = load_models(paths, chain().needs, "float32", "cpu")
-    target, cls, plan = models.target, chain(), QUICK if quick else FULL
-    options = resolve(cls.key, cls.options, {"length": 4})
-    schema = partial(
-        JsonSchema, json.dumps(SCHEMA), target.tokenizer, target.vocab_size, target.end_tokens
-    )
-    prompts = choose(models, {"template": workloads["template"]}, plan)
+    """In a row: texts: of a set. tested: tokens that the schema was asked about, for a token of the texts. share: the same as a
+    share of the vocabulary. passes: of the target for a set. scatter: standard deviation of the log of the mean weight between sets,
+    the mean over prompts."""
+    models = load_models(paths, AwrsDrafter.may_use(), "float32", "cpu")
+    plan = QUICK if quick else FULL
+    others = choose(models, {"template": workloads["template"]}, plan)
+    prompts = {
+        "called for": [models.target.tokenizer(CALLED_FOR)["input_ids"]],
+        "another": [prompt.tokens for prompt in others],
+    }
     rows = []
-    for count in QUICK_COUNTS if quick else COUNTS:
+    for schema, drawn, count in itertools.product(
+        prompts, LENGTHS, QUICK_COUNTS if quick else COUNTS
+    ):
         sets = [
-            [
-                write(
-                    Writing(
-                        target,
-                        partial(cls.build, options, models),
-                        schema,
-                        Sampling(1.0, seed=seed),
-                        prompt.tokens,
-                        plan.tokens,
-                    ),
-                    count,
-                )
-                for seed in range(plan.rounds)
-            ]
-            for prompt in prompts
+            [_set(models, schema, tokens, plan, seed, count, drawn) for seed in range(plan.rounds)]
+            for tokens in prompts[schema]
         ]
-        texts = [text for of_prompt in sets for one in of_prompt for text in one]
-        tested = sum(text.checks for text in texts) / sum(len(text.tokens) for text in texts)
-        scatters = [statistics.stdev(map(_log_mean, of_prompt)) for of_prompt in sets]
+        every = [one for of_prompt in sets for one in of_prompt]
+        tested = sum(one.checks for one in every) / sum(one.written for one in every)
+        passes = statistics.mean(one.passes()["target"] for one in every)
+        scatters = [
+            statistics.stdev(log_mean(one.particles) for one in of_prompt) for of_prompt in sets
+        ]
         rows.append(
-            {"texts": count, "tested": tested, "share": tested / target.vocab_size}
+            {"schema": schema, "drawn_by": drawn, "texts": count, "tested": tested}
+            | {"share": tested / models.target.vocab_size, "passes": passes}
             | {"scatter": statistics.mean(scatters)}
         )
-    told = "tested: for a token of the text. scatter: of the log of the mean weight, between sets of texts."
-    return Report(f"{table(rows, 'texts tested:.1f share:.2%  scatter:.2f')}\n{told}", rows)
+    told = "tested: for a token of the texts. passes: of the target, for a set. scatter: of the log of the mean weight, between sets."
+    columns = "schema drawn_by texts tested:.1f share:.2%  passes:.1f scatter:.2f"
+    return Report(f"{table(rows, columns)}\n{told}", rows)
 
 
-def _log_mean(texts: list[Particle]) -> float:
-    most = max(text.log_weight for text in texts)
-    mean = statistics.mean(math.exp(text.log_weight - most) for text in texts)
-    return most + math.log(mean)
+def _set(
+    models: Models, schema: str, tokens: list[int], plan: Plan, seed: int, count: int, drawn: str
+) -> AwrsDrafter:
+    """The decoder after it has written a set of texts."""
+    target, fields = models.target, FIELDS[schema]
+    held = {"type": "object", "properties": fields, "required": [*fields]}
+    held["additionalProperties"] = False
+    options = resolve("awrs", AwrsDrafter.options, {"texts": count, "length": LENGTHS[drawn]})
+    made = AwrsDrafter.build(options, models)
+    request = TextRequest(
+        made,
+        verifier("rejection"),
+        Sampling(1.0, seed=seed),
+        tokens,
+        plan.tokens,
+        constraint=JsonSchema(
+            json.dumps(held), target.tokenizer, target.vocab_size, target.end_tokens
+        ),
+    )
+    for _ in run_loop(target, request, recorded=False):
+        pass
+    return made

@@ -4,46 +4,21 @@ Lipkin et al., Fast Controlled Generation from Language Models with Adaptive Wei
 """
 
 import math
-from dataclasses import dataclass, field
+from functools import partial
 
-import torch
-from torch import Tensor
-
-from engine.core.bound import Bound
-from engine.core.constraint import masked
 from engine.core.exhibits import Gauge, Table, Token
 from engine.core.rule import Case, Verdict
-from engine.errors import UserError
+from engine.methods.awrs.allowed_draw import Tested, draw_allowed
 from engine.rules.matching import follow
 from engine.rules.sampler_match import SamplerMatch
-
-MOST_REFUSED = 1024
-"""After so many refusals at one place, the constraint is asked once about every token."""
-NOTHING = "The constraint leaves no token that the target could draw here."
-
-
-class Died(UserError):
-    """The target gives no token that the constraint allows a probability above 0."""
-
-
-@dataclass
-class Tested:
-    """The tokens tested at one place. weight: estimates the probability of all allowed tokens, without bias. checks: how many
-    tokens the constraint was asked about. tokens: those drawn, and whether each is allowed."""
-
-    token: int = 0
-    weight: float = 1.0
-    checks: int = 0
-    tokens: list[tuple[int, bool]] = field(default_factory=list)
 
 
 class Awrs(SamplerMatch):
     """Tokens are drawn from p without a mask, each once, until one is allowed: that one has the law of masked decoding.
     With the noise of its place of the text it is the very token that sampler match draws from the masked p.
 
-    One token more is drawn. The weight is 1 - r for each token refused before, where r is its chance among those that were
-    left, times the chance of the token that came if the one more is refused. Its mean is the probability of all allowed tokens. The
-    product of the weights makes up for what masked decoding changes: ``engine.methods.awrs.particles`` resamples by it.
+    Every token has a weight (``engine.methods.awrs.allowed_draw``). The product of the weights makes up for what masked decoding changes:
+    the decoder of the same key resamples several texts by it.
 
     Without a constraint it is sampler match.
     """
@@ -71,28 +46,31 @@ class Awrs(SamplerMatch):
         if case.bound is None:
             return super().judge(case)
         case.sampling.check_whole(self.key)
-        tree, p, tested = case.tree, case.p, []
+        tree, p, constraint = case.tree, case.p, case.bound.constraint
+        places: list[Tested] = []
 
         def choose(place: int, depth: int) -> int:
             path = tuple(tree.tokens[node] for node in tree.path(place))
-            tested.append(test(case, case.bound, p[place + 1], path, case.position + depth))
-            return tested[-1].token
+            draw = partial(case.chance.draw, position=case.position + depth)
+            allows, mask = partial(constraint.allows, path), partial(constraint.allowed, path)
+            places.append(draw_allowed(p[place + 1], draw, allows, mask))
+            return places[-1].token
 
         def weigh(place: int, children: list[int], token: int) -> list[float]:
             return p[place + 1, [tree.tokens[child] for child in children]].tolist()
 
         verdict = follow(tree, self.key, choose, weigh)
-        self.checks += sum(place.checks for place in tested)
+        self.checks += sum(place.checks for place in places)
         self.log_weights += [
-            math.log(place.weight) if place.weight else -math.inf for place in tested
+            math.log(place.weight) if place.weight else -math.inf for place in places
         ]
-        verdict.exhibits += self._exhibits(tested, p.shape[-1])
+        verdict.exhibits += self._exhibits(places, p.shape[-1])
         return verdict
 
-    def _exhibits(self, tested: list[Tested], vocabulary: int) -> list:
+    def _exhibits(self, places: list[Tested], vocabulary: int) -> list:
         rows = [
             [Token(token), "allowed" if allowed else "forbidden", place.weight]
-            for place in tested
+            for place in places
             for token, allowed in place.tokens[:8]
         ]
         mean = self.checks / len(self.log_weights)
@@ -109,48 +87,3 @@ class Awrs(SamplerMatch):
                 note=f"{mean / vocabulary:.2%} of the vocabulary. Log of the text's weight so far: {sum(self.log_weights):.2f}.",
             ),
         ]
-
-
-def test(case: Case, bound: Bound, p: Tensor, path: tuple[int, ...], position: int) -> Tested:
-    """Draw and test at one place. p: [V], without a mask. path: drafted tokens down to there. Raises Died."""
-    left, found = p.double().cpu().clone(), Tested()
-
-    def tried() -> bool:
-        """Draw one more, and take it out of what is left."""
-        found.token = case.chance.draw(left, position)
-        found.checks += 1
-        allowed = bound.constraint.allows(path, found.token)
-        found.tokens.append((found.token, allowed))
-        return allowed
-
-    for _ in range(MOST_REFUSED):
-        whole = float(left.sum())
-        if whole <= 0:
-            raise Died(NOTHING)
-        allowed = tried()
-        token, share = found.token, float(left[found.token]) / whole
-        left[token] = 0
-        rest = float(left.sum())
-        if allowed:
-            if rest > 0 and not tried():
-                found.weight *= share
-            found.token = token
-            return found
-        found.weight *= rest / whole
-    return _all_tested(case, bound, left, path, position, found)
-
-
-def _all_tested(
-    case: Case, bound: Bound, left: Tensor, path: tuple[int, ...], position: int, found: Tested
-) -> Tested:
-    """Ask about every token at once; the weight stays unbiased. left: [V], p without the tokens that were refused."""
-    mask = bound.constraint.allowed(path)
-    kept = left * masked(torch.zeros_like(left), mask).exp()
-    found.checks += len(left)
-    share = float(kept.sum() / left.sum())
-    if not share > 0:
-        raise Died(NOTHING)
-    found.weight *= share
-    found.token = case.chance.draw(kept, position)
-    found.tokens.append((found.token, True))
-    return found

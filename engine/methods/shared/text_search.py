@@ -92,9 +92,9 @@ class SeveralTexts(Drafter):
             chosen = commonprefix([one.path for one in self.candidates])
         return self._shown(len(written), chosen, before)
 
-    def read(self, paths: Sequence[Path]) -> Tensor:
-        """Logits [P, V] after these texts, under the constraint, if there is one; in one pass. None of them was read before;
-        what each continues was, or stands before it here."""
+    def free(self, paths: Sequence[Path]) -> Tensor:
+        """Logits [P, V] after these texts, without the constraint; in one pass. None of them was read before; what each continues was,
+        or stands before it here."""
         first, prompt = self.start.target.rows, self.start.prompt
         if first + len(paths) > MOST_ROWS:
             raise UserError(
@@ -107,14 +107,18 @@ class SeveralTexts(Drafter):
         self._passes += 1
         logits, _ = self.start.target.feed(tokens, parents)
         refuse_nan(logits, self.target.name)
-        constraint = self.start.constraint
+        return logits.float().cpu()
+
+    def read(self, paths: Sequence[Path]) -> Tensor:
+        """The same under the constraint, if there is one."""
+        logits, constraint = self.free(paths), self.start.constraint
         if constraint is None:
-            return logits.float().cpu()
+            return logits
         rows = [
             constraint.applied(row, path[constraint.committed :])
             for row, path in zip(logits, paths, strict=True)
         ]
-        return torch.stack(rows).float().cpu()
+        return torch.stack(rows)
 
     def laws(self, paths: Sequence[Path]) -> dict[Path, Tensor]:
         """p [V] after each of these texts, as sampled; at temperature 0 the plain softmax. Those that were not read yet are read."""

@@ -1,0 +1,212 @@
+"""Several texts under a constraint, weighed and resampled; the draft model draws their tokens.
+
+Lipkin et al., Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling (2025), with a proposal.
+A draft model draws the next tokens of every text from its q, and the constraint is asked about drawn tokens only
+(``engine.methods.awrs.allowed_draw``). Then one pass of the target reads the new tokens of all texts and adds one of its own to each. Texts with
+little weight are given up for copies of others where the effective number of texts falls below half.
+
+Why the weights are right: where x is drawn from q with the weight w of its place, the mean of w where x = v, times its chance, is
+q(v) for each allowed v and 0 for the others. So for w p(x) / q(x) it is p(v), provided that q is above 0 where p is. By the tower rule
+the mean of a text's whole weight where the text is y, times its chance, is the target's probability of y if y is valid, and over all y
+the probability of a valid text; resampling does not change means, and one text drawn by its weight nears the target's own law of valid
+texts as the texts grow in number.
+
+Without a draft model, and with top-k, top-p or another cut, the target's own law is the proposal: every token is drawn from p, and the
+ratio is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from torch import Tensor
+
+from engine.core.exhibits import Gauge
+from engine.core.options import whole
+from engine.core.sampling import display_distribution
+from engine.core.tree import ROOT
+from engine.errors import UserError
+from engine.methods.awrs.allowed_draw import Died, Tested, draw_allowed
+from engine.methods.awrs.particles import Particle, effective, log_mean, resampled, shares_of
+from engine.methods.shared.draft_model import DraftReader
+from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
+
+LEAST = 0.5  # effective share of the texts below which they are resampled
+NARROW = 1e-3
+"""The most that the target may give to tokens which the draft can never draw. The weights lack as much at that place."""
+
+
+class AwrsDrafter(SeveralTexts):
+    key = "awrs"
+    title = "Weighed texts (AWRS)"
+    summary = "The draft model draws several texts; each is weighed by what the target and the constraint say: another law."
+    text_law = "weighed texts"
+    options = (
+        whole("texts", 8, 1, 32, "Texts").meaning("Texts that are written side by side; one is drawn by its weight in the end."),
+        whole("length", 4, 0, 16, "Length").meaning("Tokens that the draft model draws for each text in a pass (0: none, the target draws all)."),
+    )  # fmt: skip
+    trial = {"texts": 2, "length": 2}
+    score_name = "log of the weight"
+
+    def __init__(self, settings, target, draft=None) -> None:
+        super().__init__(settings, target)
+        self._draft = draft
+
+    @classmethod
+    def may_use(cls):
+        return {"draft": "draft"}
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.target, models.parts.get("draft"))
+
+    @property
+    def texts(self):
+        return self.settings["texts"]
+
+    def begin(self, start):
+        super().begin(start)
+        self.particles = [Particle() for _ in range(self.texts)]
+        self.checks = self.written = self.resampled = 0
+        self._p: dict[Path, Tensor] = {}
+        self._q: dict[Path, Tensor] = {}
+        self._reader: DraftReader | None = None
+        cut = self.sampling.top_k or self.sampling.top_p < 1 or self.sampling.cuts
+        # p may be cut to 0 where q is above 0: nearly all texts would die, and with both cut their weights would be wrong
+        if self._draft is not None and self.settings["length"] and not cut:
+            self._reader = DraftReader(self._draft, self.target.vocab_size, self.sampling)
+            self._nodes: dict[Path, int] = {(): ROOT}
+
+    def advance(self):
+        going = [one for one in self.particles if not (one.dead or self.over(one.path))]
+        begun = [one.path for one in going]
+        self._forget_all_but(begun)
+        self._draw_by_draft(going)
+        self._read_new(going, begun)
+        for one, path in zip(going, begun, strict=True):
+            self._weigh(one, len(path))
+        shares = shares_of(self.particles)
+        if effective(shares) < LEAST * len(shares):
+            self.particles = resampled(self.particles, self.chance.draw)
+            self.resampled += 1
+        alive = [one for one in self.particles if not one.dead]
+        alive.sort(key=lambda one: -one.log_weight)
+        self.candidates = [
+            Candidate(one.path, one.log_weight, self.over(one.path)) for one in alive
+        ]
+        if all(self.over(one.path) for one in alive):
+            self.winner = self.particles[self.chance.draw(shares_of(self.particles))].path
+
+    def _draw_by_draft(self, going: Sequence[Particle]) -> None:
+        """Every text goes on by tokens drawn from q, weighed as such. One of whose q the constraint leaves nothing waits for the
+        target."""
+        for _ in range(self._depth(going)):
+            drawing = [one for one in going if not self.over(one.path)]
+            self._read_by_draft([one.path for one in drawing])
+            going = []
+            for one in drawing:
+                try:
+                    self._go_on(one, self._q[one.path])
+                except Died:
+                    continue
+                going.append(one)
+
+    def _depth(self, going: Sequence[Particle]) -> int:
+        """How many tokens the draft model draws: one place is the target's."""
+        if self._reader is None:
+            return 0
+        longest = max(len(one.path) for one in going)
+        fits = self._draft.max_context - len(self.start.prompt)
+        return max(0, min(self.settings["length"], min(self.room, fits) - longest - 1))
+
+    def _read_by_draft(self, paths: Iterable[Path]) -> None:
+        """Have q after these texts."""
+        if () not in self._q and () in paths:
+            self._q[()] = self._reader.read(self.start.prompt)
+        new = {}
+        for path in paths:
+            for end in range(1, len(path) + 1):
+                if path[:end] not in self._nodes:
+                    self._nodes[path[:end]] = len(self._nodes)
+                    new[path[:end]] = self._nodes[path[:end]]
+        if new:
+            above = [self._nodes[path[:-1]] for path in new]
+            rows = self._reader.expand([*new.values()], [path[-1] for path in new], above)
+            self._q |= zip(new, rows, strict=True)
+
+    def _read_new(self, going: Sequence[Particle], begun: Sequence[Path]) -> None:
+        """Have p after the texts as they were, and after each token that was drawn; in one pass of the target."""
+        new = {}
+        for one, path in zip(going, begun, strict=True):
+            for end in range(len(path), len(one.path) + 1):
+                if one.path[:end] not in self._p and not self.over(one.path[:end]):
+                    new[one.path[:end]] = None
+        if new:
+            rows = display_distribution(self.free([*new]), self.sampling)
+            self._p |= zip(new, rows, strict=True)
+
+    def _weigh(self, one: Particle, begun: int) -> None:
+        """Weigh the tokens behind the first ``begun`` by p / q, and add one of the target's."""
+        for end in range(begun, len(one.path)):
+            p, q = self._p[one.path[:end]], self._q[one.path[:end]]
+            one.weigh(ratio(p, q, one.path[end]))
+            self.chances[one.path[: end + 1]] = float(p[one.path[end]])
+        if one.dead or self.over(one.path):
+            return
+        p = self._p[one.path]
+        try:
+            self._go_on(one, p)
+        except Died:
+            one.weigh(0)
+            return
+        self.chances[one.path] = float(p[one.path[-1]])
+
+    def _go_on(self, one: Particle, law: Tensor) -> None:
+        """One token more from a law [V], weighed for this law. Raises Died."""
+        found = self._tested(one.path, law)
+        self.checks, self.written = self.checks + found.checks, self.written + 1
+        one.path += (found.token,)
+        one.weigh(found.weight)
+
+    def _tested(self, path: Path, law: Tensor) -> Tested:
+        constraint = self.start.constraint
+        if constraint is None:
+            return Tested(self.chance.draw(law))
+        behind = path[constraint.committed :]
+        allows, mask = partial(constraint.allows, behind), partial(constraint.allowed, behind)
+        return draw_allowed(law, self.chance.draw, allows, mask)
+
+    def _forget_all_but(self, begun: Sequence[Path]) -> None:
+        """Keep the laws after these texts and those that they may become."""
+        for laws in (self._p, self._q):
+            for path in [*laws]:
+                if not any(path[: len(one)] == one for one in begun):
+                    del laws[path]
+
+    def passes(self):
+        drafted = {} if self._reader is None else {"draft": self._reader.passes}
+        return super().passes() | drafted
+
+    def propose(self, context, max_depth):
+        tree = super().propose(context, max_depth)
+        mean, size = self.checks / max(1, self.written), self.target.vocab_size
+        note = (
+            f"{mean / size:.2%} of the vocabulary. The texts were resampled {self.resampled} times. Log of the mean weight: "
+            f"{log_mean(self.particles):.2f}."
+        )
+        gauge = Gauge(
+            "Tokens tested for a token of the texts", mean, maximum=float(size), note=note
+        )
+        tree.exhibits.append(gauge)
+        return tree
+
+
+def ratio(p: Tensor, q: Tensor, token: int) -> float:
+    """p / q of a token that was drawn from q [V]. Raises UserError where p [V] is above 0 and q is not."""
+    if float(p[q == 0].sum()) > NARROW:
+        raise UserError(
+            "The draft model can never draw some tokens that the target would: texts drawn by it cannot be weighed. Set Length to 0, "
+            "so that the target draws them."
+        )
+    return float(p[token]) / float(q[token])
