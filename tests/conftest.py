@@ -19,6 +19,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Each process computes on one core, and more threads only slow down tiny operations. This must be set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+gc.disable()  # until all tests are collected: a full round finds nothing to free among modules
+
 import pytest
 
 from tests.chromium import Tabs, launch
@@ -108,6 +110,7 @@ def pytest_collection_finish():
     second, so it is told to leave them alone."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -39,7 +39,8 @@ export function proofPart(c) {
     const same = Boolean(view.model.summary) && view.model.summary.text === of, more = same && measuring;
     const elsewhere = ranHere("watch") && checked && checked.speed && checked.speed.machine;
     view.prove(!same ? null : elsewhere ? { ...checked, speed: null } : checked, more || Boolean(same && elsewhere));
-    if (more && !timer) timer = setTimeout(ask, AGAIN);
+    if (more) timer ||= setTimeout(ask, AGAIN);
+    else { clearTimeout(timer); timer = 0; }
   };
   const ask = () => { timer = 0; c.trigger("asked"); apply(); };
   c.watch("value", apply);

@@ -16,6 +16,7 @@ const usual = {};      // by room: the example that is shown where no other is a
 const shown = {};      // by room: what of it is open beside an example, as the address names it
 const movers = {};     // by room: what brings the state of an address
 let moving = null;     // the room that an address leads to, until it is open
+let led = false;       // whether the page, not the visitor, is opening a tab
 const awaited = {};    // by room: addresses whose state the server has yet to send
 const REST = 400;   // ms without a change; browsers refuse an address that is written too often
 const timers = {};  // by room
@@ -40,8 +41,8 @@ function push(room, name) {
   history.pushState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
 }
 
-/** Whether the address is that of this room, and no other address is being opened. */
-const onScreen = (room) => !moving && roomOf(asked()) === room;
+/** Whether the address is that of this room, and its state is here. */
+const onScreen = (room) => moving !== room && roomOf(asked()) === room;
 
 /**
  * Replace the address in the address bar. The parameters of the server, such as the theme, are kept.
@@ -73,8 +74,9 @@ export function settle(room) {
 export function remember(room, name) {
   const before = setExample(room, name);
   if (before === undefined) usual[room] = name;
-  if (before === undefined || !name || before === name || moving) return;
   const now = asked();
+  if (before === undefined || !name || before === name) return;
+  if (moving && (moving === room || roomOf(now) !== room)) return;   // an address has brought it
   if (roomOf(now) === room && (now.get("preset") || usual[room]) === name && !now.has("prompt")) return;
   if (roomOf(now) === room || room === "watch") push(room, name);
 }
@@ -91,7 +93,9 @@ export const showing = (room, query) => { shown[room] = query; };
  */
 export function onMove(room, bring) {
   movers[room] = bring;
-  if (moving === room) move();
+  if (moving !== room) return;
+  if (roomOf(asked()) === room) move();
+  else moving = null;   // the visitor has left for another tab
 }
 
 function move() {
@@ -99,7 +103,9 @@ function move() {
   moving = room;
   // back and forward lead to what was there; only a link runs anything
   goal = { ...goalOf(asked()), run: false, preset: asked().get("preset") };
+  led = true;
   if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
+  led = false;
   if (room !== "methods" && !movers[room]) return;         // its tab is being built
   const answers = ["watch", "compare", "tune"].includes(room);
   if (answers) awaited[room] = (awaited[room] || 0) + 1;
@@ -143,7 +149,7 @@ export function hearHistory() {
   addEventListener("popstate", () => { due = null; move(); });
   document.addEventListener("click", (event) => {
     const chosen = targetOf(event)?.closest("#rooms [role=tab]");
-    if (!chosen || moving) return;
+    if (!chosen || led) return;
     const room = /** @type {Tab} */ (chosen.getAttribute("data-tab-id"));
     if (room === roomOf(asked())) return;
     push(room, exampleShown(room));

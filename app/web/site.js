@@ -5,11 +5,12 @@
 /** @import { View } from "../../viz/web/view-types.d.ts" */
 import { cards } from "./cards.js";
 import { daylight } from "./daylight.js";
-import { hearHistory, onMove, put, remember, seekStep } from "./history.js";
+import { hearHistory, moved, onMove, put, remember, seekStep } from "./history.js";
 import { learn } from "./learn.js";
 import { foot, masthead } from "./masthead.js";
 import { methods } from "./methods.js";
 import { takeOffer } from "./offer.js";
+import { exampleShown } from "./rooms.js";
 import { terms } from "./terms.js";
 import { el, targetOf, whenShown } from "../../viz/web/base.js";
 import { mountCompare } from "../../viz/web/compare.js";
@@ -90,7 +91,9 @@ function runs(room, examples, mount, seek, place) {
   /** The address follows the picture, once nothing has changed for a while. */
   function settle() {
     clearTimeout(timer);
-    timer = setTimeout(() => { if (panel.clientWidth && !view.playing && wanted) write(place(view)); }, REST);
+    timer = setTimeout(() => {
+      if (panel.clientWidth && !view.playing && wanted && exampleShown(room) === wanted) write(place(view));
+    }, REST);
   }
 
   /** @type {(name: string, query: Record<string, string>) => Promise<void>} */
@@ -115,7 +118,7 @@ function runs(room, examples, mount, seek, place) {
   }
   const bring = (query) => show(query.preset || first, query);
 
-  onMove(room, bring);
+  onMove(room, (query) => bring(query).then(() => moved(room)));
   whenShown(panel, () => {
     cards(choice);
     const query = Object.fromEntries(new URLSearchParams(location.search));

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, singledispatch
 
+from engine.batch.branches import Branches
+from engine.batch.separate import SeparateSessions
 from engine.core.attempt import Attempt
 from engine.core.drafter import Drafter
-from engine.core.load import Acceptance, Load, RowsOf
+from engine.core.load import Acceptance, Load
 from engine.core.prompt import PromptReading
-from engine.core.seen import Draft, Seen
 from engine.core.step import Clock, Step
 from engine.core.text import Text, TextRequest, text_of
 from engine.errors import UserError
@@ -37,36 +38,14 @@ class Budget:
         return max(1, (self.rows - (self.part if unread else 0)) // texts - 1)
 
 
-class SeparateSessions:
-    """Up to B sessions, one per place, read one after the other.
-
-    capacity: columns for the longest of the texts and a tree.
-    """
-
-    def __init__(self, model: LanguageModel, capacity: int, places: int) -> None:
-        self.model, self._capacity = model, capacity
-        self.sessions: list[Session | None] = [None] * places
-
-    def open(self, place: int, features: tuple[int, ...]) -> Session:
-        """A session that has read nothing, in the place of the one that was there. features: as for a session."""
-        self.sessions[place] = self.model.session(self._capacity, features)
-        return self.sessions[place]
-
-    @property
-    def rows_of(self) -> RowsOf:
-        """The rows of a round, from the rows that each of its texts asks for."""
-        return sum
-
-    def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
-        """Read root and tree of each of these sequences, by place, as ``Session.look`` does."""
-        return {place: self.sessions[place].look(draft) for place, draft in drafts.items()}
-
-
 @singledispatch
 def sessions_of(
-    model: LanguageModel, capacity: int, places: int, features: tuple[int, ...]
+    model: LanguageModel, capacity: int, places: int, features: tuple[int, ...], prompt: int = 0
 ) -> SeparateSessions:
-    """Sessions for this many texts at a time. features: the layers of which any of the texts wants features."""
+    """Sessions for this many texts at a time. features: the layers of which any of the texts wants features. prompt: tokens with
+    which all texts begin that will ever be read; 0 if they begin with several prompts, or ask more of a session than ``Branch`` has."""
+    if prompt and model.holds_branches:
+        return Branches(model, capacity, places, prompt)
     return SeparateSessions(model, capacity, places)
 
 
@@ -108,6 +87,16 @@ def _check_shares_passes(drafter: Drafter) -> None:
         )
 
 
+def _one_prompt(texts: Sequence[Text]) -> int:
+    """The tokens of the prompt that several texts begin with, if they ask for nothing but logits."""
+    drafters = [text.drafter for text in texts]
+    if len({tuple(text.context) for text in texts}) > 1 or len(texts) == 1:
+        return 0
+    if any(drafter.uses_target or drafter.feature_layers for drafter in drafters):
+        return 0
+    return len(texts[0].context)
+
+
 class _Batch:
     """Texts in their places, and those that wait for one."""
 
@@ -124,7 +113,8 @@ class _Batch:
         self._clock = Clock(target.device, precise=any(text.recorded for text in texts))
         layers = {layer for text in texts for layer in text.drafter.feature_layers}
         capacity = max(text.capacity for text in texts)
-        self._sessions = sessions_of(target, capacity, places, tuple(sorted(layers)))
+        features, prompt = tuple(sorted(layers)), _one_prompt(texts)
+        self._sessions = sessions_of(target, capacity, places, features, prompt)
         self._places = places
 
     def fill(self) -> bool:

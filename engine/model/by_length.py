@@ -47,6 +47,8 @@ def _growth(module: nn.Module) -> float:
 class ByLengthModel(LanguageModel):
     """A language model whose rows are rotated as in texts of chosen lengths."""
 
+    holds_branches = False
+
     def __init__(self, model, tokenizer, name: str) -> None:
         super().__init__(model, tokenizer, name)
         self._current = local()

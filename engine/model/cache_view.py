@@ -13,13 +13,15 @@ from torch import Tensor
 from engine.core.threads import ALL, torch_threads
 from engine.errors import UserError
 from engine.model.by_length import ByLengthModel
-from engine.model.cache import CAPACITY, KVCache, KVLayer
+from engine.model.cache import KVCache, KVLayer
 from engine.model.forward import forward
 from engine.model.hybrid import HybridModel
 from engine.model.language_model import LanguageModel
 from engine.model.own_attention import ChainModel, MaskedModel, no_layers
 from engine.model.row_mask import RowMask
 from engine.model.session import Session
+
+MARGIN = 128  # columns that a view has room for beside those that it begins with
 
 Watch = Callable[[int, Tensor, Tensor], None]
 """Called by every layer of a pass: its index, the rows' scaled queries [1, H, R, D], and all keys [1, Hkv, T, D]."""
@@ -53,12 +55,14 @@ class CacheView:
     rows: read since the view was last taken. reduced: the layers of which it reads what was chosen; the others have a window.
     """
 
-    def __init__(self, session: Session, watch: Watch) -> None:
+    def __init__(self, session: Session, watch: Watch | None) -> None:
+        """watch: None lets passes be compiled."""
         self._session, self._watch = session, watch
         self._model = session.model
         layers = range(self._model.layers)
         self.reduced = [layer for layer in layers if layer not in windowed_layers(self._model)]
-        self._cache = KVCache.empty(len(layers), CAPACITY)
+        self._compiled = False
+        self._cache: KVCache | None = None
         self._held = [0] * len(layers)  # columns of each layer before the rows
         self._taken = 0  # columns of the session that the view stands for
         self.rows = 0
@@ -67,18 +71,30 @@ class CacheView:
     def take(self, chosen: Chosen | None) -> None:
         """Forget all rows, and stand for all that the session has committed. chosen: None if what was chosen before is
         still to be read; then all columns that are new are read behind it."""
-        for index, layer in enumerate(self._cache.layers):
+        for index in range(self._model.layers):
             keys, values = self._session.columns(index)
-            if chosen is not None and index in self.reduced:
-                layer.length = 0
+            again = chosen is not None and index in self.reduced
+            held = 0 if again else self._held[index]
+            if again:
                 keys, values = chosen(index, keys, values)
             else:
-                layer.length = self._held[index]
                 keys, values = keys[:, :, self._taken :], values[:, :, self._taken :]
-            _reserve(layer, keys.shape[2])
+            layer = self._with_room(held + keys.shape[2]).layers[index]
+            layer.length = held
             layer.update(keys, values)
             self._held[index] = layer.length
         self._taken, self.rows = self._session.length, 0
+
+    def _with_room(self, columns: int) -> KVCache:
+        """The view's own columns, with room for so many."""
+        if self._cache is None:
+            layers, found = self._model.layers, None
+            if self._watch is None and len(self.reduced) == layers:
+                found = self._model.view_columns(columns + MARGIN)
+            self._compiled = found is not None
+            self._cache = found if self._compiled else KVCache.empty(layers, columns + MARGIN)
+        self._cache.reserve(columns)
+        return self._cache
 
     @property
     def columns(self) -> list[tuple[Tensor, Tensor]]:
@@ -94,10 +110,12 @@ class CacheView:
         """Read R tokens behind the rows; returns logits [R, V]."""
         for held, layer in zip(self._held, self._cache.layers, strict=True):
             layer.length = held + self.rows
-            _reserve(layer, len(tokens))
+        self._cache.reserve(max(self._held) + self.rows + len(tokens))
         columns = self._held[self.reduced[0]] if self.reduced else self._taken
-        mask = _ViewMask(columns, self._taken, self.rows, len(tokens), self._model.device)
-        self.rows += len(tokens)
+        before, self.rows = self.rows, self.rows + len(tokens)
+        mask = _ViewMask(columns, self._taken, before, len(tokens), self._model.device)
+        if self._compiled:
+            return self._model.read_view(tokens, mask.chosen, self._cache)
         return _passed(self._model, tokens, mask, self._cache, self._watch)
 
 
@@ -111,8 +129,9 @@ def read_again(session: Session, tokens: Sequence[int], first: int, watch: Watch
 
 
 def _passed(
-    model: LanguageModel, tokens, mask: "_ViewMask", cache: KVCache, watch: Watch
+    model: LanguageModel, tokens, mask: "_ViewMask", cache: KVCache, watch: Watch | None
 ) -> Tensor:
+    watch = watch or (lambda *_: None)  # a watched pass takes any mask, on a GPU too
     known = torch.tensor([model.readable(tokens)], device=model.device)
     # a compiled model leaves torch one thread, too few for passes of its module
     with torch_threads(ALL if model.torch_threads else None):
@@ -130,7 +149,7 @@ class _ViewMask:
     ) -> None:
         depths = list(range(before + count))
         ancestors = [(2 << row) - 1 for row in depths[before:]]
-        self._chosen = RowMask(columns, depths, ancestors, device)
+        self.chosen = RowMask(columns, depths, ancestors, device, length)
         self._whole = RowMask(length, depths, ancestors, device)
 
     @property
@@ -138,7 +157,7 @@ class _ViewMask:
         return self._whole.row_positions
 
     def within(self, window: int | None) -> Tensor | None:
-        return self._chosen.visible if window is None else self._whole.within(window)
+        return self.chosen.visible if window is None else self._whole.within(window)
 
 
 class _Behind(KVLayer):
@@ -152,10 +171,3 @@ class _Behind(KVLayer):
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
         keys, values = self._before
         return torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
-
-
-def _reserve(layer: KVLayer, count: int) -> None:
-    """Make room for this many columns more."""
-    wanted = layer.length + count
-    if wanted > layer.capacity:
-        layer.reserve(max(wanted, 2 * layer.capacity))

@@ -121,6 +121,8 @@ def outputs_of(parts: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
 class ExpertsModel(LanguageModel):
     """A target that shows with every draft how many experts the pass over it left out."""
 
+    holds_branches = False  # the exhibit of a pass is of one text
+
     def session(self, capacity: int, features: Sequence[int] = ()) -> ExpertsSession:
         return ExpertsSession(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
 

@@ -24,6 +24,8 @@ class HybridModel(LanguageModel):
     The module's mixers get a forward that reads trees; with any memory but a ``HybridCache`` they read as before.
     """
 
+    holds_branches = False
+
     def __init__(self, model: PreTrainedModel, tokenizer, name: str) -> None:
         super().__init__(model, tokenizer, name)
         self.mixers = mixers_of(model)

@@ -43,6 +43,9 @@ class LanguageModel:
     reads_stored = False
     """Whether passes read weights of 4 bits as they are stored, not as numbers of the dtype."""
 
+    holds_branches = True
+    """Whether a session may hold several texts, as branches below one prompt."""
+
     leading: Sequence[int] = ()
     """Tokens that stand before those of every prompt."""
 
@@ -72,6 +75,10 @@ class LanguageModel:
     def session(self, capacity: int, features: Sequence[int] = ()) -> Session:
         """A fresh sequence. features: indices into hidden_states to return with each feed."""
         return Session(self, KVCache.empty(self.cache_layers, capacity), tuple(features))
+
+    def view_columns(self, capacity: int) -> KVCache | None:
+        """Empty columns for passes over keys and values that somebody chose, ``read_view``; None where the module makes these passes."""
+        return None
 
     def expect(self, features: Sequence[int], nodes: int, coming: Expected = UNKNOWN) -> None:
         """Prepare, before a text is timed, for the pass over its prompt and for passes over up to ``nodes`` nodes."""

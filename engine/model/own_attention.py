@@ -67,6 +67,8 @@ class MaskedSession(Session):
 class ChainModel(LanguageModel):
     """A language model whose module masks by itself."""
 
+    holds_branches = False
+
     def __init__(self, model, tokenizer, name: str, attention: str) -> None:
         """attention: the module's own implementation."""
         self.attention = attention

@@ -12,13 +12,20 @@ class RowMask:
     A row sees all committed columns and, of the scratch rows, its ancestors and itself.
     committed: columns before the scratch rows. depths: of all S scratch rows, 0 for a child of
     the last committed token. ancestors: of the R rows; bit s of an entry: the row sees scratch
-    row s. Everything the layers need is computed once per pass, and only if a layer needs it.
+    row s. first: the place in the text of a child of the last committed token, where columns were left out before it.
+    Everything the layers need is computed once per pass, and only if a layer needs it.
     """
 
     def __init__(
-        self, committed: int, depths: list[int], ancestors: list[int], device: torch.device
+        self,
+        committed: int,
+        depths: list[int],
+        ancestors: list[int],
+        device: torch.device,
+        first: int | None = None,
     ) -> None:
         self._committed = committed
+        self.first = committed if first is None else first
         self._all_depths = depths
         self._depths = depths[len(depths) - len(ancestors) :]
         self._ancestors = ancestors
@@ -63,7 +70,7 @@ class RowMask:
     @cached_property
     def row_positions(self) -> Tensor:
         """[R], places in the text."""
-        return (torch.tensor(self._depths) + self._committed).to(self._device)
+        return (torch.tensor(self._depths) + self.first).to(self._device)
 
     @cached_property
     def column_positions(self) -> Tensor:

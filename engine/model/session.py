@@ -292,6 +292,18 @@ class Session:
         """Forget all scratch rows."""
         self.commit(())
 
+    def retain(self, rows: Sequence[int]) -> None:
+        """Forget all scratch rows but these, in ascending order, among which are all that they see. They are numbered anew."""
+        still = next((place for place, row in enumerate(rows) if place != row), len(rows))
+        moved = rows[still:]
+        self._cache.keep(self.length + still, [row - still for row in moved])
+        now = {row: place for place, row in enumerate(moved, still)}
+        sees = self._ancestors[:still]
+        for row, place in now.items():
+            above = (self._ancestors[row] ^ 1 << row).bit_length() - 1
+            sees.append((sees[now.get(above, above)] if above >= 0 else 0) | 1 << place)
+        self._depths, self._ancestors = [self._depths[row] for row in rows], sees
+
     def rewind(self, length: int) -> None:
         """Forget all scratch rows, and the committed tokens beyond the first ``length``."""
         self.length = min(self.length, length)

@@ -70,6 +70,7 @@ class ServedTarget:
     device = torch.device("cpu")
     known = KNOWN
     reads_stored = False
+    holds_branches = False
 
     def __init__(self, address: str, tokenizer_folder: str) -> None:
         """tokenizer_folder: holds the target's own tokenizer. Raises UserError where no engine serves such a model."""

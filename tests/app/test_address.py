@@ -3,8 +3,9 @@
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
-from presets import opening_example, presets, trace_text
+from presets import opening_example, presets, races, trace_text
 from tests.app.visitor import clear, covered, wait_address, wait_prompt
 
 
@@ -70,7 +71,7 @@ def test_it_brings_a_run_of_ones_own_again(visit):
 
 @pytest.mark.journey
 def test_back_and_forward_lead_to_what_was_there(visit):
-    """To examples with the step that was left, and past a paused run."""
+    """To examples with the step that was left, past a paused run, through races and between tabs."""
     first, second, third = presets()[:3]
     visitor = visit(f"/?__theme=dark&preset={first.name}&step=3&node=final")
     page = visitor.page
@@ -114,6 +115,44 @@ def test_back_and_forward_lead_to_what_was_there(visit):
     page.go_forward()
     wait_prompt(page, second.prompt)
     clear(page)
+    through_races_and_tabs(visitor, third)
     visitor.go("/?preset=nowhere")
     wait_prompt(page, first.prompt)
     assert visitor.trace() == trace_text(opening_example())
+
+
+def through_races_and_tabs(visitor, example) -> None:
+    """A tab is opened before the server has answered the step to this example, which was the next one."""
+    page, held = visitor.page, []
+    page.route("**/gradio_api/run/**", lambda route: held.append(route))
+    page.go_forward()
+    visitor.open_compare()
+    wait_address(page, tab="compare", preset=None)
+    assert held, "the server has yet to answer"
+    for route in held:
+        route.continue_()
+    page.unroute("**/gradio_api/run/**")
+
+    def shows(race) -> None:
+        wait_prompt(page, race.prompt, "compare")
+        clear(page, "compare")
+        expect(page.locator("#race-preset input")).to_have_value(race.title)
+
+    wait_address(page, tab="compare", lane1=races()[0].lanes[0].drafter)
+    shows(races()[0])
+    wait_prompt(page, example.prompt)
+    assert asked(page)["tab"] == ["compare"], "its late state leaves the address alone"
+    visitor.choose("race-preset", races()[1].title)
+    wait_address(page, preset=races()[1].name)
+    shows(races()[1])
+    page.get_by_role("tab", name="Watch").click()
+    wait_address(page, tab=None, preset=example.name)
+    clear(page)
+    open_tab = "#rooms [role=tab][data-tab-id={}][aria-selected=true]"
+    for move, race in ((page.go_back, 1), (page.go_back, 0), (page.go_forward, 1)):
+        move()
+        page.wait_for_selector(open_tab.format("compare"))
+        shows(races()[race])
+    page.go_forward()
+    page.wait_for_selector(open_tab.format("watch"))
+    clear(page)

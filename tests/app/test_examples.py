@@ -32,6 +32,7 @@ def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
     preset, (first, second, third) = presets()[3], presets()[:3]
     visitor = visit(f"/?preset={preset.name}")
     page = visitor.page
+    assert visitor.trace() == trace_text(preset.name), "the first that is drawn"
     shows(visitor, preset)
     page.wait_for_function(
         """Number(document.querySelector('#timeline').ariaValueNow) ===
@@ -90,6 +91,23 @@ def test_they_are_chosen_and_left_and_a_run_of_ones_own_comes_back(visit):
     page.get_by_role("button", name="Examples", exact=True).click()
     visitor.choose_example(first.title)
     shows(visitor, first)
+
+
+@pytest.mark.journey
+def test_a_link_to_a_run_shows_no_other_before_however_late_it_comes(server, tabs):
+    preset, held, page = presets()[3], [], tabs.open()
+    page.route("**/gradio_api/run/**", lambda route: held.append(route))
+    page.goto(f"{server.url}/?preset={preset.name}", wait_until="commit")
+    page.wait_for_selector("#tree", state="attached")
+    page.wait_for_selector("p.loading", state="detached")
+    page.wait_for_timeout(3000)
+    assert held and page.evaluate("DraftscopePage.trace('watch')") == ""
+    for route in held:
+        route.continue_()
+    page.unroute("**/gradio_api/run/**")
+    page.wait_for_selector("#tree g[data-node]", state="attached")
+    assert page.evaluate("DraftscopePage.trace('watch')") == trace_text(preset.name)
+    tabs.close(page)
 
 
 def test_keys_and_arrows_walk_through_the_cards(visit):

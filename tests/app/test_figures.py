@@ -72,6 +72,36 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     assert not page.locator(".ds-speed").is_visible(), "nothing to be measured against"
 
 
+ASKING = """() => {
+  const { proofPart, room } = DraftscopePage, [later, never] = [setTimeout, clearTimeout];
+  const asked = [], due = new Map(), of = "the text", told = (measuring) => JSON.stringify({ of, checked: null, measuring });
+  const c = { props: { value: told(true) }, trigger: (event) => asked.push(event), watch: (_, hear) => { c.hear = hear; } };
+  const pass = () => [...due].forEach(([number, call]) => { due.delete(number); call(); });
+  room("watch").view = { prove() {}, model: { summary: { text: of } } };
+  globalThis.setTimeout = (call) => { due.set(due.size + 1, call); return due.size; };
+  globalThis.clearTimeout = (number) => due.delete(number);
+  try {
+    proofPart(c);
+    const counts = [asked.length];
+    for (const measuring of [true, false, false]) {
+      pass();
+      counts.push(asked.length);
+      c.props.value = told(measuring);
+      c.hear();
+    }
+    return counts;
+  } finally {
+    Object.assign(globalThis, { setTimeout: later, clearTimeout: never });
+    room("watch").view = null;
+  }
+}"""
+"""How often the page has asked, each time after the time that it waits has passed; the second answer is the last."""
+
+
+def test_the_page_asks_whether_it_is_faster_until_it_is_told(scripts):
+    assert scripts.evaluate(ASKING) == [0, 1, 2, 2]
+
+
 CONTRAST = """() => {
   const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const light = (colour) => {

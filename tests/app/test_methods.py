@@ -107,7 +107,7 @@ def test_search_and_filters_find_cards(toys):
     assert shown(toys) == ["birch"]
     toys.get_by_label("Family").select_option("chain")
     assert shown(toys) == []
-    assert toys.get_by_role("status").inner_text() .startswith("None of 5 methods.")
+    assert toys.get_by_role("status").inner_text().startswith("None of 5 methods.")
     for name in ("Output", "Training", "Family"):
         toys.get_by_label(name).select_option("")
     assert toys.get_by_role("status").inner_text() == "5 methods"

@@ -7,7 +7,7 @@ import pytest
 
 from app.menu import drafter_menu, rule_menu
 from presets import presets
-from tests.app.visitor import FITS, MOVING, PROMPT, wait_prompt
+from tests.app.visitor import FITS, MOVING, PROMPT, wait_address, wait_prompt
 
 CHANGES = """() => {
   window.seen = new Map();
@@ -69,6 +69,7 @@ def press_at(visitor, button: str, step: int) -> None:
 def test_a_run_comes_to_its_end_is_looked_back_at_and_another_is_paused_and_stopped(visit):
     visitor = visit(**MOVING)
     comes_to_its_end(visitor)
+    looking_back_asks_nothing_of_the_server(visitor)
     visitor.pick("none")
     visitor.set_number("max_new_tokens", 200)
     visitor.click("step")
@@ -105,6 +106,26 @@ def test_a_run_comes_to_its_end_is_looked_back_at_and_another_is_paused_and_stop
     visitor.go("/")
     visitor.page.wait_for_function("DraftscopePage.agrees('watch')")
     the_address_is_not_written_while_steps_are_replayed(visitor)
+
+
+def looking_back_asks_nothing_of_the_server(visitor) -> None:
+    page, timeline = visitor.page, visitor.page.locator("#timeline")
+    page.wait_for_selector("#watch-view .ds-speed[data-known]")  # the page asks until it is known
+    page.wait_for_selector("#tree-figure .js-plotly-plot")  # the last that follows a run
+    asked = len(visitor.requests)
+    timeline.press("Home")
+    assert timeline.get_attribute("aria-valuenow") == "1"
+    timeline.press("ArrowUp")
+    box = timeline.bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 20, steps=12)
+    page.mouse.up()
+    timeline.press("Home")
+    page.locator("#tree g[data-node]").first.dispatch_event("click")
+    wait_address(page, step=1, node=page.evaluate("DraftscopePage.view('watch').chosen"))
+    assert visitor.requests[asked:] == []
+    assert page.inner_text("#inspector").strip()
 
 
 WRITES = """() => {

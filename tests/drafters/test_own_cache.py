@@ -95,16 +95,22 @@ def test_a_budget_larger_than_the_prompt_is_said(embedded, prompts):
 # ---- The view -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("watch", [None, lambda *_: None], ids=["unwatched", "watched"])
+@pytest.mark.parametrize("lean", [False, True])
 @pytest.mark.parametrize("architecture", ["llama", "gemma2"])
-def test_a_view_reads_as_the_module_does_with_the_other_columns_masked(architecture):
-    """Of the module itself, with eager attention and a mask of numbers; layers with a window keep all that they see."""
+def test_a_view_reads_as_the_module_does_with_the_other_columns_masked(architecture, lean, watch):
+    """Of the module itself, with eager attention and a mask of numbers; layers with a window keep all that they see. Where nobody watches
+    a compiled target, its views are compiled."""
     module = tiny_hf_model(architecture, layer_types=["full_attention"] * 3)
-    target = language_model(module, None, "tiny", lean=False)
+    target = language_model(module, None, "tiny", lean=lean)
     session = target.session(64)
     session.prefill(PROMPT)
     kept, rows = [0, 3, 4, 11, 30, 38, 39], [5, 9, 2]
     places = torch.tensor(kept)
-    view = CacheView(session, lambda *_: None)
+    view, compiled = CacheView(session, watch), []
+    if lean:
+        read = type(target).read_view
+        target.read_view = lambda *given: compiled.append(given) or read(target, *given)
     view.take(lambda layer, keys, values: (keys[:, :, places], values[:, :, places]))
     logits = torch.cat([view.feed(rows[:1]), view.feed(rows[1:])])
     count = len(PROMPT) + len(rows)
@@ -115,6 +121,7 @@ def test_a_view_reads_as_the_module_does_with_the_other_columns_masked(architect
     mask = torch.zeros(1, 1, count, count).masked_fill(~seen, torch.finfo(torch.float32).min)
     expected = module(torch.tensor([[*PROMPT, *rows]]), attention_mask=mask).logits[0, -3:]
     assert torch.allclose(logits, expected, atol=1e-4)
+    assert len(compiled) == (2 if lean and watch is None else 0)
 
 
 # ---- What selectors choose ----------------------------------------------------------------------

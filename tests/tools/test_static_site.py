@@ -78,6 +78,41 @@ def test_its_four_tabs_work_from_a_disk(opened):
     assert page.get_attribute(".pg-masthead a.pg-tool", "href") == "https://example.org/live"
 
 
+def test_after_a_step_back_every_choice_is_a_step_again(site, tabs):
+    """From a server: an address on a disk is not followed."""
+    page, names = tabs.open(reduced_motion="reduce"), [preset.name for preset in presets()[:3]]
+    inside = "http://place.example"
+    page.route(
+        f"{inside}/**",
+        lambda route: route.fulfill(path=site / route.request.url.split("?")[0][len(inside) + 1 :]),
+    )
+
+    def shows(name: str) -> None:
+        until(page, f"document.querySelector('[data-card={name}] input')?.checked")
+        until(
+            page,
+            f"(new URLSearchParams(location.search).get('preset') || '{names[0]}') === '{name}'",
+        )
+
+    page.goto(f"{inside}/index.html")
+    until(page, SHOWN)
+    page.click(f"[data-card='{names[1]}']")
+    shows(names[1])
+    page.go_back()
+    shows(names[0])
+    page.click("[data-tab-id=compare]")
+    until(page, "location.search.includes('tab=compare')")
+    until(page, LANES)
+    page.go_back()
+    until(page, "document.querySelector('[data-tab-id=watch]')?.ariaSelected === 'true'")
+    page.wait_for_timeout(1000)  # the page has taken over what it brought
+    page.click(f"[data-card='{names[2]}']")
+    shows(names[2])
+    page.go_back()
+    shows(names[0])
+    tabs.close(page)
+
+
 @pytest.mark.parametrize(
     ("tab", "ready", "scheme"),
     [

@@ -50,7 +50,7 @@ export function makePanels(model, glossary, options) {
       (sources.merged && node >= 0 ? `, from ${sources.nameOf(step, node)}` : ""),
   };
   const limits = options.brief ? { least: 1, usual: 1, most: 1.1, turns: false }
-    : { least: 1, usual: 1.3, most: 1.8, turns: true };
+    : { get least() { return tree.closest("[data-large]") ? 1.35 : 1; }, usual: 1.3, most: 1.8, turns: true };
   const { above = 0, below = () => 0 } = options;
   const drawing = treeDrawing(treeStage, hooks, limits), icicle = icicleDrawing(icicleStage, hooks);
   const camera = makeCamera(svg, treeStage, { above, moved: (at) => drawing.pin(at) });

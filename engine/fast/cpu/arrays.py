@@ -20,7 +20,7 @@ def padded(given: np.ndarray, shape: int) -> np.ndarray:
 def positions(mask: RowMask, shape: int) -> np.ndarray:
     """[P], places in the text."""
     depths = mask.depths
-    return np.array(depths + depths[-1:] * (shape - len(depths)), np.int64) + mask.committed
+    return np.array(depths + depths[-1:] * (shape - len(depths)), np.int64) + mask.first
 
 
 def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.ndarray:

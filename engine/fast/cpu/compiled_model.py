@@ -68,6 +68,15 @@ class CompiledModel(LanguageModel):
             return super().session(capacity, features)
         return CompiledSession(self, self.passes.columns(capacity), graphs, features)
 
+    def view_columns(self, capacity: int) -> Columns:
+        return self.passes.columns(capacity)
+
+    def read_view(self, tokens: Sequence[int], mask: RowMask, columns: Columns) -> Tensor:
+        """Rows behind columns that somebody chose; returns their logits [R, V]."""
+        graphs = self.passes.graphs_with(())
+        given = torch.tensor(self.readable(tokens))
+        return self.passes(given, mask, columns, graphs, (), None)[0]
+
     def prepare_stretches(self, cuts: Iterable[int], nodes: int) -> None:
         self._prepare(pairwise(sorted({0, *cuts, self.layers})), (1, 1 + nodes))
 

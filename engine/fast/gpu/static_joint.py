@@ -6,7 +6,8 @@ from functools import cache
 
 import torch
 
-from engine.batch.together import SeparateSessions, sessions_of
+from engine.batch.separate import SeparateSessions
+from engine.batch.together import sessions_of
 from engine.core.load import RowsOf
 from engine.core.seen import Draft, Seen
 from engine.core.target import of_layers
@@ -106,5 +107,7 @@ class JointSessions(SeparateSessions):
 
 
 @sessions_of.register
-def _(model: JoinedModel, capacity: int, places: int, features) -> SeparateSessions:
+def _(
+    model: JoinedModel, capacity: int, places: int, features, prompt: int = 0
+) -> SeparateSessions:
     return JointSessions(model, capacity, places, features)

@@ -1,14 +1,12 @@
-"""A chain from a draft model with another vocabulary, handed over as bytes, each with the law from which it came.
+"""Bytes from a draft model with another vocabulary, each with the law from which it came.
 
-The draft's tokens are drawn one after another, and each is a string of bytes. Given all that the draft had drawn before, a
-byte comes from a known law: that of the next byte of a token that begins with the bytes so far. So the ordinary rule can
-judge each byte by p / q (``engine.methods.bytewise.rule``), where OmniDraft compares whole tokens and needs tokens that both
-vocabularies have. The laws of bytes are those of Phan et al., Exact Byte-Level Probabilities from Tokenized Language Models
-(2025); they sum over all tokens that cover a text's end. Here the target itself says, byte by byte, whether its token ends,
-so the text has the law of plain decoding, not only where it is cut as a tokenizer would cut it.
+The bytes are drawn one after another from the draft model's law of the next byte, by cover encodings: Phan et al., Exact Byte-Level
+Probabilities from Tokenized Language Models (2025). So the ordinary rule can judge each byte by p / q (``engine.methods.bytewise.rule``),
+where OmniDraft compares whole tokens and needs tokens that both vocabularies have. That law is a beam: what follows rare covers is not
+read. It need not be the model's own; it has to be the one from which the bytes come.
 
-The tree spells the drafted string in the target's tokens. Behind each token of the draft it may get one node: whether it
-does, and where, is known before the next byte is drawn. Otherwise the byte would not have the law that it is judged by.
+The tree spells the bytes in the target's tokens, each beginning of them with the fewest tokens. Whether a node stands where a beginning ends
+depends on that beginning alone: it is known before the next byte is drawn. Otherwise that byte would not have the law that it is judged by.
 """
 
 from __future__ import annotations
@@ -22,9 +20,14 @@ from engine.core.drafter import Drafter
 from engine.core.options import whole
 from engine.core.sampling import likeliest
 from engine.core.tree import ROOT, DraftTree
-from engine.methods.bytewise.letters import DrawnString, Vocabulary, vocabularies
+from engine.methods.bytewise.covers import Covers, Ended
+from engine.methods.bytewise.judged_letters import DrawnString
+from engine.methods.bytewise.letters import Vocabulary, vocabularies
 from engine.methods.shared.draft_model import DraftReader, stop_option
 from engine.methods.shared.spelling import BYTES, ForeignDraft
+
+LEAST = 0.05
+"""The draft model reads behind a cover that may have ended if it has this share of the weight."""
 
 
 class BytewiseDrafter(Drafter):
@@ -35,7 +38,7 @@ class BytewiseDrafter(Drafter):
     draw_kinds = ("one_hot",)
     default_verifier = "bytewise"
     options = (
-        whole("length", 6, 1, 32).meaning("Tokens of the draft model in a step."),
+        whole("length", 20, 1, 64).meaning("Bytes drafted in a step."),
         stop_option(
             0.25, "Draft no further when the chance of the drafted string falls below this"
         ),
@@ -61,42 +64,59 @@ class BytewiseDrafter(Drafter):
         self._reader = DraftReader(self._model, self._model.vocab_size, self.sampling)
         self._text: list[int] = []  # the context in the draft's tokens
         self._count = 0  # context tokens already in it
-        self._drawn: list[int] = []
+        self._read: dict[tuple[int, int], int] = {}
+        """What the draft has read of the string: the place before and the token -> the place behind."""
 
     def propose(self, context, max_depth):
         self._text += self._spelling.spelled(context[self._count :])
         self._count = len(context)
-        tree, self._drawn = DraftTree(), []
+        tree, self._read = DraftTree(), {}
         length = self.settings["length"]
         if self._text and len(self._text) + length <= self._model.max_context:
             self._draft_string(tree, length, max_depth)
         return tree
 
     def _draft_string(self, tree: DraftTree, length: int, max_depth: int) -> None:
-        letters: list[int] = []
-        laws: list[Tensor] = []
-        place_at, chances = {0: ROOT}, []
-        q = self._reader.read(self._text)
-        while True:
-            token = likeliest(q) if self.sampling.greedy else self.chance.draw(q)
-            self._drawn.append(token)
-            chances.append(float(q[token]))
-            letters += self._draft.strings[token]
-            laws.append(self._draft.laws(q.double(), token))
-            self._add(tree, letters, torch.cat(laws), place_at, max_depth)
-            last = len(self._drawn)
-            if last == length or letters[-1] >= BYTES:
+        letters, laws, chances, place_at = [], [], [], {0: ROOT}
+        row = self._reader.read(self._text)
+        covers, picks = Covers(self._draft, ROOT, row), self._picks(row)
+        while covers.mass > 0:
+            law = covers.law()
+            letters.append(picks.pop(0) if self.sampling.greedy else self.chance.draw(law))
+            laws.append(law)
+            chances.append(float(law[letters[-1]]))
+            self._add(tree, letters, chances, place_at, max_depth)
+            rare = self.sampling.greedy and prod(chances) < self.settings["stop_below"]
+            if len(letters) == length or letters[-1] >= BYTES or rare:
                 break
-            if self.sampling.greedy and prod(chances) < self.settings["stop_below"]:
-                break
-            q = self._reader.expand([last - 1], [token], [last - 2 if last > 1 else ROOT])[0]
-        ends = {node: end for end, node in place_at.items()}
-        tree.aside = DrawnString(
-            self._target, letters, torch.cat(laws), [ends[node] for node in range(len(tree))]
-        )
+            ended = covers.go(letters[-1])
+            if not self.sampling.greedy:
+                whole = covers.mass + sum(cover.weight for cover in ended)
+                self._open(covers, [cover for cover in ended if cover.weight >= LEAST * whole])
+            elif not picks:
+                last = max(self._read.values(), default=ROOT)  # behind which the picked token began
+                picked = [cover for cover in ended if cover.place == last]
+                picks = self._picks(self._open(covers, picked[:1])[0])
+        tree.aside = DrawnString(self._target, letters, torch.stack(laws))
+
+    def _picks(self, law: Tensor) -> list[int]:
+        """The letters of the likeliest token, which greedy decoding is most likely to write."""
+        return list(self._draft.strings[likeliest(law)])
+
+    def _open(self, covers: Covers, ended: list[Ended]) -> list[Tensor]:
+        """Read on behind covers that end here; returns the laws of their next tokens."""
+        if not ended:
+            return []
+        places, tokens = [cover.place for cover in ended], [cover.token for cover in ended]
+        numbers = range(len(self._read), len(self._read) + len(ended))
+        self._read |= zip(zip(places, tokens, strict=True), numbers, strict=True)
+        laws = self._reader.expand(numbers, tokens, places)
+        for number, cover, law in zip(numbers, ended, laws, strict=True):
+            covers.open(number, cover.weight, law)
+        return list(laws)
 
     def _add(
-        self, tree: DraftTree, letters, laws: Tensor, place_at: dict[int, int], max_depth: int
+        self, tree: DraftTree, letters, chances, place_at: dict[int, int], max_depth: int
     ) -> None:
         """Put a node where the letters so far end, if one token of the target leads there from a node before: from the one
         nearest to the root."""
@@ -108,15 +128,19 @@ class BytewiseDrafter(Drafter):
                 ways.append((depth, start, place, token))
         if ways:
             _, start, parent, token = min(ways)
-            chance = float(laws[range(start, len(letters)), letters[start:]].prod())
-            place_at[len(letters)] = tree.draw(parent, token, source="draft model", q=chance)
+            place_at[len(letters)] = tree.draw(
+                parent, token, source="draft model", q=prod(chances[start:])
+            )
 
     def observe(self, kept):
-        written, read = self._spelling.spelled(kept.tokens), 0
-        most = min(len(written) - 1, len(self._drawn))  # the last token has yet to be read
-        while read < most and written[read] == self._drawn[read]:
-            read += 1
-        self._reader.keep(range(read))
+        *written, _ = self._spelling.spelled(kept.tokens)  # the last token has yet to be read
+        path, place = [], ROOT
+        for token in written:
+            place = self._read.get((place, token))
+            if place is None:
+                break
+            path.append(place)
+        self._reader.keep(path)
 
     def passes(self):
         return {"draft": self._reader.passes}

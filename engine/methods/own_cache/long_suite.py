@@ -2,12 +2,16 @@
 
 The target writes a greedy text after each of four long prompts. Then draft passes read that text as it stands, a few tokens a
 step, as they would if all before were kept, and their favourites are compared with what the target wrote. So a row tells the
-chance that a drafted token is kept, and every selector is asked about the same tokens. No time is measured, so a busy machine
-does not matter. After the first prompt every selector also writes a text of its own, which must be that of plain decoding. And it
-writes one without being checked, from its part alone: how far that goes before it parts from plain decoding's is the price.
+chance that a drafted token is kept, and every selector is asked about the same tokens. After the first prompt every selector
+also writes a text of its own, which must be that of plain decoding. And it writes one without being checked, from its part alone: how
+far that goes before it parts from plain decoding's is the price. All this counts, so a busy machine does not matter.
+
+Then passes are timed: of drafts beside whole ones, of eight texts at once with the selectors that promise most, and of eight texts with
+one prompt.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import takewhile
 
 from torch import Tensor
@@ -15,6 +19,15 @@ from tqdm import tqdm
 
 from engine.bench.contestants import Ours, plain
 from engine.bench.long_prompts import KINDS, MIDDLE, long_prompts
+from engine.bench.long_times import (
+    TEXTS,
+    timed,
+    told_race,
+    told_shared,
+    told_times,
+    written_together,
+)
+from engine.bench.pass_times import below_one_prompt
 from engine.bench.report import Report, setting, table
 from engine.bench.suite import Cards, turn_of
 from engine.core.chance import Chance
@@ -31,6 +44,7 @@ from engine.parts.loading import ModelPaths, Models, load_models
 
 LENGTHS, QUICK_LENGTHS = (1024, 4096, 8000), (1024,)
 TOKENS, QUICK_TOKENS = 96, 24
+TOGETHER = 4096  # tokens of the prompts of several texts
 EQUAL = 24  # most tokens of the texts that every selector writes
 TITLE = "after prompts of {length:,} tokens: the share of the target's own tokens that a draft pass names"
 
@@ -52,10 +66,10 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
         for key, one in SELECTORS.items()
         if not one.needs_draft or parts.keys() <= models.parts.keys()
     ]
-    rows, told = [], []
+    rows, spent, shared, told = [], [], [], []
     for length in lengths:
-        some = compared(models, selectors, length, tokens, asked)
-        rows += some
+        some, passes, joined = compared(models, selectors, length, tokens, asked)
+        rows, spent, shared = rows + some, spent + passes, shared + joined
         columns = ["selector", *(f"{kind}:.3f" for kind in KINDS), "middle:.3f", "mean:.3f"]
         columns += ["read:.0%", "equal", "alone:.0%", "the paper=claim"]
         told += [TITLE.format(length=length), table(some, columns), ""]
@@ -63,13 +77,24 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
         "middle: the kinds whose answer stands in the middle of the prompt. read: of the cache's bytes. alone: of the tokens, those\n"
         "before the first that differs from plain decoding's where the part alone writes and nobody checks (reduced_cache)."
     )
-    return Report("\n".join(told), {"setting": setting(models, tokens=tokens), "rows": rows})
+    length = next((length for length in lengths if length >= TOGETHER), lengths[-1])
+    raced = written_together(partial(_drafting, models), spent, length, tokens, asked)
+    told = ["\n".join(told), told_times(spent), told_race(raced, length), told_shared(shared)]
+    data = {
+        "setting": setting(models, tokens=tokens),
+        "rows": rows,
+        "passes": spent,
+        "together": raced,
+        "shared": shared,
+    }
+    return Report("\n\n".join(told), data)
 
 
 def compared(
     models: Models, selectors: Sequence[str], length: int, tokens: int, asked: bool
-) -> list[dict]:
-    """A row for each selector, for prompts of one length."""
+) -> tuple[list[dict], list[dict], list[dict]]:
+    """A row for each selector, for prompts of one length; and, on the last of the prompts, the rows of ``timed`` and of
+    ``below_one_prompt``."""
     target, found = models.target, {key: {} for key in selectors}
     prompts = long_prompts(length, lambda text: len(turn_of(target.tokenizer, text)), asked)
     with (
@@ -85,7 +110,7 @@ def compared(
             session.extend([prompt[-1], *written])
             progress.update()
             for key in selectors:
-                ours = Ours(OwnCacheDrafter, models, key, {"selector": key})
+                ours = _drafting(models, key)
                 found[key][kind] = guessed(ours, session, prompt, written)
                 unchecked = Ours(drafter_class("reduced_cache"), models, key, {"selector": key})
                 alone = text_of(unchecked, prompt, min(tokens, EQUAL), reading)
@@ -94,7 +119,14 @@ def compared(
                     some = text_of(ours, prompt, min(tokens, EQUAL), reading)
                     found[key]["equal"] = some == written[: len(some)]
                 progress.update()
-    return [_row(key, found[key], length) for key in selectors]
+        rows = [_row(key, found[key], length) for key in selectors]
+        session.rewind(len(prompt) - 1)
+        passes = timed(partial(_drafting, models), session, prompt, rows)
+        return rows, passes, below_one_prompt(models, session, prompt, TEXTS[-1])
+
+
+def _drafting(models: Models, selector: str) -> Ours:
+    return Ours(OwnCacheDrafter, models, selector, {"selector": selector})
 
 
 def text_of(ours: Ours, prompt: Sequence[int], tokens: int, reading: PromptReading) -> list[int]:

@@ -103,7 +103,8 @@ class CachePartDrafter(Drafter):
         self.view, self._rows = None, []
         if start.target.length:  # else the text began with one token, so nothing has been read
             self._selector.begin(self._past)
-            self.view = CacheView(start.target, self._queries)
+            watch = self._queries if self._selector.follows else None
+            self.view = CacheView(start.target, watch)
 
     def _continuation(self, count: int) -> list[int]:
         self._begin_draft()

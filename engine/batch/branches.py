@@ -1,0 +1,134 @@
+"""Texts that begin with one prompt, as branches of one session: the prompt is held once and read once for all of them.
+
+Juravsky et al., Hydragen: High-Throughput LLM Inference with Shared Prefixes (2024): the queries of all texts meet the keys of the
+prompt in one product. Hydragen attends to each text's own end apart, and joins both by their sums of exponents. Here a text is a branch
+below the prompt, rows of a tree as drafts are, and one product meets the ends, too; what belongs to other texts is masked. So every model
+that reads trees can do it, and weights are read once a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from engine.batch.separate import SeparateSessions
+from engine.core.seen import Draft, Seen
+from engine.model.language_model import LanguageModel
+from engine.model.session import Session
+
+MARGIN = 64  # columns of a session beside those of its texts, for drafts
+
+
+class Branches(SeparateSessions):
+    """Up to B texts below the prompt that the first of them reads."""
+
+    def __init__(self, model: LanguageModel, capacity: int, places: int, prompt: int) -> None:
+        """capacity: columns for the longest text. prompt: tokens that all texts begin with."""
+        super().__init__(model, capacity, places)
+        self._trunk = model.session(prompt + places * (capacity - prompt) + MARGIN)
+
+    def open(self, place: int, features: tuple[int, ...]) -> Branch:
+        self.sessions[place] = Branch(self, self._trunk)
+        return self.sessions[place]
+
+    def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
+        """One pass over root and tree of each of these texts."""
+        asked = [(self.sessions[place], *draft.rows) for place, draft in drafts.items()]
+        return {
+            place: Seen(logits, None)
+            for place, logits in zip(drafts, self.read(asked), strict=True)
+        }
+
+    def read(self, asked: Sequence[tuple[Branch, Sequence[int], Sequence[int]]]) -> list[Tensor]:
+        """One pass over rows of several texts: tokens, and their parents as for ``Session.feed``; the logits [R, V] of each."""
+        self._forget()
+        every, above = [], []
+        for branch, tokens, parents in asked:
+            first = self._trunk.rows + len(every)
+            every += tokens
+            above += [branch.place_of(parent, first) for parent in parents]
+            branch.take(range(first, first + len(tokens)))
+        logits, _ = self._trunk.feed(every, above)
+        return [*logits.split([len(tokens) for _, tokens, _ in asked])]
+
+    def _forget(self) -> None:
+        """Give up the rows that no text has kept, or waits to keep."""
+        texts = [branch for branch in self.sessions if branch is not None]
+        left = sorted(row for branch in texts for row in branch.held)
+        if len(left) < self._trunk.rows:
+            self._trunk.retain(left)
+            now = {row: place for place, row in enumerate(left)}
+            for branch in texts:
+                branch.renumber(now)
+
+
+class Branch:
+    """One text, as a session. Its rows are those of the trunk that it has committed or that wait for it."""
+
+    features: tuple[int, ...] = ()
+    postponed = 0
+    reads_parts = True
+
+    def __init__(self, branches: Branches, trunk: Session) -> None:
+        self.model = trunk.model
+        self._branches, self._trunk = branches, trunk
+        self._prompt = 0  # tokens of the trunk's text
+        self._kept: list[int] = []
+        self._fresh: list[int] = []
+
+    @property
+    def length(self) -> int:
+        return self._prompt + len(self._kept)
+
+    @property
+    def rows(self) -> int:
+        return len(self._fresh)
+
+    @property
+    def held(self) -> list[int]:
+        """Rows of the trunk."""
+        return self._kept + self._fresh
+
+    def place_of(self, parent: int, first: int) -> int:
+        """The row of the trunk for a parent of rows that are about to be read, the first at row ``first``."""
+        if parent < 0:
+            return self._kept[-1] if self._kept else -1
+        return self._fresh[parent] if parent < self.rows else first + parent - self.rows
+
+    def take(self, rows: Sequence[int]) -> None:
+        self._fresh += rows
+
+    def renumber(self, now: Mapping[int, int]) -> None:
+        """now: the new number of each row that is left."""
+        self._kept = [now[row] for row in self._kept]
+        self._fresh = [now[row] for row in self._fresh]
+
+    def prefill(
+        self,
+        tokens: Sequence[int],
+        layers: tuple[int, ...] | None = None,
+        last: int | None = None,
+        later: bool = False,
+    ) -> None:
+        """Read what of these tokens no other text has read."""
+        known = min(len(tokens), self._trunk.length - self._prompt)
+        self._trunk.prefill(tokens[known:], ())
+        self._prompt += len(tokens)
+
+    def take_over(self, other: Branch | Session, length: int) -> None:
+        """Begin with the prompt that another text of these has read, or another session."""
+        if self._trunk.length < length:
+            self._trunk.take_over(other, length)
+        self._prompt = length
+
+    def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, None]:
+        (logits,) = self._branches.read([(self, tokens, parents)])
+        return logits, None
+
+    def commit(self, rows: Sequence[int]) -> None:
+        self._kept += [self._fresh[row] for row in rows]
+        self._fresh = []
+
+    def drop(self) -> None:
+        self.commit(())

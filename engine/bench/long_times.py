@@ -1,0 +1,95 @@
+"""The times of the suite ``long``: passes by the length of the texts and their number, and several texts at once."""
+
+from collections.abc import Callable, Sequence
+
+from engine.bench.contestants import Ours, plain
+from engine.bench.long_prompts import KINDS, long_prompts
+from engine.bench.pass_times import times, together
+from engine.bench.report import table
+from engine.bench.suite import turn_of
+from engine.methods.shared.part_of_cache import SELECTORS
+from engine.model.session import Session
+
+Drafting = Callable[[str], Ours]
+"""From a selector to a drafter that reads what it says."""
+TEXTS = (1, 8)
+STEP = 200  # tokens by which some prompts of several texts are shorter than others
+WORTH = 1.05
+"""Times as fast as plain decoding; less may be chance."""
+
+
+def timed(
+    drafting: Drafting, session: Session, prompt: Sequence[int], rows: list[dict]
+) -> list[dict]:
+    """Passes on one text by each selector that asks no draft model, and on several by the one that gains most."""
+    told: list[dict] = []
+    for texts in TEXTS:
+        best = max(told, key=lambda row: row["gain"], default=None)
+        for row in rows:
+            key = row["selector"]
+            if SELECTORS[key].needs_draft or (best and key != best["selector"]):
+                continue
+            found = times(drafting(key), session, prompt, texts)
+            told.append(
+                {
+                    "length": row["length"],
+                    "texts": texts,
+                    "selector": key,
+                    "whole": found.whole,
+                    "share": found.draft / found.whole,
+                    "choosing": found.choose / found.whole,
+                    "checking": found.check / found.whole,
+                    "kept": row["mean"],
+                    "gain": found.gain(row["mean"]),
+                }
+            )
+    return told
+
+
+def told_times(timed: list[dict]) -> str:
+    """The table, and from which length on a text gains."""
+    columns = "length texts selector a_pass_in_ms=whole:.0f draft÷pass=share:.2f choosing÷pass=choosing:.2f check÷pass=checking:.2f kept:.3f gain:.2f"
+    lengths = [row["length"] for row in timed if row["gain"] >= WORTH]
+    crossing = f"from {min(lengths):,} tokens on" if lengths else "at none of these lengths"
+    return (
+        f"a pass over one row of each text, and what drafting for itself takes of it:\n{table(timed, columns)}\n"
+        f"gain: times as fast as plain decoding with the best length, reckoned from these times. It pays {crossing} ({WORTH} times)."
+    )
+
+
+def told_shared(shared: list[dict]) -> str:
+    if not shared:
+        return "This target reads texts with one prompt in one pass in any case, or not at all."
+    columns = "length texts each_in_a_session_ms=apart:.0f all_in_one_ms=shared:.0f ratio:.2f keys_and_values_of_the_prompt_MB=mb:.0f"
+    return (
+        f"a pass over one row of each of several texts with one prompt:\n{table(shared, columns)}"
+    )
+
+
+def written_together(
+    drafting: Drafting, timed: list[dict], length: int, tokens: int, asked: bool
+) -> list[dict]:
+    """The speeds of several texts at once, after prompts of about this length, with the two selectors that gain most on one text."""
+    usual = Ours(plain(), drafting(timed[0]["selector"]).models)
+    tokenizer, prompts = usual.models.target.tokenizer, []
+    for shorter in range(-(-TEXTS[-1] // len(KINDS))):
+        some = long_prompts(
+            length - STEP * shorter, lambda text: len(turn_of(tokenizer, text)), asked
+        )
+        prompts += [turn_of(tokenizer, text) for text in some.values()]
+    gains = {
+        row["selector"]: row["gain"]
+        for row in timed
+        if row["length"] == length and row["texts"] == 1
+    }
+    best = sorted(gains, key=gains.__getitem__, reverse=True)[:2]
+    return [*together([usual, *map(drafting, best)], prompts[: TEXTS[-1]], tokens)]
+
+
+def told_race(rows: list[dict], length: int) -> str:
+    usual = rows[0]["speed"]
+    shown = [row | {"ratio": row["speed"] / usual} for row in rows]
+    return (
+        f"{TEXTS[-1]} texts at once, after prompts of up to {length:,} tokens:\n"
+        f"{table(shown, 'contestant tokens_a_second=speed:.1f ÷_none=ratio:.2f texts_that_are_equal=equal')}"
+    )

@@ -1,0 +1,84 @@
+"""Questions about long pages whose answers can be checked, made up when they are needed; the same size gives the same page.
+
+``needle``: sentences of their own, spread over a page of other sentences, are asked for, after RULER: Hsieh et al., What's the Real Context
+Size of Your Long-Context Language Models? (COLM 2024). ``paragraph``: of ten stories each has another hero with another wish.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.training.generators.words import JOBS, Vocabulary, sentence
+
+KINDS = ("needle", "paragraph")
+NEEDLES = (
+    ("The key of the old tower lies under the third stone.", "Where does the key of the old tower lie?", "third stone"),
+    ("The captain's ship is called the Silver Swan.", "What is the captain's ship called?", "Silver Swan"),
+    ("The king's favourite soup is made of pumpkin.", "What is the king's favourite soup made of?", "pumpkin"),
+    ("The password of the library is thunderbird.", "What is the password of the library?", "thunderbird"),
+    ("The clockmaker of the village was born in Iceland.", "Where was the clockmaker of the village born?", "Iceland"),
+    ("The treasure of the pirates is buried behind the windmill.", "Where is the treasure of the pirates buried?", "windmill"),
+    ("The youngest princess plays the violin.", "Which instrument does the youngest princess play?", "violin"),
+    ("The train to the mountains leaves at half past seven.", "When does the train to the mountains leave?", "half past seven"),
+    ("The medicine for the dragon costs forty silver coins.", "How much does the medicine for the dragon cost?", "forty"),
+    ("The wizard's cat is afraid of umbrellas.", "What is the wizard's cat afraid of?", "umbrella"),
+)  # fmt: skip
+WISHES = (
+    "telescope", "piano", "submarine", "rainbow", "skateboard", "camera", "parrot", "volcano", "trumpet", "castle"
+)  # fmt: skip
+WORDS = Vocabulary()
+
+Count = Callable[[str], int]
+
+
+@dataclass(frozen=True)
+class Page:
+    """text: ends before a question. asked: questions, and what a right answer contains."""
+
+    kind: str
+    text: str
+    asked: tuple[tuple[str, str], ...]
+
+
+def pages(tokens: int, count: Count) -> list[Page]:
+    """A page of each kind that has, with its longest question, at most so many tokens. count: those of a text."""
+    return [_longest(make, tokens, count) for make in (_needles, _stories)]
+
+
+def _longest(make: Callable[[int], Page], tokens: int, count: Count) -> Page:
+    """The page of the most sentences that fits."""
+
+    def fits(sentences: int) -> bool:
+        page = make(sentences)
+        return count(page.text + max((asked for asked, _ in page.asked), key=len)) <= tokens
+
+    low, high = len(NEEDLES), 2 * len(NEEDLES)
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > len(NEEDLES):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return make(low)
+
+
+def _needles(sentences: int) -> Page:
+    rng = random.Random("needle")
+    told = [sentence(rng, WORDS) for _ in range(sentences)]
+    step = sentences / len(NEEDLES)
+    for place, (needle, _, _) in reversed([*enumerate(NEEDLES)]):
+        told.insert(int((place + 0.5) * step), needle)
+    asked = tuple((question, answer) for _, question, answer in NEEDLES)
+    return Page("needle", f"{' '.join(told)}\n\n", asked)
+
+
+def _stories(sentences: int) -> Page:
+    rng, told = random.Random("paragraph"), []
+    heroes = rng.sample(JOBS, len(WISHES))
+    for hero, wish in zip(heroes, WISHES, strict=True):
+        parts = [sentence(rng, WORDS) for _ in range(sentences // len(WISHES))]
+        parts.insert(len(parts) // 2, f"The {hero} wished for a {wish}.")
+        told.append(f"The story of the {hero}. {' '.join(parts)}")
+    asked = tuple(
+        (f"What did the {hero} wish for?", wish) for hero, wish in zip(heroes, WISHES, strict=True)
+    )
+    return Page("paragraph", "\n\n".join([*told, ""]), asked)

@@ -1,0 +1,105 @@
+"""A drawn string of letters, judged letter by letter by the covers of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.core.tree import ROOT, DraftTree
+from engine.methods.bytewise.covers import Covers, Ended
+from engine.methods.bytewise.letters import Vocabulary
+
+
+@dataclass(frozen=True)
+class DrawnString:
+    """A string of letters that a draft model has drawn, for the rule that judges its letters.
+
+    vocabulary: the target's. letters: [M]. laws: [M, A], the law from which each letter was drawn, given those before it.
+    """
+
+    vocabulary: Vocabulary
+    letters: list[int]
+    laws: Tensor
+
+
+@dataclass(frozen=True)
+class JudgedLetter:
+    """q, p: the letter's chances by draft and target, given the letters before. accept: the chance that it is kept. ends: that a
+    token of the target then ends with it."""
+
+    letter: int
+    q: float
+    p: float
+    accept: float
+    ends: float
+
+
+class JudgedString:
+    """What may become of a drawn string.
+
+    A letter x is kept with the chance min(1, p(x) / q(x)), where p is the target's law of the next letter by the covers that lead
+    through the tree; a refused letter is replaced by a draw from the residual. Where a token of the target may have ended without
+    a node of the tree, that is decided at once: if it has, the string is kept up to here. In the end the target's tokens are drawn, given
+    the letters that came of it, and that the last one reaches or passes their end. So a step writes tokens by the target's own law,
+    whichever nodes the tree has, if a node depends only on letters that lead to it.
+
+    outcomes: [N+1, V] float64, the chance that the step keeps the path to the root (row 0) or to node i (row i+1), and ends with this
+    token of the target's own. letters: as they were judged.
+    """
+
+    def __init__(self, string: DrawnString, tree: DraftTree, p: Tensor) -> None:
+        """p: [N+1, V] float64, the target's."""
+        self.outcomes, self.letters = torch.zeros_like(p), []
+        self._tree, self._p = tree, p
+        ways = zip(tree.parents, tree.tokens, strict=True)
+        self._nodes = {way: node for node, way in enumerate(ways)}
+        self._covers, alive = Covers(string.vocabulary, ROOT, p[0]), 1.0
+        for letter, q in zip(string.letters, string.laws, strict=True):
+            if alive > 0:
+                alive = self._judge(letter, q, alive)
+        if alive > 0:
+            self._spread(alive, torch.ones(string.vocabulary.size, dtype=p.dtype))
+
+    def _judge(self, letter: int, q: Tensor, alive: float) -> float:
+        """alive: the chance that the string is kept up to this letter; returns that up to the next one."""
+        p = self._covers.law()
+        accept = min(1.0, float(p[letter] / q[letter]))
+        residual = (p - q).clamp_(min=0)
+        if accept < 1 and residual.sum() > 0:
+            share = residual / residual.sum() / p.clamp(min=1e-300)
+            self._spread(alive * (1 - accept), share)
+        ended = self._covers.go(letter)
+        whole = self._covers.mass + sum(cover.weight for cover in ended)
+        ends = 1 - self._covers.mass / whole if whole > 0 else 0.0
+        self.letters.append(JudgedLetter(letter, float(q[letter]), float(p[letter]), accept, ends))
+        if whole <= 0:
+            return 0.0
+        for cover in ended:
+            if not self._opened(cover):
+                chance = alive * accept * cover.weight / whole
+                self.outcomes[cover.place + 1, cover.token] += chance
+        return alive * accept * self._covers.mass / whole
+
+    def _opened(self, cover: Ended) -> bool:
+        """Whether the tree has a node where the cover ends; then its next token begins."""
+        node = self._nodes.get((cover.place, cover.token))
+        if node is None:
+            return False
+        self._covers.open(node, cover.weight, self._p[node + 1])
+        return True
+
+    def _spread(self, chance: float, share: Tensor) -> None:
+        """The string ends here with this chance, and a cover is drawn. share: [A], what its weight is multiplied by, for its next letter."""
+        chance /= self._covers.mass
+        for each in self._covers.begun:
+            self.outcomes[each.place + 1, each.tokens] += chance * share[each.column] * each.weights
+
+    def laws(self) -> Tensor:
+        """[N+1, V] float64: the chance that the step leads through the root or a node, and on with this token, kept or new. A row is
+        the law of the next token there, but for its sum."""
+        laws = self.outcomes.clone()
+        for node in reversed(range(len(self._tree))):
+            laws[self._tree.parents[node] + 1, self._tree.tokens[node]] += laws[node + 1].sum()
+        return laws
