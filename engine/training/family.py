@@ -19,7 +19,7 @@ SEED = "9"  # of the target and its windows
 MINUTES = 40.0  # of the alignment, and of every part
 
 LANES = 2  # that train side by side, one thread each; the parts of a lane train one after the other
-OTHERS = ("scylla", "hybrid", "experts")
+OTHERS = ("a_star", "scylla", "hybrid", "experts")
 """Recipes beside those of the parts."""
 
 Lines = dict[str, list[str]]

@@ -22,6 +22,7 @@ so each can run alone; those that train resume where they were stopped.
     family       all recipes from the windows on, in order; a stopped one goes on
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     halve        the part of --name, or diffusion -> the same with its matrices in 8 bits, half the bytes
+    a_star       sums of the generators, and the target's own -> <models>/parts/a_star: a scorer of their steps (also of --target DIR)
     scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
@@ -50,6 +51,7 @@ from engine.training.hybrid_pair import hybrid
 from engine.training.part_recipe import train_part
 from engine.training.pictures.recipe import image
 from engine.training.scylla import scylla
+from engine.training.step_scorer import step_scorer
 from engine.training.students import outside_students, student_class, students
 
 Recipe = Callable[[argparse.Namespace], None]
@@ -85,6 +87,7 @@ BUILT_IN: dict[str, Recipe] = {
     "captions": captions,
     "halve": halve_part,
     "image": image,
+    "a_star": step_scorer,
     "scylla": scylla,
     **{key: partial(train_part, key=key) for key in students()},
 }

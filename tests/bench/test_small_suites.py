@@ -1,6 +1,7 @@
 """Suites of one subject at a small size: what is counted, and what the table says of it."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -65,6 +66,16 @@ def test_of_weighed_texts_few_tokens_are_tested(monkeypatch):
     )
     assert all(fewer <= most / 2 for fewer, most in zip(drafted, plain, strict=True))
     assert "scatter" in report.text
+
+
+def test_worked_sums_for_at_least_as_many_tokens(monkeypatch):
+    sums = pytest.importorskip("engine.methods.a_star.sums_suite")
+    monkeypatch.setattr(sums, "QUICK_SUMS", 2)
+    report = sums.measure(family(), {}, True)
+    greedy, one, best, searched = report.data
+    assert greedy["temperature"] == 0 and one["temperature"] == best["temperature"] > 0
+    assert best["name"] == f"best of {math.ceil(searched['tokens'] / one['tokens'])}"
+    assert all(0 <= row["solved"] <= 1 < row["tokens"] for row in report.data)
 
 
 def test_what_a_lossy_rule_of_pictures_costs_and_saves(monkeypatch):

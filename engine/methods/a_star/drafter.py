@@ -5,8 +5,8 @@ draws several next steps. r(s) in [0, 1] says how good a state is, h(s) = 1 - r(
 next, and the first whole solution that comes up so is the answer.
 
 The paper's cost g could not be established: only a review of it was at hand. As that review says, g adds up the increases of h along
-the way here, max(0, h(s') - h(s)). The paper's r is a trained process reward model; here it is an arithmetic check of the sum so far
-(``engine.methods.a_star.sums``), which says nothing about other texts. Steps end with a line.
+the way here, max(0, h(s') - h(s)). The paper's r is a large process reward model; here it is a small scorer that was trained on worked
+sums (``engine.methods.a_star.part``), and which says little about other texts. Steps end with a line.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.core.chance import JudgeChance
+from engine.core.finite import refuse_nan_among
 from engine.core.options import whole
-from engine.methods.a_star.sums import share_right
+from engine.core.sampling import display_distribution
+from engine.methods.a_star.part import StepScorer
 from engine.methods.shared.reasoning import Steps
 from engine.methods.shared.text_search import Candidate, Path, SeveralTexts
 
@@ -24,9 +26,10 @@ APART = 1_000_003  # between the seeds of the steps that are drawn
 
 @dataclass(frozen=True)
 class State:
-    """h: 1 less the share of right statements. g: its increases on the way here."""
+    """h: 1 less the chance that all steps are right. g: its increases on the way here. logs: log p of each token, at temperature 1."""
 
     path: Path = ()
+    logs: tuple[float, ...] = ()
     g: float = 0.0
     h: float = 0.0
 
@@ -41,14 +44,16 @@ class Branch:
 
     above: State
     path: Path
+    logs: tuple[float, ...]
     chance: JudgeChance
 
 
 class AStarDrafter(SeveralTexts):
     key = "a_star"
     title = "A*-Decoding"
-    summary = "Draws several next steps of a worked sum, checks them, and goes on from the best: another law."
+    summary = "Draws several next steps of a worked sum, scores them, and goes on from the best: another law."
     text_law = "A*-decoding"
+    needs = {"a_star": "step_scorer"}
     options = (
         whole("branches", 3, 1, 8, "Steps drawn").meaning("Next steps that are drawn from a state, at temperature 1 where it is 0."),
         whole("expansions", 16, 1, 64, advanced=True).meaning("States that are expanded so; later ones get a single next step."),
@@ -56,6 +61,14 @@ class AStarDrafter(SeveralTexts):
     trial = {"branches": 2, "expansions": 2}
     texts = 1
     score_name = "minus f"
+
+    def __init__(self, settings, target, scorer: StepScorer) -> None:
+        super().__init__(settings, target)
+        self._scorer = scorer
+
+    @classmethod
+    def build(cls, settings, models):
+        return cls(settings, models.target, models.part("a_star"))
 
     def begin(self, start):
         super().begin(start)
@@ -68,11 +81,13 @@ class AStarDrafter(SeveralTexts):
         if not self._branches:
             self._expand(self._states.pop(0))
         paths = list(dict.fromkeys(branch.path for branch in self._branches))
-        laws, going = self.laws(paths), []
+        logits, going = dict(zip(paths, self.read(paths), strict=True)), []
         for branch in self._branches:
-            law = laws[branch.path]
+            row = logits[branch.path]
+            law = display_distribution(row, self.sampling)
             token = branch.chance.draw(law, len(self.start.prompt) + len(branch.path))
             branch.path += (token,)
+            branch.logs += (float(row.log_softmax(-1)[token]),)
             self.chances[branch.path] = float(law[token])
             if self.over(branch.path) or self._steps.ended(branch.path[len(branch.above.path) :]):
                 self._reach(branch)
@@ -92,13 +107,14 @@ class AStarDrafter(SeveralTexts):
         self._expanded += 1
         for _ in range(count):
             seed = (self.sampling.seed + APART * self._drawn) % 2**63
-            self._branches.append(Branch(state, state.path, JudgeChance(seed)))
+            self._branches.append(Branch(state, state.path, state.logs, JudgeChance(seed)))
             self._drawn += 1
 
     def _reach(self, branch: Branch) -> None:
         """The state to which a whole step leads, if it is a new one."""
         if all(state.path != branch.path for state in self._states):
-            said = self._steps.text([token for token in branch.path if token not in self.ends])
-            h = 1 - share_right(said)
+            right = self._scorer.right(branch.logs, len(branch.above.logs))
+            refuse_nan_among([right], "The step scorer")
+            h = 1 - right
             g = branch.above.g + max(0.0, h - branch.above.h)
-            self._states.append(State(branch.path, g, h))
+            self._states.append(State(branch.path, branch.logs, g, h))

@@ -48,7 +48,11 @@ def bare(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
 
 
 def in_steps(rng: random.Random, vocabulary: Vocabulary) -> tuple[str, str]:
-    a, operator, b = large_sum(rng)
+    return stepwise(*large_sum(rng))
+
+
+def stepwise(a: int, operator: str, b: int) -> tuple[str, str]:
+    """The sum step by step, a column a line."""
     verb = OPERATIONS[operator][0]
     answer = f"{in_lines(a, operator, b)}\nAnswer: {value(a, operator, b)}"
     return f"{verb} step by step: {a} {operator} {b}\n", answer

@@ -1,0 +1,55 @@
+"""A step scorer: how likely all steps of a worked sum so far are to be right, from what the target thinks of their tokens.
+
+It stands for the process reward model of Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025): two small linear maps
+with SiLU between them. It reads log p of the tokens, at temperature 1. Heads on the target's hidden state at the end of a step were
+tried as well: they know far less of right and wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.parts.module_part import ModulePart
+
+TOLD = 4  # numbers about a text: least and sum of log p, of all its tokens and of its last step's
+
+
+class StepScorer(ModulePart):
+    key, noun, reads_states = "step_scorer", "step scorer", False
+
+    def __init__(self, inner: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(TOLD, inner)
+        self.out = nn.Linear(inner, 1)
+
+    @classmethod
+    def of_files(cls, config, tensors, target):
+        return cls(len(tensors["inner.weight"]))
+
+    def fields(self):
+        return {"inner": self.inner.out_features}
+
+    @classmethod
+    def tiny(cls, target, opener=None):
+        return cls(2).eval().requires_grad_(False)
+
+    def forward(self, told: Tensor) -> Tensor:
+        """told [..., TOLD] -> log-odds [...]"""
+        return self.out(F.silu(self.inner(told))).squeeze(-1)
+
+    def right(self, logs: Sequence[float], begun: int) -> float:
+        """The chance that all steps are right. logs: log p of each token so far. begun: where the last step begins."""
+        return float(self(told(logs, begun)).sigmoid())
+
+
+def told(logs: Sequence[float], begun: int) -> Tensor:
+    """[TOLD]"""
+    last = logs[begun:]
+    return torch.tensor([min(logs), min(last), sum(logs), sum(last)], dtype=torch.float32)
+
+
+KIND = StepScorer.kind()

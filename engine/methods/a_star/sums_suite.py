@@ -1,0 +1,102 @@
+"""`python -m engine bench --suite sums`: how many worked sums come out right for how many tokens.
+
+Held-out sums of the generator. Greedy decoding and one drawn text stand beside two ways of spending more tokens by the step scorer: the best of
+several drawn texts, by the score of its end, and A*-Decoding. The best is taken of as many texts as give at least the tokens of A*.
+"""
+
+import itertools
+import math
+import random
+from dataclasses import replace
+from functools import partial
+
+from engine.bench.contestants import plain
+from engine.bench.report import Report, table
+from engine.bench.suite import Cards
+from engine.core.options import resolve
+from engine.core.sampling import Sampling
+from engine.core.text import TextRequest
+from engine.loops import run_loop
+from engine.methods.a_star.drafter import AStarDrafter
+from engine.methods.shared.reasoning import Steps
+from engine.parts.loading import ModelPaths, Models, load_models
+from engine.rules import verifier
+from engine.training.answers import same_result
+from engine.training.generators import arithmetic, is_held_out
+from engine.training.generators.words import Vocabulary
+
+SUMS, QUICK_SUMS = 16, 4
+LONGEST = 200  # tokens of a worked sum
+TEMPERATURES = (1.5,)
+APART = 7_919  # between the seeds of two texts after one prompt
+
+
+def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
+    """In a row: solved: share of the sums whose result is right. tokens: drawn for a sum, mean."""
+    models = load_models(paths, AStarDrafter.needs, "float32", "cpu")
+    asked = held_out(QUICK_SUMS if quick else SUMS)
+    rows = [_row(models, asked, "greedy", 0.0, partial(_best, count=1))]
+    for temperature in TEMPERATURES:
+        rows.append(_row(models, asked, "one text", temperature, partial(_best, count=1)))
+        found = _row(models, asked, "A*", temperature, _searched)
+        count = math.ceil(found["tokens"] / rows[-1]["tokens"])
+        best = partial(_best, count=count)
+        rows += [_row(models, asked, f"best of {count}", temperature, best), found]
+    told = f"{len(asked)} held-out sums; tokens: drawn for a sum, the mean"
+    return Report(f"{table(rows, 'name temperature solved:.0% tokens:.0f')}\n{told}", rows)
+
+
+def held_out(count: int) -> list[tuple[str, str]]:
+    """Prompts and worked sums that no training saw."""
+    rng = random.Random("searched sums")
+    pairs = (arithmetic.in_steps(rng, Vocabulary()) for _ in itertools.count())
+    return [*itertools.islice((pair for pair in pairs if is_held_out(pair[0])), count)]
+
+
+def _row(models: Models, asked, name: str, temperature: float, solve) -> dict:
+    solved = tokens = 0
+    for seed, (prompt, answer) in enumerate(asked):
+        read = models.target.tokenizer(prompt)["input_ids"]
+        text, drawn = solve(models, read, Sampling(temperature, seed=seed))
+        said = models.target.tokenizer.decode(text, skip_special_tokens=True)
+        solved += same_result(prompt, answer, said)
+        tokens += drawn
+    means = {"solved": solved / len(asked), "tokens": tokens / len(asked)}
+    return {"name": name, "temperature": temperature} | means
+
+
+def _written(models: Models, made, prompt: list[int], sampling: Sampling) -> list[int]:
+    rule = verifier("sampler_match")
+    request = TextRequest(made, rule, sampling, prompt, LONGEST)
+    return [t for step in run_loop(models.target, request, recorded=False) for t in step.output]
+
+
+def _best(
+    models: Models, prompt: list[int], sampling: Sampling, count: int
+) -> tuple[list[int], int]:
+    """The text with the best score at its end, of ``count`` drawn ones; and the tokens of all."""
+    texts = [
+        _written(models, plain()({}), prompt, replace(sampling, seed=sampling.seed + APART * one))
+        for one in range(count)
+    ]
+    best = texts[0] if count == 1 else max(texts, key=partial(_score, models, prompt))
+    return best, sum(map(len, texts))
+
+
+def _score(models: Models, prompt: list[int], text: list[int]) -> float:
+    """The chance that all steps of a text are right."""
+    session = models.target.session(len(prompt) + len(text))
+    session.prefill(prompt[:-1])
+    logits, _ = session.feed([*prompt[-1:], *text[:-1]], range(-1, len(text) - 1))
+    logs = logits.float().log_softmax(-1)[range(len(text)), text].tolist()
+    steps, begun = Steps(models.target.tokenizer, "line", models.target.end_tokens), 0
+    for at in range(1, len(text)):
+        if steps.ended(text[begun:at]):
+            begun = at
+    return models.part("a_star").right(logs, begun)
+
+
+def _searched(models: Models, prompt: list[int], sampling: Sampling) -> tuple[list[int], int]:
+    made = AStarDrafter.build(resolve("a_star", AStarDrafter.options, {}), models)
+    text = _written(models, made, prompt, sampling)
+    return text, len(made.chances)

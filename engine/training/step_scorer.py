@@ -1,0 +1,197 @@
+"""The recipe `a_star`: a step scorer for worked sums (``engine.methods.a_star.part``).
+
+The target works sums of the generators; others are worked rightly but for one digit, which is planted. At the end of every step stands a
+label: whether the text so far is that of the generator. The scorer learns it by binary cross-entropy. Held-out sums, drawn and planted
+alike, tell how well it knows. A run takes a few minutes of one core.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import AutoTokenizer, PreTrainedModel
+
+from engine.methods.a_star.part import StepScorer, told
+from engine.methods.shared.reasoning import Steps
+from engine.model.generation import ends_of
+from engine.parts.digest import FIELD, digest_of
+from engine.parts.opening import causal_model
+from engine.training.checkpoint import write_whole
+from engine.training.common import place, say, usual_device
+from engine.training.generators.arithmetic import large_sum, stepwise
+from engine.training.generators.words import is_held_out
+from engine.training.selftext import continue_batch
+
+INNER = 8
+DRAWN, PLANTED, HELD_OUT = 96, 192, 96  # sums; so many of both kinds are held out
+ROWS = 96  # sums that the target works at once
+TEMPERATURE = 1.5
+LONGEST = 140  # tokens of a worked sum
+LOOKS, RATE, DECAY = 600, 1e-2, 0.05  # of the training: full batches, step size, weight decay
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A worked sum. prompt, answer: tokens. truth: the generator's answer."""
+
+    prompt: list[int]
+    answer: list[int]
+    truth: str
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """told: float32 [N, TOLD], of the text up to the end of each step. right: bool [N]."""
+
+    told: Tensor
+    right: Tensor
+
+    @property
+    def share(self) -> float:
+        return float(self.right.float().mean())
+
+    def accuracy(self, odds: Tensor) -> float:
+        return float(((odds > 0) == self.right).float().mean())
+
+    def auc(self, odds: Tensor) -> float:
+        """The chance that a right text has higher odds than a wrong one; equal odds count half."""
+        right, wrong = odds[self.right][:, None], odds[~self.right][None]
+        return float(((right > wrong).float() + 0.5 * (right == wrong).float()).mean())
+
+
+class Sums:
+    """Worked sums of a target, and what it thinks at the ends of their steps."""
+
+    def __init__(self, module: PreTrainedModel, tokenizer) -> None:
+        self._module, self._tokenizer = module, tokenizer
+        self._ends = ends_of(module, tokenizer).tokens
+        self._steps = Steps(tokenizer, "line", self._ends)
+
+    def drawn(self, seed: int, count: int, held_out: bool) -> list[Worked]:
+        """Sums that the target works, drawn at a temperature at which it goes wrong now and then."""
+        asked = [(self._tokens(prompt), truth) for prompt, truth in texts(seed, count, held_out)]
+        torch.manual_seed(seed)
+        found = []
+        for start in range(0, count, ROWS):
+            some = asked[start : start + ROWS]
+            prompts = [prompt for prompt, _ in some]
+            answers = continue_batch(self._module, prompts, LONGEST, TEMPERATURE, min(self._ends))
+            found += [
+                Worked(prompt, answer, truth)
+                for (prompt, truth), answer in zip(some, answers, strict=True)
+            ]
+        return found
+
+    def planted(self, seed: int, count: int, held_out: bool) -> list[Worked]:
+        """Sums of the generator, one digit of which is another."""
+        rng, found = random.Random(seed), []
+        for prompt, truth in texts(seed, count, held_out):
+            place = rng.choice([at for at, letter in enumerate(truth) if letter.isdigit()])
+            digit = rng.choice([one for one in "0123456789" if one != truth[place]])
+            said = truth[:place] + digit + truth[place + 1 :]
+            answer = [*self._tokens(said), min(self._ends)]
+            found.append(Worked(self._tokens(prompt), answer, truth))
+        return found
+
+    def labelled(self, worked: Sequence[Worked]) -> Labelled:
+        """What the target thinks of the text up to the end of every step, and whether that text is the generator's."""
+        found, rights = [], []
+        for one in worked:
+            logs, begun = self._logs(one), 0
+            for at, right in self.labels(one):
+                found.append(told(logs[: at + 1], begun))
+                rights.append(right)
+                begun = at + 1
+        return Labelled(torch.stack(found), torch.tensor(rights))
+
+    def labels(self, one: Worked) -> Iterator[tuple[int, bool]]:
+        """The place in the answer of each token that ends a step, and whether all is right up to it."""
+        begun = 0
+        for at, token in enumerate(one.answer):
+            if self._steps.ended(one.answer[begun : at + 1]):
+                begun = at + 1
+                said = self._tokenizer.decode(
+                    [t for t in one.answer[:begun] if t not in self._ends]
+                )
+                yield at, said == one.truth if token in self._ends else one.truth.startswith(said)
+
+    @torch.inference_mode()
+    def _logs(self, one: Worked) -> list[float]:
+        """log p of each token of the answer."""
+        ids = torch.tensor([[*one.prompt, *one.answer]], device=self._module.device)
+        logits = self._module(ids, use_cache=False).logits[0, len(one.prompt) - 1 : -1].float()
+        answer = ids[0, len(one.prompt) :, None]
+        return logits.log_softmax(-1).gather(-1, answer)[:, 0].tolist()
+
+    def _tokens(self, text: str) -> list[int]:
+        return self._tokenizer(text).input_ids
+
+
+def texts(seed: int, count: int, held_out: bool) -> Iterator[tuple[str, str]]:
+    """Prompts and worked sums of the generator."""
+    rng = random.Random(f"step scorer/{seed}/{held_out}")
+    while count:
+        prompt, truth = stepwise(*large_sum(rng))
+        if is_held_out(prompt) == held_out:
+            count -= 1
+            yield prompt, truth
+
+
+def fitted(found: Labelled, seed: int) -> StepScorer:
+    """A scorer that has learned these labels. It learns from numbers of mean 0 and deviation 1; both go into its weights."""
+    torch.manual_seed(seed)
+    scorer = StepScorer(INNER)
+    mean, spread = found.told.mean(0), found.told.std(0).clamp(min=1e-6)
+    inputs, labels = (found.told - mean) / spread, found.right.float()
+    optimizer = torch.optim.AdamW(scorer.parameters(), RATE, weight_decay=DECAY)
+    for _ in range(LOOKS):
+        optimizer.zero_grad()
+        F.binary_cross_entropy_with_logits(scorer(inputs), labels).backward()
+        optimizer.step()
+    with torch.no_grad():
+        scorer.inner.weight /= spread
+        scorer.inner.bias -= scorer.inner.weight @ mean
+    return scorer.eval().requires_grad_(False)
+
+
+def step_scorer(args) -> None:
+    folder = args.target or place(args, "target")
+    module = causal_model(str(folder), torch.float32).to(usual_device()).eval()
+    sums = Sums(module.requires_grad_(False), AutoTokenizer.from_pretrained(folder))
+    learned = _of(sums, args.seed, DRAWN, PLANTED, held_out=False)
+    scorer = fitted(_joined(learned.values()), args.seed)
+    figures = {}
+    for name, found in _of(sums, args.seed, HELD_OUT, HELD_OUT, held_out=True).items():
+        odds = scorer(found.told)
+        figures[name] = {
+            "steps": len(odds),
+            "right": round(found.share, 4),
+            "accuracy": round(found.accuracy(odds), 4),
+            "auc": round(found.auc(odds), 4),
+        }
+        say(f"held out, {name}: {json.dumps(figures[name])}")
+    output = args.output or args.models / "parts" / (args.name or "a_star")
+    about = {FIELD: digest_of(folder), "held_out": figures}
+    write_whole(output, lambda beside: scorer.save(beside, about))
+    say(f"written to {output}")
+
+
+def _of(sums: Sums, seed: int, drawn: int, planted: int, held_out: bool) -> dict[str, Labelled]:
+    found = {
+        "drawn": sums.labelled(sums.drawn(seed, drawn, held_out)),
+        "planted": sums.labelled(sums.planted(seed, planted, held_out)),
+    }
+    for name, one in found.items():
+        say(f"{name}: {len(one.right):,} steps, {one.share:.0%} right")
+    return found
+
+
+def _joined(every: Iterable[Labelled]) -> Labelled:
+    every = list(every)
+    return Labelled(torch.cat([one.told for one in every]), torch.cat([one.right for one in every]))
