@@ -77,7 +77,7 @@ def test_the_end_of_a_prompt_is_healed_and_names_exist(visit):
     page.locator("#watch-status [role=alert]").get_by_text("either to a JSON schema or").wait_for()
     page.goto(urljoin(page.url, link))
     page.wait_for_function(
-        "() => JSON.parse(DraftscopePage.trace('watch').split('\\n')[0] || '{}').constraint?.key === 'heal'"
+        "() => globalThis.DraftscopePage && JSON.parse(DraftscopePage.trace('watch').split('\\n')[0] || '{}').constraint?.key === 'heal'"
         " && DraftscopePage.agrees('watch')"
     )
     visitor.change()
