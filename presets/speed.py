@@ -13,7 +13,7 @@ from engine.trace import Trace
 from presets.figures import FIGURES
 from presets.machines import machines
 
-FEWEST, MOST, SPREAD = 9, 80, 0.015
+FEWEST, MOST, SPREAD = 21, 80, 0.015
 """Rounds, each one run of each kind: so many at least and at most. More are made until the spread of their middle half,
 over the root of their number, falls below this share of their median: that is about the standard error of the median if
 rounds are independent. A busy moment lasts for several, so errors are about twice as large, and yet another measurement
