@@ -25,6 +25,7 @@ from engine.proof.listed_texts import Listed, apart
 from engine.rules import verifier
 from tests.drafters.writing import usual
 from tests.engine.family import trace_of
+from tests.verifiers.test_awrs import SCHEMA
 
 PROMPT, WHOLE = (3,), Sampling(1.0)
 NEAR = 1e-6  # a law is in fp32
@@ -198,17 +199,6 @@ def test_without_a_draft_model_and_where_p_is_cut_the_target_draws_all():
 
 
 # ---- A JSON schema, on the embedded models ----------------------------------------------------
-
-FIELDS = {
-    "id": {"type": "integer", "minimum": 1, "maximum": 9},
-    "name": {"type": "string", "maxLength": 12},
-}
-SCHEMA = {
-    "type": "object",
-    "properties": FIELDS,
-    "required": [*FIELDS],
-    "additionalProperties": False,
-}
 
 
 @pytest.mark.parametrize("length", [0, 4])
