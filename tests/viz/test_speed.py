@@ -31,7 +31,7 @@ def test_the_answer_its_reason_and_the_projection(script):
         "Is it faster?",
         "Yes: 1.60× as fast (1.50 to 1.70, prompt included)",
         "On a GPU",
-        "2.5×, projected: 8 B weights, NVIDIA L4",
+        "2.5×, projected for NVIDIA L4",
     ]
     assert why == "Why: 8 tokens read at once take 3.80 ms, one alone 1.90 ms; guessing 2.20 ms."
     _, _, why, _ = script.evaluate(DRAW, [{**SPEED, "machine": "Intel Xeon"}, False])

@@ -66,7 +66,7 @@ export function speedLine(glossary) {
       here.draw(most, speed.ratio, Math.max(0, speed.low), Math.min(most, speed.high));
       if (!projected) return;
       there.draw(most, projected.ratio);
-      writeText(projection, `${times(projected.ratio, 1)}, projected: 8 B weights, ${projected.machine}`);
+      writeText(projection, `${times(projected.ratio, 1)}, projected for ${projected.machine}`);
     },
   };
 }
