@@ -127,7 +127,7 @@ def through_races_and_tabs(visitor, example) -> None:
     page.route("**/gradio_api/run/**", lambda route: held.append(route))
     page.go_forward()
     visitor.open_compare()
-    wait_address(page, tab="compare", preset=None)
+    wait_address(page, tab="compare")
     assert held, "the server has yet to answer"
     for route in held:
         route.continue_()
