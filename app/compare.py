@@ -111,14 +111,9 @@ class Compare:
             self.tools.moved(self._move, None, [*canvas_out, *controls], **EVERY),
         ]
         brought[-1].then(None, js=moved(TAB))
-        ends = [
-            *runs,
-            self.said.ask_stop(_stop, None, canvas_out, **QUICK),
-            self.tools.seen(self._show_earlier, None, canvas_out, **SLOW),
-            *brought,
-        ]
-        for end in ends:
-            self.figures.follow(end, TAB)
+        self.said.ask_stop(_stop, None, canvas_out, **QUICK)
+        self.tools.seen(self._show_earlier, None, canvas_out, **SLOW)
+        self.figures.wire()
         self.model.wire()
         self.said.ask_pause(_pause, None, None, **QUICK)
         self.tools.link(None, fields, None, js=f"(...v) => {{ DraftscopePage.link('{TAB}', v); }}")

@@ -1,4 +1,4 @@
-"""The plotly figures that are shown when a run or a race has ended."""
+"""The plotly figures of a run or a race that has ended, drawn when a visitor comes to them."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ from app.parts import QUICK, SLOW, html, lead
 from app.speed import SPEEDS
 from app.traces import export_graphml
 from engine.trace import read_trace
-from presets import presets, trace_names, trace_text
+from presets import opening_example, presets, trace_names, trace_text
 from presets.checked import checked
 from viz.race import split
 
@@ -18,7 +18,8 @@ log = logging.getLogger("draftscope")
 
 
 class Panel:
-    """The figures of a run; hidden until there is one."""
+    """The figures of a run. Drawing them takes a browser and the server about a second, so they are drawn once their place is
+    in the window, and hidden until then."""
 
     room = "watch"
     names = ("accepted", "depth", "odds", "time", "tree")
@@ -26,24 +27,32 @@ class Panel:
     terms = words.RUN_FIGURES
 
     def __init__(self, elem_id: str) -> None:
-        with gr.Column(visible=False, elem_id=elem_id, elem_classes="pg-figures") as self.group:
-            lead(self.terms)
+        with gr.Column(elem_id=f"{elem_id}-place", elem_classes="pg-figures-place"):
             self.of = html(
-                f"DraftscopePage.figuresOf({json.dumps(self.room)}, {{element, props, watch}});",
-                elem_classes="pg-hidden",
+                f"DraftscopePage.figuresOf({json.dumps(self.room)}, {{element, props, trigger, watch}}); "
+                "/* events: 'asked' */",
+                elem_classes="pg-figures-of",
             )
-            self.plots = self._lay_out()
+            with gr.Column(visible=False, elem_id=elem_id, elem_classes="pg-figures") as self.group:
+                lead(self.terms)
+                self.plots = self._lay_out()
 
     def _lay_out(self) -> list[gr.Plot]:
         return [_plot(name) for name in self.names]
 
-    def follow(self, event, tab: str) -> gr.events.Dependency:
-        """Draw once this event has brought a run to its end."""
+    def wire(self) -> gr.events.Dependency:
+        """Draw what the page's script asks for."""
 
         def draw(request: gr.Request):
-            return self._update(live.finished(request.session_hash, tab))
+            return self._update(self._text(request.session_hash))
 
-        return event.then(draw, None, [self.group, self.of, *self.plots], **SLOW)
+        return self.of.asked(
+            draw, None, [self.group, self.of, *self.plots], trigger_mode="multiple", **SLOW
+        )
+
+    def _text(self, session: str) -> str | None:
+        """The trace of the visitor's finished run."""
+        return live.finished(session, self.room)
 
     def _update(self, text: str | None) -> list:
         if text is None:
@@ -86,20 +95,26 @@ class RunPanel(Panel):
             )
         return plots
 
-    def follow(self, event, tab: str) -> gr.events.Dependency:
+    def _text(self, session: str) -> str | None:
+        """Also that of the example with which the page opens, until the visitor has another."""
+        if live.seats.get(session, self.room) is None and trace_names():
+            return trace_text(opening_example())
+        return super()._text(session)
+
+    def follow(self, event) -> None:
+        """Compare with plain decoding once this event has brought a run to its end."""
         event.then(_compared, None, self.proof, **QUICK)
-        drawn = super().follow(event, tab)
+
+    def wire(self) -> gr.events.Dependency:
+        self.proof.asked(_compared, None, self.proof, **QUICK)
 
         def frame(request: gr.Request):
-            text = live.finished(request.session_hash, tab)
+            text = self._text(request.session_hash)
             if text is None:
                 return gr.skip()
             return gr.Column(visible=bool(read_trace(text).summary["acceptance_by_depth"]))
 
-        return drawn.then(frame, None, self.tree, **SLOW)
-
-    def wire(self) -> None:
-        self.proof.asked(_compared, None, self.proof, **QUICK)
+        return super().wire().then(frame, None, self.tree, **SLOW)
 
 
 class RacePanel(Panel):

@@ -153,7 +153,7 @@ class Watch:
         brought[-1].then(None, js=moved(TAB))
         stopped = self.said.ask_stop(_stop, None, canvas_out, **QUICK)
         for end in [*runs, stopped, *brought]:
-            self.figures.follow(end, TAB)
+            self.figures.follow(end)
         edits = [self.look_for.edited, self.pair.edited]
         numbers = [number.change for number in self.numbers]
         held = [one.change for one in (self.heal, self.json_schema, self.python_names)]

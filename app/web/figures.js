@@ -1,27 +1,50 @@
 // Beside the figures: the run that they belong to, its comparison with plain decoding, and the mean tree to save.
 /** @import { Component, Tab } from "./types.d.ts" */
-import { follow, ranHere, traceOf, viewOf } from "./rooms.js";
-import { fileName } from "./runs.js";
+import { follow, ranHere, stateOf, traceOf, viewOf } from "./rooms.js";
+import { fileName, finished } from "./runs.js";
 import { saveText } from "./tools.js";
 import { el, writeText } from "../../viz/web/base.js";
 
 const AGAIN = 1000;   // ms after which the server is asked whether it has measured
 const OLD = " These are of the run before; those of this one are drawn when it is over.";
 
+const askers = {};   // by room
+
 /**
- * Mark figures of a run other than the one on the screen. The value is the last line of the trace that was drawn.
+ * Have the figures of the finished run on the screen drawn, wherever the visitor is.
+ * @type {(room: Tab) => void}
+ */
+export const drawFigures = (room) => { if (askers[room]) askers[room](true); };
+
+/**
+ * The place of the figures: they are asked for when it comes into the window, and marked while they are of a run other
+ * than the one on the screen. The value is the last line of the trace that was drawn.
  * @type {(room: Tab, c: Component) => void}
  */
 export function figuresOf(room, c) {
-  const said = el("span", { role: "status" });
-  const apply = () => {
-    const figures = c.element.closest(".pg-figures"), line = figures && figures.querySelector(".pg-lead");
-    if (!line) return;
-    const old = !(traceOf(room) || "").trimEnd().endsWith(c.props.value || "");
-    if (!said.isConnected) line.append(said);
-    figures.toggleAttribute("data-old", old);
-    writeText(said, old ? OLD : "");
+  const place = c.element.closest(".pg-figures-place"), said = el("span", { role: "status" });
+  let here = false, asked = "";
+  const last = () => traceOf(room).trimEnd().split("\n").at(-1);
+  const ask = (anyway) => {
+    if (!here && !anyway) return;
+    const line = last();
+    if (["running", "paused"].includes(stateOf(room)) || [asked, c.props.value].includes(line)) return;
+    if (!finished(traceOf(room))) return;
+    asked = line;
+    c.trigger("asked");
   };
+  const apply = () => {
+    const figures = place.querySelector(".pg-figures"), line = figures && figures.querySelector(".pg-lead");
+    const old = Boolean(c.props.value) && last() !== c.props.value;
+    if (line) {
+      if (!said.isConnected) line.append(said);
+      figures.toggleAttribute("data-old", old);
+      writeText(said, old ? OLD : "");
+    }
+    ask(false);
+  };
+  askers[room] = ask;
+  new IntersectionObserver(([seen]) => { here = seen.isIntersecting; ask(false); }).observe(place);
   c.watch("value", apply);
   follow(room, apply);
 }

@@ -33,8 +33,7 @@ globalThis.DraftscopePage = {
   takeOffer,
   // what a component builds when it is loaded
   allowed, canvas, cards, change, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote,
-  ownModels,
-  pair, pictureAsk, proof: proofPart, raceTools, recorded, status, terms, tools, tuneAsk, tuneTools,
+  ownModels, pair, pictureAsk, proof: proofPart, raceTools, recorded, status, terms, tools, tuneAsk, tuneTools,
   // what an event of gradio tells
   answered, controls, link, moved, over, whose,
   // what is known of a tab, by its name

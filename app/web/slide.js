@@ -1,5 +1,6 @@
 // A slide of a room's picture: the button in its row of tools, and the controls that it opens.
 /** @import { Component, Tab } from "./types.d.ts" */
+import { drawFigures } from "./figures.js";
 import { traceOf, viewOf } from "./rooms.js";
 import { fileStem } from "./runs.js";
 import { el } from "../../viz/web/base.js";
@@ -34,10 +35,12 @@ export function slidePanel(c, room) {
           tools = slideTools(c.element.closest(".tabitem"),
             { name: () => fileStem(traceOf(room)), heading: () => heading(room), looks: LOOKS });
           panel.append(tools.element);
+          new ResizeObserver(tools.look).observe(c.element.closest(".tabitem"));   // it grows with every picture
         }
         panel.hidden = !panel.hidden;
         button.setAttribute("aria-expanded", String(!panel.hidden));
         tools.look();
+        if (!panel.hidden) drawFigures(room);   // they are pictures, too
       } });
   return { button, panel };
 }

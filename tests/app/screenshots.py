@@ -9,7 +9,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from tests.app.serving import serving
-from tests.app.visitor import Visitor
+from tests.app.visitor import Visitor, wait_figures
 from tests.chromium import Tabs, launch
 
 README = Path(__file__).parents[2] / "viz" / "pictures"
@@ -37,10 +37,10 @@ def shoot(tabs, url: str, name: str, settings: dict, folder: Path) -> None:
         page.locator("#watch-view .ds-large").click()
     save("opening")
     visitor.run()
-    page.wait_for_selector("#watch-figures .js-plotly-plot")
+    wait_figures(page)
     save("watch")
     visitor.open_compare()
-    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    wait_figures(page, "compare")
     save("compare")
     visitor.leave()
 

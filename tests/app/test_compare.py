@@ -9,7 +9,7 @@ from app.menu import drafter_menu, rule_menu
 from app.settings import LIMITS
 from engine.methods import drafters
 from presets import races
-from tests.app.visitor import ENDLESS, MOVING, PROMPT, clear, written
+from tests.app.visitor import ENDLESS, MOVING, PROMPT, clear, wait_figures, written
 
 PLAYED = """() => {
   const look = () => { window.played ||= Boolean(document.querySelector('[aria-label="Pause the race"]')); };
@@ -62,7 +62,7 @@ def test_it_opens_on_a_finished_race_that_plays_and_explains_itself(visit):
     assert {lane: tokens_in(page, lane) for lane in LANES} == {
         lane: summaries[lane]["new_tokens"] for lane in LANES
     }
-    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    wait_figures(page, "compare")
     assert not [url for url in visitor.requests[asked:] if "race" in url]
     chain = page.locator("[data-lane=chain]")
     assert not chain.locator(".tree").is_visible(), "on demand"
@@ -99,7 +99,7 @@ def test_the_lanes_finish_and_agree(visit):
         assert page.locator(f"[data-lane={lane}] .timeline").count() == 1
     ratios = page.locator(".ds-outcome tbody tr td:nth-child(3)").all_inner_texts()
     assert ratios[0] == "1.00×" and all(ratio.endswith("×") for ratio in ratios)
-    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    wait_figures(page, "compare")
     before, rows = entries(page), page.locator("#compare-view .ds-outcome tbody").inner_text()
     visitor.pick("dyspec", ".pg-racer:nth-child(2) .drafter")
     page.get_by_label("Rule and options of lane 2").click()

@@ -4,19 +4,20 @@ import re
 
 import networkx as nx
 import pytest
+from playwright.sync_api import expect
 
 from engine.trace import read_trace
 from presets import preset
 from tests.app.test_page import PHONE
-from tests.app.visitor import SHORT, covered
+from tests.app.visitor import SHORT, covered, wait_figures
 from viz.mean_tree import mean_tree
 
 KNOWN = "#watch-view .ds-speed[data-known]"
+DRAWN = "#watch-figures .js-plotly-plot:visible .gtitle"
 
 
 def titles(page) -> list[str]:
-    shown = page.locator("#watch-figures .js-plotly-plot:visible .gtitle")
-    return shown.all_text_contents()
+    return page.locator(DRAWN).all_text_contents()
 
 
 @pytest.mark.journey
@@ -30,6 +31,7 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     page.wait_for_selector(KNOWN)
     assert "Recorded on" in why.inner_text(), "a recorded example answers at once"
     assert re.search(r"\d×|as fast", page.inner_text(".ds-speed strong"))
+    assert not titles(page), "nobody has come to the figures"
     visitor.choose_example("Temperature 0.8")
     proof.get_by_text("96 tokens").wait_for()
     assert not tick.is_visible() and "distribution of texts" in more.inner_text()
@@ -46,9 +48,10 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     page.wait_for_selector(KNOWN)
     assert "Recorded" not in why.inner_text(), "measured here"
     tick.wait_for()
+    wait_figures(page)
     page.get_by_text("The run’s mean tree").wait_for()
-    shown = titles(page)
-    assert shown[-1] == "The run’s mean tree" and len(shown) == 5
+    expect(page.locator(DRAWN)).to_have_count(5)
+    assert titles(page)[-1] == "The run’s mean tree"
     assert visitor.trace() == before, "measuring leaves the trace alone"
     with page.expect_download() as download:
         page.click("#save-graphml")
@@ -68,6 +71,7 @@ def test_the_speed_is_answered_and_measured_beside_the_run_and_the_mean_tree_com
     assert "and the same text." in proof.inner_text() and tick.is_visible()
     visitor.pick("none")
     assert visitor.run() == "done"
+    wait_figures(page)
     page.locator("#save-graphml").wait_for(state="hidden")
     assert not page.locator(".ds-speed").is_visible(), "nothing to be measured against"
 
@@ -125,7 +129,7 @@ def test_words_in_figures_can_be_read_and_nothing_lies_over_them(visit, scheme):
     visitor = visit(f"/?n=8&__theme={scheme}", color_scheme=scheme, **PHONE)
     page = visitor.page
     assert visitor.run("Once upon a time") == "done"
-    page.wait_for_selector("#watch-figures .js-plotly-plot .gtitle")
+    wait_figures(page)
     words, least = page.evaluate(CONTRAST)
     assert words > 20 and least >= 4.5
     assert not page.locator("#watch-figures .modebar:visible").count()

@@ -5,7 +5,7 @@ import pytest
 from app.menu import opening_race
 from engine.trace import read_trace
 from presets import races, trace_text
-from tests.app.visitor import clear, covered
+from tests.app.visitor import clear, covered, wait_figures
 from tests.viz.builder import Toy
 from tests.viz.hostile import HOSTILE
 from viz.race import joined, split
@@ -103,7 +103,7 @@ def test_a_race_is_saved_opened_again_and_saved_as_a_page(visit, tabs, tmp_path)
     assert "Opened" in page.inner_text("#compare-status")
     chosen = page.locator(".pg-racer [role=combobox]").evaluate_all("all => all.map(e => e.value)")
     assert [name.rpartition("(")[2] for name in chosen] == ["dyspec)", "none)"]
-    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    wait_figures(page, "compare")
     with page.expect_download() as download:
         page.click("#race-save-page")
     file = tmp_path / "race.html"

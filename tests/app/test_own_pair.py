@@ -17,9 +17,9 @@ def load(visitor, target: str, draft: str) -> None:
     """Ask for this pair; what was said before is put away."""
     page = visitor.page
     visitor.change()
-    page.locator("#own-target").wait_for(state="attached")
     if not page.locator("#own-target").is_visible():
         page.click("#own > button")
+        page.locator("#own-target").wait_for()
     page.locator("#own-models [role=alert]").evaluate("alarm => { alarm.textContent = ''; }")
     page.fill("#own-target", target)
     page.fill("#own-draft", draft)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.app.visitor import wait_figures
 from tests.axe import violations
 from tests.grids import some
 
@@ -57,7 +58,7 @@ def test_nothing_on_watch_stands_in_the_way_of_anybody(plainly):
     page.keyboard.press("Enter")
     visitor.wait_state("done")
     page.wait_for_function(f"{focused} === 'run'")
-    page.wait_for_selector("#watch-figures .js-plotly-plot")
+    wait_figures(page)
     look("figures", "#watch-figures")
     visitor.run(" ")
     look("a mistake", "#watch-status")
@@ -67,7 +68,7 @@ def test_nothing_on_compare_stands_in_the_way_of_anybody(plainly):
     visitor, look = plainly
     page = visitor.page
     visitor.open_compare()
-    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    wait_figures(page, "compare")
     look("as it opens")
     visitor.change("race-")
     page.click("#race-more button")
@@ -96,13 +97,13 @@ def test_a_phone_need_not_scroll_sideways_and_the_run_comes_into_sight(visit):
     page.evaluate("document.querySelector('#run').click()")
     visitor.wait_state("done")
     page.wait_for_function(f"({seen})()")
-    page.wait_for_selector("#watch-figures .js-plotly-plot")
+    wait_figures(page)
     assert page.evaluate(WIDE) <= 390
     visitor.open_compare()
     visitor.set_number("max_new_tokens", 8, "race-")
     page.click("#race")
     page.wait_for_function("DraftscopePage.stateOf('compare') === 'done'")
-    page.wait_for_selector("#compare-figures .js-plotly-plot")
+    wait_figures(page, "compare")
     assert page.evaluate(WIDE) <= 390
 
 

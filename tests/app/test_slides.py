@@ -34,9 +34,9 @@ def save(visit, tmp_path):
         page.wait_for_function(
             f"document.querySelector('#{room}-status').innerText.includes('Opened')"
         )
-        page.wait_for_selector(f"#{room}-figures .js-plotly-plot .gtitle")
         page.locator(f"#{room}-slide").focus()
-        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")  # from here on figures are drawn, too
+        page.wait_for_selector(f"#{room}-figures .js-plotly-plot .gtitle")
         tools = page.get_by_role("group", name="Save a picture").and_(
             page.locator(f"#{room}-slide-tools *")
         )
@@ -124,6 +124,7 @@ def test_the_race_and_the_trees_of_its_lanes_are_saved_from_compare(save):
             colours,
             page.locator("#compare-view .ds-race-card").bounding_box(),
         )
+    page.locator("[data-lane=one] [aria-expanded=false]").first.click()
     lane = f"Draft tree: {names[0]}"
     assert any(one.startswith(names[0]) for one in words_of(get(lane, "light", "svg"), "light"))
     assert "Speed" in words_of(get("Speed", "dark", "svg"), "dark")

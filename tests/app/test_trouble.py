@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.app.visitor import wait_figures
+
 HOSTILE = (
     '<img src=x onerror="window.hit=1"> ${window.hit=2} {{window.hit}} </script><script>'
     "window.hit=3</script> `${alert(1)}` <svg onload=window.hit=4> javascript:window.hit=5"
@@ -47,7 +49,7 @@ def test_mistakes_are_told_and_hostile_text_stays_text(visit, tabs, tmp_path):
     visitor.pick("prompt_lookup")
     assert visitor.run(HOSTILE + " " + HOSTILE) == "done"
     assert HOSTILE in page.inner_text("#text")
-    page.wait_for_selector("#watch-figures .js-plotly-plot")
+    wait_figures(page)
     assert page.evaluate("window.hit") is None
     assert page.locator("img[src=x], [onerror], [onload]").count() == 0
     with page.expect_download() as download:

@@ -2,6 +2,8 @@
 
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from playwright.sync_api import expect
+
 from presets import trace_names, trace_text
 
 PROMPT = "Once upon a time there was a little dog"
@@ -12,6 +14,7 @@ ENDLESS = "1 2 3 4 5 6 7 8 9 10"
 """A prompt whose text does not end by itself."""
 PATIENCE = 120_000
 """Milliseconds. Long, because the machine may be busy with something else; never a measure."""
+expect.set_options(timeout=PATIENCE)
 VIEWPORT = {"width": 1280, "height": 860}
 MOVING = {"reduced_motion": "no-preference"}
 """Settings of visitors for whom the page moves. For the others it stands still, because drawing what moves takes a core."""
@@ -177,6 +180,12 @@ class Visitor:
     def open_compare(self) -> None:
         self.page.get_by_role("tab", name="Compare").click()
         self.page.wait_for_selector("#race")
+
+
+def wait_figures(page, room: str = "watch") -> None:
+    """Go to the place of a room's figures, and wait until they are drawn."""
+    page.locator(f"#{room}-figures-place").evaluate("place => place.scrollIntoView()")
+    page.wait_for_selector(f"#{room}-figures .js-plotly-plot .gtitle")
 
 
 def payload(name: str) -> dict:

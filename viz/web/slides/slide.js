@@ -139,6 +139,7 @@ export function slideTools(within, { name, heading, looks }) {
     { type: "button", class: looks.button, text: kind.toUpperCase(),
       "aria-label": `Save this picture as ${kind.toUpperCase()}`, onclick: save(kind) });
   which.hidden = true;
+  which.addEventListener("focus", look);
   return { look, element: el("div", { class: "ds-slide", role: "group", "aria-label": "Save a picture" },
     el("span", { class: looks.quiet, text: "Picture:" }), which, theme, button("svg"), button("png"), said) };
 }
