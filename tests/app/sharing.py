@@ -70,6 +70,9 @@ def host_server() -> SharedServer:
         folder, port = _place() / "host", free_port()
         (folder / "records").mkdir(parents=True)
         strangers_pair(folder / "models")
+        for own in (_place() / "compiled", folder / "cache"):
+            own.mkdir(exist_ok=True)
+        (folder / "cache" / "compiled").symlink_to(_place() / "compiled")
         engines = [f"vllm://127.0.0.1:{port}/*", "vllm://127.0.0.1:1/a"]
         lent = [str(folder / "models"), family().parts["draft"], *engines]
         started = start(

@@ -80,7 +80,7 @@ def test_the_page_watches_a_target_behind_an_engine(host, arrive):
 
         engine.wrong = {"/v1/completions": waits}
         visitor.click("run")
-        assert asked.wait(30)
+        assert asked.wait(120)
         assert other.run("The dog ran") == "done"
         assert not answer.is_set() and visitor.state == "running"
         engine.wrong = {}
