@@ -11,7 +11,6 @@ from app import (
     assets,
     connections,
     idle,
-    link,
     live,
     logs,
     service,
@@ -26,7 +25,7 @@ from app.learn import Learn
 from app.menu import offer
 from app.methods import Methods
 from app.own import own
-from app.parts import QUICK, SPARE, html
+from app.parts import SPARE, html
 from app.seats import sweep_forever
 from app.settings import LIMITS, MCP, address
 from app.shares import Shares
@@ -51,7 +50,7 @@ def build() -> gr.Blocks:
             tour=words.TOUR,
             elem_classes="pg-masthead-block",
         )
-        with gr.Tabs(elem_id="rooms") as rooms:
+        with gr.Tabs(elem_id="rooms"):
             with gr.Tab("Watch", id="watch"):
                 watch = Watch()
             with gr.Tab("Compare", id="compare"):
@@ -69,7 +68,7 @@ def build() -> gr.Blocks:
         compare.wire(page, watch.own)
         tune.wire(page, watch.own)
         learn.wire()
-        page.load(_open_room, None, rooms, **QUICK)
+        page.load(None, js="() => { DraftscopePage.openRoom(); }")
         page.unload(_leave)
         api.offer_endpoints()
     most = LIMITS.running + LIMITS.waiting + SPARE
@@ -78,12 +77,6 @@ def build() -> gr.Blocks:
     shares.woken = idle.rest(page)
     answers.in_sentences(page)
     return page
-
-
-def _open_room(request: gr.Request):
-    """The tab that the address asks for."""
-    room = link.tab_of(request.query_params)
-    return gr.skip() if room == "watch" else gr.Tabs(selected=room)
 
 
 def _leave(request: gr.Request) -> None:

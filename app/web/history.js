@@ -98,14 +98,19 @@ export function onMove(room, bring) {
   else moving = null;   // the visitor has left for another tab
 }
 
+/** Open a tab on the page's own account. */
+function show(room) {
+  led = true;
+  if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
+  led = false;
+}
+
 function move() {
   const room = roomOf(asked());
   moving = room;
   // back and forward lead to what was there; only a link runs anything
   goal = { ...goalOf(asked()), run: false, preset: asked().get("preset") };
-  led = true;
-  if (tab(room) && tab(room).getAttribute("aria-selected") !== "true") tab(room).click();
-  led = false;
+  show(room);
   if (room !== "methods" && !movers[room]) return;         // its tab is being built
   const answers = ["watch", "compare", "tune"].includes(room);
   if (answers) awaited[room] = (awaited[room] || 0) + 1;
@@ -143,6 +148,13 @@ export function go(room, query) {
   due = room;
   move();
 }
+
+/**
+ * Open the tab that the address asks for. An event of the server whose output are the tabs would have Gradio read the
+ * properties of every component on the page.
+ * @type {() => void}
+ */
+export const openRoom = () => show(roomOf(first));
 
 /** Hear the browser's back and forward, and the choice of a tab. */
 export function hearHistory() {

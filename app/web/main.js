@@ -8,7 +8,7 @@ import { cards } from "./cards.js";
 import { change } from "./change.js";
 import { agrees } from "./differences.js";
 import { figuresOf, graphml, proofPart } from "./figures.js";
-import { hearHistory, moved } from "./history.js";
+import { hearHistory, moved, openRoom } from "./history.js";
 import { lanes } from "./lanes.js";
 import { learn } from "./learn.js";
 import { foot, masthead } from "./masthead.js";
@@ -35,7 +35,7 @@ globalThis.DraftscopePage = {
   allowed, canvas, cards, change, exampleNote, figuresOf, foot, graphml, lanes, learn, masthead, methods, modelNote,
   ownModels, pair, pictureAsk, proof: proofPart, raceTools, recorded, status, terms, tools, tuneAsk, tuneTools,
   // what an event of gradio tells
-  answered, controls, link, moved, over, whose,
+  answered, controls, link, openRoom, moved, over, whose,
   // what is known of a tab, by its name
   agrees, exampleShown, happen, messageOf, ranHere, stateOf, tellingStep, trace: traceOf, view: viewOf,
 };

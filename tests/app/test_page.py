@@ -1,5 +1,8 @@
 """The page as a whole: whether everybody can use it, and which screens it fits."""
 
+import json
+import urllib.request
+
 import pytest
 
 from tests.app.visitor import wait_figures
@@ -139,3 +142,20 @@ def test_large_type_is_for_the_whole_page_and_steps_are_read_out(visit):
     page.get_by_role("tab", name="Watch").click()
     assert button.get_attribute("aria-pressed") == "false"
     assert page.locator("#preset").is_visible()
+
+
+def test_no_event_reads_much_of_the_page(server):
+    """Before an answer changes a component, Gradio copies the properties of everything inside it: a tenth of a second for
+    all tabs, on every page that opens."""
+    with urllib.request.urlopen(f"{server.url}/config", timeout=30) as given:
+        config = json.load(given)
+    inside = {}
+
+    def count(node: dict) -> int:
+        children = node.get("children") or []
+        inside[node["id"]] = len(children) + sum(map(count, children))
+        return inside[node["id"]]
+
+    assert count(config["layout"]) > 100
+    written = {place for event in config["dependencies"] for place in event["outputs"]}
+    assert max(inside[place] for place in written) <= 10
