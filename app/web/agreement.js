@@ -54,7 +54,7 @@ export function controls(name, values, came) {
   if (first) follow(name, () => look(name));
   else if (before !== JSON.stringify(r.now)) {
     happen(name, { kind: "calmed", whole: finished(traceOf(name)) });
-    if (set) leaveAddress();
+    if (set) leaveAddress(name, r.now);
   }
   look(name);
 }

@@ -1,6 +1,6 @@
 // The address and the browser's history: the example or tab that the address names, a link's requests beyond the
 // controls, and the way back.
-/** @import { Tab } from "./types.d.ts" */
+/** @import { Settings, Tab } from "./types.d.ts" */
 /** @import { View } from "../../viz/web/view-types.d.ts" */
 import { addressOf } from "./address.js";
 import { exampleOf } from "./examples.js";
@@ -28,6 +28,8 @@ let due = null;     // the room whose settings are run once they are there
 const first = asked();
 const goalOf = (query) => (roomOf(query) === "watch"
   ? { run: query.get("run") === "1", step: Number(query.get("step")), node: query.get("node") } : {});
+let wish = first;   // the address of the goal
+const BEYOND = /^(__.*|run|step|node|tab)$/;   // of its parts, those that are no controls
 /** @type {{ run?: boolean, step?: number, node?: string, preset?: string }} */
 let goal = goalOf(first);   // what an address asks for beyond the controls, until it is done
 
@@ -109,7 +111,8 @@ function move() {
   const room = roomOf(asked());
   moving = room;
   // back and forward lead to what was there; only a link runs anything
-  goal = { ...goalOf(asked()), run: false, preset: asked().get("preset") };
+  wish = asked();
+  goal = { ...goalOf(wish), run: false, preset: wish.get("preset") };
   show(room);
   if (room !== "methods" && !movers[room]) return;         // its tab is being built
   const answers = ["watch", "compare", "tune"].includes(room);
@@ -195,8 +198,13 @@ export function seekStep(view, { step, node }) {
   if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
 }
 /**
- * The visitor has changed a setting: the address's request no longer counts.
- * @type {() => void}
+ * Controls have changed. If they are no longer as the address sets them, its request no longer counts. What it sets may
+ * come in several steps, and each tab's controls by themselves.
+ * @type {(room: Tab, now: Settings) => void}
  */
-export const leaveAddress = () => { if (!moving) goal = {}; };
+export function leaveAddress(room, now) {
+  if (moving || room !== "watch") return;
+  const query = addressOf(room, now), set = [...wish].filter(([name]) => !BEYOND.test(name));
+  if (set.some(([name, value]) => query.get(name) !== value)) goal = {};
+}
 const unready = (id) => { const button = find(`#${id}`); return !button || button.disabled; };
