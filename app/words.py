@@ -1,7 +1,7 @@
 """The page's own words. A pair is a word and its explanation, shown on hover and focus."""
 
 TITLE = "Draftscope"
-HEADLINE = "Watch a language model guess ahead, and check its guesses."
+HEADLINE = "Speculative decoding, live: watch a language model guess ahead, and check its guesses."
 
 WATCH_LEAD = [
     "A ",
@@ -216,8 +216,8 @@ TOUR = {
             "title": "Why it was refused",
             "text": (
                 "p is the target's probability for a token, q the draft's. At temperature 0 only the "
-                "target's favourite is kept; above it, a coin decides, and where p is at least q the "
-                "guess is always kept."
+                "target's favourite is kept; above it, a coin decides, and the first guess in a place is "
+                "always kept where p is at least q."
             ),
             "ask": "Point at a dotted word here: it explains itself.",
         },

@@ -13,9 +13,10 @@ function measured({ new_tokens: written, target_passes: passes, tokens_per_step:
   if (first !== undefined) return [el("strong", { text: `${(100 * last).toFixed(1)} % of its draws are kept` }),
     ` at temperature 1 on held-out texts, in the place of ${(100 * first).toFixed(1)} %.`];
   if (written === undefined) return [];
-  const kept = rate === null ? "" : `; a guess was kept in ${Math.round(rate * 100)} % of places`;
+  const kept = rate === null ? "" : `; a guess was kept in ${Math.round(rate * 100)} % of the places ` +
+    "where there was one";
   return [el("strong", { text: `${gain.toFixed(2)} tokens a step` }),
-    `: ${written} tokens in ${passes} passes of the target${kept}.`];
+    `: ${written} tokens in ${passes} passes of the target${kept}. Passes are counted here, not time.`];
 }
 
 /** What a lossy method costs on held-out prompts, beside plain decoding. */

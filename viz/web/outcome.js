@@ -150,17 +150,19 @@ function winnerOf(lanes, titles) {
   const speed = ([, { summary }]) => summary.tokens_per_second;
   const best = over.reduce((a, b) => (speed(b) > speed(a) ? b : a));
   const plain = over.find(([, model]) => isPlain(model)), [name, { summary }] = best;
+  const second = over.filter((one) => one !== best).reduce((a, b) => (speed(b) > speed(a) ? b : a));
   if (plain === best) {
-    const second = over.filter((one) => one !== plain).reduce((a, b) => (speed(b) > speed(a) ? b : a));
     const ratio = speed(second) / speed(plain);
     return `Is it faster? ${answer({ ratio, low: ratio, high: ratio })}, by the best of the drafters, ` +
       `${titles.get(second[0])}. None was worth its work here.`;
   }
   const passes =
     `${plural(summary.new_tokens, "token")} in ${plural(summary.target_calls, "pass", "passes")} of the target`;
-  if (!plain) return `Fastest: ${titles.get(name)}: ${passes}.`;
-  return `Fastest: ${titles.get(name)}, ${(speed(best) / speed(plain)).toFixed(1)} times as fast as plain decoding: ` +
-    `${passes} instead of ${summary.new_tokens}.`;
+  const other = plain || second, ratio = (speed(best) / speed(other)).toFixed(1);
+  const beside = plain ? "plain decoding" : titles.get(second[0]);
+  return `Fastest: ${titles.get(name)}, ${ratio} times as fast as ${beside}: ` +
+    `${passes}${plain ? ` instead of ${summary.new_tokens}` : ""}. ` +
+    "Each lane ran once, so a close race may end otherwise the next time.";
 }
 
 /** @param {Glossary} glossary */
