@@ -39,7 +39,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def parts(
-    paths: ModelPaths, texts: Sequence[str], quick: bool, found: object, deadline: Deadline
+    paths: ModelPaths, texts: Sequence[str], quick: bool, rates: object, deadline: Deadline
 ) -> Iterator[Part]:
     """One part: all contestants share one opened target."""
     race = Plan(1, 1, 16) if quick else Plan(RACED, ROUNDS, TOKENS)
