@@ -170,8 +170,8 @@ def our_contestants(models: Models) -> list[Ours]:
 def able(
     classes: Iterable[type[Drafter]], paths: ModelPaths
 ) -> tuple[list[type[Drafter]], dict[str, str]]:
-    """Those of these drafters whose parts exist, and role -> kind of all the parts that they need. The others are named
-    on standard error."""
+    """The drafters whose parts exist, and role -> kind of all the parts that these drafters need. The other drafters are
+    named on standard error."""
     usable = []
     for cls in classes:
         missing = ", ".join(sorted(cls.needs.keys() - paths.parts.keys()))
@@ -183,6 +183,6 @@ def able(
 
 
 def own_options(cls: type[Drafter], options: Mapping[str, Value]) -> dict[str, Value]:
-    """Those of these options that the drafter has."""
+    """The options that the drafter declares, with their values."""
     names = {option.name for option in cls.options}
     return {name: value for name, value in options.items() if name in names}

@@ -50,7 +50,8 @@ class Passes:
 
 
 def times(ours: Ours, session: Session, text: Sequence[int], texts: int) -> Passes:
-    """Of so many copies of a text. ours: a drafter that reads a part of the cache. session: has read all of the text but its last token."""
+    """Times of the passes over ``texts`` copies of a text. ours: a drafter that reads a part of the cache. session: has read the
+    text but for the last token."""
     target, chain = ours.models.target, [*text[-1:], *text[-1 - LENGTH : -1]]
     joint = sessions_of(target, len(text) + LENGTH + 1, texts, ())
     copies = [joint.open(place, ()) for place in range(texts)]

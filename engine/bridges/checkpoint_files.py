@@ -66,7 +66,7 @@ class Described:
 
 
 def described(wish: str) -> Described:
-    """What lies in this folder, or under this name on the Hub. Raises UserError, one sentence."""
+    """A description of the checkpoint in this folder, or under this name on the Hub. Raises UserError, one sentence."""
     if not wish.strip() or "\0" in wish or len(wish) > 4096:
         raise UserError("Name a checkpoint: a folder, or OWNER/NAME on the Hub.")
     folder = Path(wish)

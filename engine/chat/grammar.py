@@ -54,7 +54,7 @@ class Refused(Exception):
     """There is no such grammar, or it cannot go on here. The message is the grammar engine's reason."""
 
     def anew(self) -> Refused:
-        """The same, without the frames that were left by this one and all that they hold."""
+        """A new exception with the same message and no traceback, so that nothing holds the frames of this exception."""
         return type(self)(*self.args)
 
 

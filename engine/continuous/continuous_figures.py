@@ -87,7 +87,8 @@ def measured_overlap(shift: float, drafts: int = DRAFTS) -> Overlap:
 
 
 def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
-    """[count, 4]: the two points after the first, of walks written speculatively; replaced None: plainly."""
+    """[count, 4]: the second and third point of each walk. replaced: the rule that replaces rejected drafts; None: no drafts,
+    the points are drawn from p."""
     generator, target, draft = seeded(seed), Walk(TARGET), Walk(DRAFT)
     rows = []
     for _ in range(count):

@@ -41,7 +41,7 @@ class Attempt:
     def judged_by(
         self, judging: PendingVerdict, seen: Seen, logits: Tensor | None = None
     ) -> Attempt:
-        """The same after the target's pass, on the way to a verdict."""
+        """This attempt after the target's pass, with the verdict still pending."""
         return Attempt(self.proposal, self.draft, seen, logits, judging, self.milliseconds)
 
     def judged(self, verdict: Verdict) -> tuple[int, int]:

@@ -27,7 +27,7 @@ class Acceptance:
 
     @classmethod
     def as_of(cls, chances: Sequence[float]) -> Acceptance:
-        """Of a new text, beside others of which these shares are known."""
+        """The estimate for a new text that joins texts with these shares."""
         return cls(fmean(chances)) if chances else cls()
 
     @property

@@ -1,4 +1,4 @@
-"""What a drafter proposes for a step: a tree, and the rows that go with it into the target's pass."""
+"""A drafter's proposal for a step: a tree, and the rows that enter the target's pass with the tree."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class SearchedText(Text):
     """A text whose drafter reads with the target itself."""
 
     def step(self, clock: Clock) -> Step:
-        """One more pass."""
+        """Make one more pass of the target and finish its step."""
         room = self._limit - len(self.context)
         proposal = self._proposal(self.context, room)
         tree = proposal.tree

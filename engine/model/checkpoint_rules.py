@@ -60,8 +60,8 @@ _SAME_NUMBERS = {"static", "dynamic", "offloaded", "offloaded_static", "hybrid",
 
 
 def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
-    """The request with the rules of the target's checkpoint and what its verifier weighs, beneath a constraint of its own if it
-    has one. Such a constraint decides where the text ends: rules about its length are left out."""
+    """The request, constrained by the rules of the target's checkpoint and by the verifier's weights as well. If the request has
+    a constraint already, that constraint decides where the text ends, and the checkpoint's rules about length are left out."""
     own_constraint = request.constraint
     rules = _processors(target, len(request.prompt), request.max_new_tokens, own_constraint is None)
     own = CheckpointRules(rules, request.prompt, target.vocab_size) if rules else None

@@ -74,7 +74,7 @@ def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]
 
 
 def missing(keys: set[str], twins: Mapping[str, set[str]]) -> list[str]:
-    """Those of the keys that a loading leaves without numbers: none of their twins has any."""
+    """The keys left without numbers after loading: no twin of such a key was loaded."""
     return sorted(key for key in keys if twins.get(key, {key}) <= keys)
 
 

@@ -60,9 +60,9 @@ class ServedSeen(Seen):
 
 @dataclass(frozen=True)
 class Reading:
-    """What the target is to read: a text, and a draft behind it.
+    """A question to the serving engine: a text, and a draft behind it.
 
-    seed: of the engine's draws at temperature 1; None at temperature 0.
+    seed: seeds the engine's draws at temperature 1; None at temperature 0.
     """
 
     text: Sequence[int]

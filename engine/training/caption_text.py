@@ -103,7 +103,7 @@ class Batch:
 
 
 class Talks:
-    """Batches of pictures with questions; each depends on the seed and its index alone. held_out: of scenes that no training
+    """Batches of pictures with questions; a batch depends on the seed and its index only. held_out: take scenes that no training
     draws."""
 
     def __init__(self, tokenizer, seed: int = 0, held_out: bool = False) -> None:
@@ -111,13 +111,14 @@ class Talks:
         self._ids_of: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
-        """Texts recur."""
+        """The token ids of a text, kept because the same texts recur."""
         if text not in self._ids_of:
             self._ids_of[text] = self._tokenizer.backend_tokenizer.encode(text).ids
         return self._ids_of[text]
 
     def batch(self, index: int, rows: int, only: str | None = None) -> Batch:
-        """only: one question of this kind for each picture, in place of a caption and as many questions as fit."""
+        """Batch number ``index``, of ``rows`` pictures. Each picture has a caption and as many questions as fit; with ``only``, a single
+        question of that kind."""
         generator = np.random.default_rng((self._seed, index))
         drawn_rows = [self._row(generator, only) for _ in range(rows)]
         pictures, *columns = zip(*drawn_rows, strict=True)

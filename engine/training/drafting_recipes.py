@@ -1,5 +1,5 @@
-"""Recipes that learn from the target: they write its own text, and train drafts and diffusion drafters on its
-distributions."""
+"""Recipes that learn from the target: the target writes a text, and drafts and diffusion drafters learn the target's
+distributions over this text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the target says about the batches of a text. On a GPU it reads each batch once: its states are kept there, in
+"""The target's states and logits for the batches of a text. On a GPU it reads each batch once: its states are kept there, in
 bfloat16, as long as there is room; the logits are made of them anew each time."""
 
 from __future__ import annotations

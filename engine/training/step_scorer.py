@@ -100,7 +100,7 @@ class Sums:
         return worked_sums
 
     def labelled(self, worked: Sequence[Worked]) -> Labelled:
-        """What the target thinks of the text up to the end of every step, and whether that text is the generator's."""
+        """The signals of the text up to the end of each step, and whether that text agrees with the generator's answer."""
         rows, rights = [], []
         for worked_sum in worked:
             logs, begun = self._logs(worked_sum), 0

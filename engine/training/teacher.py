@@ -112,12 +112,13 @@ class Teacher:
 
     @cached_property
     def module(self) -> PreTrainedModel:
-        """Frozen, in fp32; on a GPU where there is one."""
+        """The target, frozen, in fp32; on the GPU if the machine has a GPU."""
         return _opened(self.folder)
 
     @cached_property
     def draft(self) -> PreTrainedModel:
-        """Frozen, in fp32. Raises UserError where none was named, or one with another tokenizer."""
+        """The draft model, frozen, in fp32. Raises UserError if no draft model was named, or if its tokenizer is not the
+        target's."""
         if self.draft_folder is None:
             raise UserError("This part reads the states of a draft; name its folder (--draft).")
         folder = inspect(self.draft_folder).folder
@@ -157,7 +158,7 @@ class Teacher:
         return own if own in ends else min(ends)
 
     def prompt_streams(self, seed: int) -> dict[str, Iterator[list[int]]]:
-        """Endless prompts to write after, by workload."""
+        """Workload -> an endless stream of prompts, after which the target writes."""
         if self.prompts is None:
             return selftext.family_prompts(self.tokenizer, self.data, seed)
         return {"given": self._own_prompts(seed)}

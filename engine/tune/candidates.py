@@ -1,4 +1,4 @@
-"""What a tuning tries: drafters in sizes, each with a rule that keeps the target's own text."""
+"""The candidates of a tuning: drafters in several sizes, each with a rule that keeps the target's own text."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Candidate:
         self.earlier[prompts] = deepcopy(self.all), self.beside
 
     def after(self, prompts: int) -> Candidate:
-        """It as it stood after so many prompts, all kinds together; as it stands now where that is not known."""
+        """The candidate as it stood after ``prompts`` prompts, all kinds together; as it stands now if that state was not kept."""
         counts, beside = self.earlier.get(prompts, (self.all, self.beside))
         return replace(self, prompts=prompts, counts={ALL: counts}, beside=beside)
 
@@ -151,7 +151,8 @@ def sized(cls: type[Drafter]) -> Option | None:
 
 
 def usual(cls: type[Drafter], sampling: Sampling, models: Models | None = None) -> Candidate:
-    """A drafter in its usual size, with its own rule. models: those for which a drafter without a size is asked for its own."""
+    """A drafter in its usual size, with its own rule. models: used to build a drafter without a size option, which then says how
+    many nodes it drafts."""
     option = sized(cls)
     if option is None:
         size = (

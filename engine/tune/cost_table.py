@@ -1,4 +1,4 @@
-"""What a pass costs here, by rows, texts and length of the text."""
+"""The cost of a pass on this machine, by rows, texts and length of the text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CostTable:
         self.entries.setdefault(place, {})[int(line["rows"])] = float(line["milliseconds"])
 
     def milliseconds(self, rows: float, texts: int) -> float | None:
-        """Of a pass of the target over so many rows of each text; None where nothing like it was measured."""
+        """Milliseconds of a target pass over ``rows`` rows of each of ``texts`` texts; None if no such pass was measured."""
         costs = self.entries.get(("target", texts, self._context(texts)))
         if not costs or 1 not in costs:
             return None
@@ -59,7 +59,8 @@ class CostTable:
             yield from self._measured("draft", draft, 1, self.usual, DRAFT_ROWS)
 
     def of_several(self, target: LanguageModel, texts: Sequence[int], most: int) -> Iterator[dict]:
-        """The same of passes over these numbers of texts. target: as it reads several. most: rows that a text asks for."""
+        """Measure passes over several texts, a ``cost`` line each. target: the target as opened for several texts. texts: the numbers
+        of texts. most: the most rows that one text needs."""
         for count in texts:
             if count > 1:
                 rows = [

@@ -95,7 +95,7 @@ def prompts_of(path: Path) -> Iterator[PromptText]:
 
 
 def prompts_in(text: str, name: str) -> Iterator[PromptText]:
-    """The same for the text of a file of this name."""
+    """The prompts in ``text``, the content of the file ``name``. Raises UserError as ``prompts_of`` does."""
     read = _reader(name)
     yield from read(StringIO(text, newline="" if read is _of_csv else None), name)
 

@@ -162,7 +162,7 @@ def ahead_pass(
 
 
 class ModelAhead(AheadPasses):
-    """Those of a language model; none if the module is large, or attends through windows."""
+    """The ahead passes of a language model; none if the module is large, or attends through windows."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         super().__init__()

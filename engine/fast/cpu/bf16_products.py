@@ -60,7 +60,7 @@ def _proven() -> bool:
 
 
 def once_per_machine(memory: Remembered, holds: Callable[[], bool]) -> bool:
-    """What was found out about the kernels of this machine, or is found out now."""
+    """Whether ``holds`` is true of this machine's kernels: from memory if it was measured before, else measured now."""
     known, here = memory.read(), machine()
     if not isinstance(known.get(here), bool):
         known[here] = holds()

@@ -253,13 +253,13 @@ def in_one_line(error: Exception) -> str:
 
 
 def tried(make: Callable[[], T], what: str, level: int = logging.WARNING) -> T | None:
-    """What ``make`` returns; None, with a line in the log, if it raises: a pass that wants a graph goes on without.
+    """The result of ``make``; None, with a line in the log, if ``make`` raises: the pass then runs without a graph.
     what: the part of the model, for the log."""
     return _or_none(make, f"There is no graph for {what}", level)
 
 
 def through_module(make: Callable[[], T], what: str) -> T | None:
-    """The same for a model or part that goes on through its own module."""
+    """The result of ``make``; None, with a line in the log, if ``make`` raises: the model or part then runs as a plain module."""
     return _or_none(make, f"{what} runs through its own module", logging.WARNING)
 
 

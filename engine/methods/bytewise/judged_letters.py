@@ -37,7 +37,7 @@ class JudgedLetter:
 
 
 class JudgedString:
-    """What may become of a drawn string.
+    """The possible outcomes for a drawn string of letters.
 
     A letter x is kept with the chance min(1, p(x) / q(x)), where p is the target's law of the next letter by the covers that lead
     through the tree; a refused letter is replaced by a draw from the residual. Where a token of the target may have ended without

@@ -143,7 +143,7 @@ class CachePartDrafter(Drafter):
         self._rows = []
 
     def read(self, tokens: Sequence[int]) -> Tensor:
-        """One pass; returns logits [R, V]."""
+        """Read the tokens in one pass over a part of the cache; returns logits [R, V]."""
         self._passes += 1
         self._rows += tokens
         logits = self.view.feed(tokens)
@@ -151,7 +151,7 @@ class CachePartDrafter(Drafter):
         return logits
 
     def learn(self, count: int) -> None:
-        """Of the rows read since ``turn_to``, so many stayed in the text."""
+        """Let the selector learn from the step: the text kept the first ``count`` of the rows read since ``turn_to``."""
         queries, tokens, self._rows = self._queries.taken(), self._rows[:count], []
         if self._selector.follows and tokens:
             kept = {layer: rows[:, : len(tokens)] for layer, rows in queries.items()}

@@ -1,4 +1,4 @@
-"""What is read of the text's keys and values, as exhibits."""
+"""Exhibits of the keys and values that a draft pass reads."""
 
 import torch
 

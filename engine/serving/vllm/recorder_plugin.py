@@ -18,7 +18,8 @@ USUAL_BYTES = 256_000_000
 
 
 class RecordSettings(NamedTuple):
-    """folder: of the records. most_bytes: that the records in it may take together. share: of the requests that are recorded, 0 to 1."""
+    """folder: holds the records. most_bytes: limit for all records in the folder together. share: which part of the requests is
+    recorded, 0 to 1."""
 
     folder: str
     most_bytes: int

@@ -132,12 +132,12 @@ class RequestRecord:
         return _line(line)
 
     def keep(self) -> None:
-        """The line of the last step is written."""
+        """Count the last step: its line has been written."""
         self._totals.add(self._line)
         self._beyond += self._over
 
     def drop(self) -> None:
-        """It is not, so the text ends before it."""
+        """Discard the last step: its line was not written, so the text ends before that step."""
         self._stop = None
 
     def _outcome(self, step: dict) -> dict:
