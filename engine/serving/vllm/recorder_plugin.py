@@ -80,7 +80,8 @@ def attach(worker, settings: RecordSettings) -> None:
             from engine.serving.vllm.step_taps import StepTaps
 
             runner = worker.model_runner
-            StepTaps(runner, RecordPipe(settings, about(runner)), settings.share).install()
+            pipe = RecordPipe(settings.folder, settings.most_bytes, about(runner))
+            StepTaps(runner, pipe, settings.share).install()
             log.info("Draftscope records in %s.", settings.folder)
     except Exception as error:  # noqa: BLE001
         log.error("Draftscope records nothing: %s", error)
