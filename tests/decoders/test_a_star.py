@@ -6,8 +6,8 @@ import torch
 
 from engine.core.sampling import Sampling, position_noise
 from engine.methods.a_star.drafter import AStarDrafter
+from engine.methods.a_star.recipe import Sums
 from engine.parts.loading import load_models
-from engine.training.step_scorer import Sums
 from presets import family
 from tests.drafters.writing import steps_of, text_of, usual
 from tests.engine.family import embedded_module, embedded_tokenizer

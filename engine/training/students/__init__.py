@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +16,14 @@ from engine.training.student import Student
 @cache
 def students() -> dict[str, type[Student]]:
     """Key -> the ``STUDENT`` of the recipe in the method's folder; those of this repository alone."""
-    return {key: module.STUDENT for key, module in modules("recipe")}
+    return {key: module.STUDENT for key, module in modules("recipe") if hasattr(module, "STUDENT")}
+
+
+@cache
+def other_recipes() -> dict[str, Callable[[argparse.Namespace], None]]:
+    """Key -> the function ``recipe`` in the method's folder, for parts that learn in a way of their own. Its docstring is the
+    line of help."""
+    return {key: module.recipe for key, module in modules("recipe") if hasattr(module, "recipe")}
 
 
 @cache

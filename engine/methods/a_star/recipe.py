@@ -167,7 +167,8 @@ def fitted(labelled: Labelled, seed: int) -> StepScorer:
     return scorer.eval().requires_grad_(False)
 
 
-def step_scorer(args) -> None:
+def recipe(args) -> None:
+    """sums of the generators, and the target's own -> <models>/parts/a_star: a scorer of their steps (also of --target DIR)"""
     folder = args.target or place(args, "target")
     module = causal_model(str(folder), torch.float32).to(usual_device()).eval()
     sums = Sums(module.requires_grad_(False), AutoTokenizer.from_pretrained(folder))
