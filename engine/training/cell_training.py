@@ -33,15 +33,10 @@ DECAY = 0.8
 """Weight of each step of the training-time test relative to the step before it (EAGLE-3)."""
 
 
-def eagle_config(
-    target, layout: Layout, draft_vocabulary: int = 0, feature_layers: tuple[int, ...] = ()
-) -> EagleConfig:
-    """A cell as wide as the target. target: its text config in transformers. draft_vocabulary: the size for a cell with
-    its own head; 0 means the target's. feature_layers: for EAGLE-3, where the usual layers would not fit."""
+def eagle_config(target, layout: Layout, draft_vocabulary: int = 0) -> EagleConfig:
+    """The configuration of a cell as wide as the target. target: the text config in transformers. draft_vocabulary: the size
+    of a cell's own head; 0 means the target's."""
     c, shape = target, attention_shape(target)
-    fused = layout in FUSED
-    if fused and not feature_layers:
-        feature_layers = spread_layers(c.num_hidden_layers)
     return EagleConfig(
         layout=layout,
         vocab_size=c.vocab_size,
@@ -50,7 +45,7 @@ def eagle_config(
         intermediate_size=getattr(c, "intermediate_size", None) or 4 * c.hidden_size,
         draft_vocab_size=draft_vocabulary or c.vocab_size,
         max_position_embeddings=c.max_position_embeddings,
-        feature_layers=feature_layers if fused else (),
+        feature_layers=spread_layers(c.num_hidden_layers) if layout in FUSED else (),
         norm_output=layout == "mtp",
         rope={"rope_theta": shape.pop("rope_theta")},
         **shape,
@@ -305,8 +300,8 @@ def accepted(
     return F.pad(runs, (1, 1))
 
 
-def noise_like(features: Tensor, index: int, width: float = NOISE) -> Tensor:
-    """Uniform noise between -width and width, determined by ``index``."""
+def noise_like(features: Tensor, index: int) -> Tensor:
+    """Uniform noise between -NOISE and NOISE, determined by ``index``."""
     generator = torch.Generator().manual_seed(index)
     drawn = torch.rand(features.shape, generator=generator).to(features)
-    return (2 * drawn - 1) * width
+    return (2 * drawn - 1) * NOISE

@@ -62,9 +62,9 @@ class Sample:
         return cls(tuple(_by_turns(kept)), given, empty)
 
     @classmethod
-    def of_file(cls, path: Path, seed: int = 0, most: int = SAMPLED) -> Sample:
+    def of_file(cls, path: Path, seed: int = 0) -> Sample:
         """Raises UserError for a file that cannot be read as prompts."""
-        return cls.of(prompts_of(path), seed, most)
+        return cls.of(prompts_of(path), seed)
 
     @property
     def digest(self) -> str:

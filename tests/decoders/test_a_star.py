@@ -32,7 +32,7 @@ def test_the_scorer_knows_right_steps_of_sums_that_it_has_not_learned_from():
     """Sums with a planted digit. Shuffled among the steps, its odds say nothing, and one answer for all would do far worse."""
     found = sums().labelled(sums().planted(99, 24, held_out=True))
     with torch.no_grad():
-        odds = models().part("a_star")(found.told)
+        odds = models().part("a_star")(found.signals)
     assert found.auc(odds) > 0.95 and found.accuracy(odds) > 0.9
     assert found.accuracy(odds) > max(found.share, 1 - found.share) + 0.2
     torch.manual_seed(0)
