@@ -21,11 +21,11 @@ def _letters() -> dict[int, str]:
     }
 
 
-def _fast(model, decoder=None, special=SPECIAL) -> PreTrainedTokenizerFast:
+def _fast(model, decoder=None) -> PreTrainedTokenizerFast:
     backend = Tokenizer(model)
     if decoder is not None:
         backend.decoder = decoder
-    unk, bos, eos = special
+    unk, bos, eos = SPECIAL
     return PreTrainedTokenizerFast(
         tokenizer_object=backend, unk_token=unk, bos_token=bos, eos_token=eos
     )
