@@ -41,9 +41,10 @@ USUAL: Counters = {
 
 @dataclass(frozen=True)
 class Writing:
-    """One continuation. seconds: wall time, prefill included. calls: passes of the target over drafts, or over single
-    tokens; the first one may read the prompt as well, and then counts as ``prefill``. stages: total milliseconds of ``prefill``
-    and of each of ``engine.core.step.STAGES``; {} where they cannot be seen. counts: sums over the steps, by counter."""
+    """The result of one continuation. seconds: wall time, prefill included. calls: passes of the target over drafts,
+    or over single tokens; the first one may read the prompt as well, and then counts as ``prefill``. stages: total
+    milliseconds of ``prefill`` and of each of ``engine.core.step.STAGES``; {} where they cannot be seen. counts: sums
+    over the steps, by counter."""
 
     tokens: list[int]
     seconds: float

@@ -1,4 +1,5 @@
-"""What a draft pass on a part of the cache takes beside a pass over all of it, and what many texts gain by it.
+"""The time of a draft pass over a part of the cache, compared with a pass over all of it, and the gain for many
+texts.
 
 A pass over several texts is made as the target makes it: in one piece where it can, else one after the other. Draft passes are made
 one after the other. Passes of different kinds take turns, so that a busy moment slows all of them.

@@ -1,4 +1,5 @@
-"""What a drafter's checkpoint is, whether it fits a target, and every trap by name: ``python -m engine inspect``."""
+"""Says of a drafter's checkpoint which kind it is, whether it fits a target, and every trap by name: ``python -m
+engine inspect``."""
 
 from __future__ import annotations
 

@@ -177,8 +177,8 @@ class GrammarText:
         self._written += tokens
 
     def after(self, tokens: Sequence[int], most: int = 0, test: int | None = None) -> Next:
-        """What may come after the committed tokens and these: up to ``most`` forced tokens, then any of the mask. test: the
-        one token that is asked about.
+        """The tokens that may follow the committed tokens and ``tokens``: up to ``most`` forced tokens, then any token of the
+        mask. test: if given, only this token is tested.
 
         Raises Refused.
         """

@@ -1,4 +1,4 @@
-"""A step that is under way: what one stage hands to the next."""
+"""A step in progress: the data that one stage hands to the next."""
 
 from __future__ import annotations
 

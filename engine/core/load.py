@@ -1,4 +1,4 @@
-"""The load of a pass of the target: what one text learns of the others that share the pass."""
+"""The load of a target pass: facts about the other texts in the pass, for one text's drafter."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def check_rules(target: LanguageModel) -> None:
 
 
 class CheckpointRules(Constraint):
-    """One instance holds the state of one text."""
+    """The state of one text under the checkpoint's rules."""
 
     def __init__(self, rules: LogitsProcessorList, prompt: Sequence[int], vocabulary: int) -> None:
         """vocabulary: width of the target's logits."""

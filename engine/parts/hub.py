@@ -98,8 +98,8 @@ def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
 
 
 def within(seconds: float, ask: Callable[[], T]) -> T:
-    """The result of ``ask``; raises what it raises, and TimeoutError where it takes longer. The work is left to a thread
-    of its own then: nothing can end a look-up of a name that hangs."""
+    """The result of ``ask``. Exceptions of ``ask`` pass through; TimeoutError if ``ask`` takes longer. ``ask`` runs
+    in a thread of its own, which is abandoned then, because nothing can end a name look-up that hangs."""
     answers: queue.SimpleQueue[tuple[bool, object]] = queue.SimpleQueue()
 
     def work() -> None:

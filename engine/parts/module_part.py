@@ -93,8 +93,8 @@ class ModulePart(nn.Module):
 
     @classmethod
     def read(cls, path: str | Path, target: LanguageModel | None = None) -> Self:
-        """The same in float32 on the CPU, to be trained on. target: None where several targets will use it; each must then be
-        held against it (``settle``)."""
+        """The part in float32 on the CPU, for further training. target: None where several targets will use it; each
+        must then be held against it (``settle``)."""
         folder = Path(path)
         try:
             stored = read_tensors(folder, cls.noun, cls.files)
@@ -122,7 +122,7 @@ class ModulePart(nn.Module):
         return f"{folder} holds no {cls.noun}" + (f" for {target.name}" if target else "")
 
     def tensors(self) -> dict[str, Tensor]:
-        """Its weights under their published names."""
+        """The part's weights under their published names."""
         weights = self.state_dict()
         return {name: weights[own] for name, own in self.names().items()}
 

@@ -93,8 +93,8 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
 
 
 def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
-    """What the visitor names, and the allowed folder that it lies in; None if it is a name on the Hub. Raises UserError, one
-    sentence, for what the host does not allow."""
+    """The visitor's wish, and the allowed folder that holds it; None in place of the folder for a name on the Hub.
+    Raises UserError, one sentence, for what the host does not allow."""
     wish = _named(wish)
     if is_served(wish):
         raise UserError("This page asks no engine at an address that a visitor names.")

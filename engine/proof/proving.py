@@ -72,8 +72,8 @@ SIZES = ((3, None), (4, None), (4, 0))
 
 @dataclass
 class RuleProof:
-    """What was shown with one rule. cases, branches: how many. error: the largest difference of a probability. left_out: cases
-    with too many branches, or for which no time was left."""
+    """The proof for one rule. cases, branches: their numbers. error: the largest difference of a probability.
+    left_out: cases with too many branches, or for which no time was left."""
 
     rule: str
     how: str

@@ -86,7 +86,7 @@ class Run:
             yield line
 
     def step(self) -> str | None:
-        """One more step line, None after the end; "" after a part of the prompt."""
+        """Make one more step; returns its line, None after the end, "" after a part of the prompt."""
         with self._guard:
             if self.finished:
                 return None

@@ -1,4 +1,4 @@
-"""What a serving engine tells of the target's law in the places of a draft.
+"""The target's law at the places of a draft, as far as a serving engine reports it.
 
 Of each row, only some log-probabilities are known. What is left of p is spread evenly over all other tokens: its sum is
 right, and at temperature 0 the likeliest token, which decides, stays the likeliest.

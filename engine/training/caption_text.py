@@ -91,7 +91,8 @@ class Batch:
         return (every & ((other == 0) | (own == other)))[:, None]
 
     def without(self, kept: Tensor) -> Batch:
-        """The same pictures with these patches alone; kept: their places [K], ascending. Texts follow right behind them."""
+        """The batch with some patches of its pictures only. kept: places of these patches [K], ascending. Texts
+        follow right behind them."""
         columns = torch.cat([kept, torch.arange(PATCHES, self.tokens.shape[1])])
         less = PATCHES - len(kept)
         places = self.places[:, columns] - less

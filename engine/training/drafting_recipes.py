@@ -47,8 +47,9 @@ WORTH_COMPILING = 5  # minutes; compiling the target's forward pass takes half a
 
 
 def text(args) -> None:
-    """What the target writes. It writes in bf16 where the processor is faster at it: drafters learn from the target's
-    fp32 distributions over this text, so a token that rounding has changed does no harm."""
+    """The recipe `text`: the target's own text. The target writes in bf16 if the processor is faster in bf16:
+    drafters learn from the target's fp32 distributions over this text, so a token that rounding has changed does no
+    harm."""
     teacher = Teacher.of(args)
     module = copy.deepcopy(teacher.module).to(pick_precision(teacher.module.device.type))
     selftext.write(

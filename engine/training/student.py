@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One batch of text, with the frozen target's states and logits.
+    """A batch of text with the frozen target's states and logits.
 
     tokens: int64 [S, T]. counted: bool [S, T], False where the loss skips the token. features: [S, T, n*H], the
     target's hidden states at the layers that the student asks for. logits: [S, T, V], the target's; row t is for token

@@ -1,4 +1,5 @@
-"""Tokens a second of a candidate for some texts at a time, from what was kept and what passes cost; and why it is no faster.
+"""Predicts a candidate's tokens a second for several texts at a time, from its accepted tokens and the cost of
+passes, and says why the candidate is no faster.
 
 A step of t texts takes t times what one text's drafting and judging take, and one pass of the target, which is as long as the
 longest of the t drafts asks for. That length follows from the drafts that were seen: P(longest <= n) = P(length <= n)^t.

@@ -100,7 +100,7 @@ def measured(
 
 
 def on_buffers(models: Models) -> Models:
-    """The same models as on CUDA, also on a CPU."""
+    """The models on static buffers, as on CUDA, even if the device is a CPU."""
 
     def static(part):
         plain = isinstance(part, LanguageModel) and not isinstance(part, StaticModel)

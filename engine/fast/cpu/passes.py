@@ -95,7 +95,7 @@ class CompiledPasses:
         return self._columns(capacity if self.large else FIRST, self.row_shape())
 
     def capacities(self, coming: Expected, rows: int) -> list[int]:
-        """Of a small model: the capacities that passes of so many rows need."""
+        """The capacities of buffers that passes over so many rows need, for a small model."""
         return [] if self.large else capacities(coming, rows)
 
     def _columns(self, capacity: int, shape: RowShape) -> Columns:

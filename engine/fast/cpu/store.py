@@ -118,7 +118,7 @@ def _worth_keeping(graph: nn.Module) -> bool:
 
 
 def last_of(graph: nn.Module, made: Compiled) -> Compiled:
-    """The same compiled graph, without what would make it for other sizes and threads: some 20 KB an operation."""
+    """The compiled graph without the data to compile it for other sizes and threads, some 20 KB an operation."""
     _models.pop(graph, None)
     made.only()
     return made

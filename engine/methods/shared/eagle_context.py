@@ -32,7 +32,8 @@ class Read:
 
 
 class EagleContext(ABC):
-    """One instance serves one text. Shapes: R rows of this pass, S drafted rows before them, H hidden size."""
+    """The rows of one text that an EAGLE cell has read. Shapes: R rows of this pass, S drafted rows before them, H
+    hidden size."""
 
     length: int = 0
     """Number of committed pairs."""

@@ -88,7 +88,7 @@ class Selector(ABC):
         """Look at the prompt."""
 
     def learn(self, queries: Mapping[int, Tensor], tokens: Sequence[int]) -> None:
-        """The queries [H, R, D] by layer of R tokens that were drafted and kept."""
+        """Learn from a step. queries: layer -> the queries [H, R, D] of the R tokens that were drafted and kept."""
 
     @abstractmethod
     def changes(self, past: Past) -> bool:

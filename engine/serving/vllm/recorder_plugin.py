@@ -95,7 +95,7 @@ def _is_first(worker) -> bool:
 
 
 def about(runner) -> dict:
-    """What all records of a server share. tokenizer: its name or folder, and revision."""
+    """The facts that all records of a server share. tokenizer: its name or folder, and revision."""
     from vllm import __version__
 
     model, speculative = runner.model_config, runner.speculative_config

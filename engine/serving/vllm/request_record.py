@@ -48,7 +48,8 @@ class Numbers:
 
 
 class RequestRecord:
-    """One request. begun: what ``StepTaps`` noted of it; about: what all requests of the server share."""
+    """The record of one request. begun: the notes of ``StepTaps`` on it; about: facts that all requests of the server
+    share."""
 
     def __init__(self, begun: dict, about: dict, words: Words) -> None:
         self._begun, self._about = begun, about

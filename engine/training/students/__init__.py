@@ -28,7 +28,7 @@ def other_recipes() -> dict[str, Callable[[argparse.Namespace], None]]:
 
 @cache
 def outside_students() -> tuple[dict[str, type[Student]], dict[str, str]]:
-    """The same for methods from outside; and for each whose recipe cannot be used the reason, a sentence."""
+    """The students of methods from outside; and, for each method whose recipe cannot be used, the reason, a sentence."""
     usable, reasons = {}, {}
     for key, folder in outside_folders().items():
         if (folder / "recipe.py").is_file():
