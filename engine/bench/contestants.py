@@ -1,4 +1,4 @@
-"""The contestants: each continues a prompt and reports its tokens, the time they took, and what was counted."""
+"""The contestants: each continues a prompt and reports its tokens, their time and the counters."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""The setting that a tuning record recommends, with what was measured of it."""
+"""The setting that a tuning record recommends, with its measured figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``engine export``, ``engine import`` and ``engine inspect``: to serving engines, from them, and what a drafter is to them."""
+"""``engine export``, ``engine import`` and ``engine inspect``: settings for serving engines, records from engines,
+and an engine's view of a drafter."""
 
 from __future__ import annotations
 

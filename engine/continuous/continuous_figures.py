@@ -52,8 +52,8 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Figures:
-    """overlaps: by shift of the draft. tests: p-values of two-sample tests, by the name of what was compared with the
-    target. walk: number of points, and of passes of the target."""
+    """overlaps: by shift of the draft. tests: p-values of two-sample tests, by the name of the sample that was
+    compared with the target's. walk: number of points, and of passes of the target."""
 
     overlaps: list[Overlap]
     tests: dict[str, float]

@@ -76,7 +76,8 @@ class ModulePart(nn.Module):
         """The entries of its config."""
 
     def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
-        """Take over what the config says beside the sizes. Raises UserError, or ValueError, whose message ends a sentence."""
+        """Take over the config's entries other than sizes. Raises UserError, or ValueError with a clause with which
+        the caller's sentence ends."""
 
     @classmethod
     def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> Self:

@@ -87,7 +87,7 @@ class RuleProof:
 
 @dataclass
 class Proof:
-    """rules: what was shown, by rule. exact_kinds: the kinds of draw that the drafter declares."""
+    """rules: the proofs, by rule. exact_kinds: the kinds of draw that the drafter declares."""
 
     key: str
     kinds: tuple[str, ...]

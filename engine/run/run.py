@@ -123,7 +123,7 @@ class Run:
         return False
 
     def cancel(self) -> None:
-        """End the run and free what it held; harmless after the end.
+        """End the run and free its memory; harmless after the end.
 
         Waits for a step that is being taken.
         """

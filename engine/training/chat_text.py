@@ -101,8 +101,8 @@ def write_chat_text(args) -> None:
 
 @dataclass
 class Text:
-    """A conversation as tokens: prompt, everything before the answer that is being written; answer, what is written so
-    far; later, the turns to come."""
+    """A conversation as tokens: prompt: everything before the current answer; answer: the answer so far; later: the
+    turns to come."""
 
     prompt: list[int]
     later: tuple[str, ...]

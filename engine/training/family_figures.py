@@ -1,4 +1,4 @@
-"""All figures of the family in one dictionary: what the model card quotes."""
+"""All figures of the family in one dictionary, from which the model card quotes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Key = tuple[str, int, str]
 
 @dataclass
 class Candidate:
-    """A drafter, a size and a rule, and what was counted of them.
+    """A drafter, a size and a rule, with their counts.
 
     size: the value of the option ``sized``, or for a drafter without one the most nodes of its steps. prompts: how many, from the
     first, have been written. counts: by kind of prompt, and under ALL. beside: tokens and milliseconds of plain decoding, which
@@ -128,7 +128,7 @@ class Candidate:
         self.wrote(self.prompts + 1)
 
     def wrote(self, prompts: int) -> None:
-        """Remember what stands now as what was counted after so many prompts."""
+        """Remember the present counts as those after ``prompts`` prompts."""
         self.prompts = prompts
         self.earlier[prompts] = deepcopy(self.all), self.beside
 

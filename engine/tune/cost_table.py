@@ -50,7 +50,7 @@ class CostTable:
         return self.usual if texts == 1 else max(self.usual, self.longest)
 
     def of_one_text(self, target: LanguageModel, draft: LanguageModel | None) -> Iterator[dict]:
-        """Measure what is not known yet, a ``cost`` line each."""
+        """Measure the missing costs, a ``cost`` line each."""
         longest = min(target.max_context - max(ROWS) - 1, 4 * self.usual)
         yield from self._measured("target", target, 1, self.usual, ROWS)
         if longest > self.usual:

@@ -54,8 +54,8 @@ class Tuning:
         self._told_prompts: dict[tuple, int] = {}
 
     def lines(self) -> Iterator[Line]:
-        """All lines. Closing the generator stops the work between two texts; what the record holds stays. Raises UserError, one
-        sentence, for models, prompts or a record that do not fit."""
+        """All lines. Closing the generator stops the work between two texts; the record keeps its lines. Raises
+        UserError, one sentence, for models, prompts or a record that do not fit."""
         yield self._open()
         if self._record is not None:
             yield from (line for line in self._record.lines if line["kind"] != "answer")
@@ -64,8 +64,8 @@ class Tuning:
         yield from self._closing_lines()
 
     def answer_so_far(self) -> list[Line]:
-        """After ``lines`` was closed: the lines that follow from what was measured, the ``answer`` last. They are kept in the
-        record as well. Empty if nothing was measured."""
+        """After ``lines`` was closed: the lines that follow from the measurements so far, the ``answer`` last. They
+        are kept in the record as well. Empty if nothing was measured."""
         if self._opened is None:
             return []
         lines = [

@@ -193,7 +193,7 @@ def graph_memory() -> Budget:
 
 
 def wanted_bytes(text: str) -> int:
-    """Of "1 GB", "1.5 GB" or "300 MB". Raises UserError for other texts."""
+    """The bytes of a text such as "1 GB", "1.5 GB" or "300 MB". Raises UserError for other texts."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", text, re.IGNORECASE | re.ASCII)
     if match is None:
         raise UserError(f'{SETTING} must be a number of MB or GB, such as "{USUAL}", not {text!r}.')

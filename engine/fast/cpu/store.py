@@ -61,7 +61,7 @@ class Compiled:
         self._again = again
 
     def on_threads(self, count: int):
-        """The graph on this many threads; it takes as much memory again. Raises whatever OpenVINO raises, and
+        """The graph on this many threads; it takes as much memory again. Exceptions of OpenVINO pass through;
         RuntimeError after ``only``."""
         if self._again is None:
             raise RuntimeError("it was made for one number of threads")

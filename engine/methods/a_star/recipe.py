@@ -66,7 +66,7 @@ class Labelled:
 
 
 class Sums:
-    """Worked sums of a target, and what it thinks at the ends of their steps."""
+    """Worked sums of a target, with the target's log-probabilities at the ends of their steps."""
 
     def __init__(self, module: PreTrainedModel, tokenizer) -> None:
         self._module, self._tokenizer = module, tokenizer

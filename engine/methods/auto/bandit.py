@@ -1,4 +1,4 @@
-"""Which drafter drafts at a step and how much, or none: by what steps cost and by what was kept lately.
+"""Chooses the drafter and the size for a step, or no drafter, by the cost of steps and by recent acceptance.
 
 A bandit with a prior. Each pair of a drafter and a size promises a number of tokens and a time; the pair with the most
 tokens in its time is chosen, pairs that were seldom seen lately with some hope. Two budgets bound what that may cost: the

@@ -145,7 +145,7 @@ class Outcomes:
                 self._count[place] += 1
 
     def shown(self) -> list[Later]:
-        """Of the outcomes so far."""
+        """The exhibits of the outcomes so far."""
         if not any(self._count):
             return []
         so_far = tuple(map(tuple, (self._sure, self._kept, self._count)))

@@ -133,7 +133,7 @@ class CachePartDrafter(Drafter):
         return self._selector.share(self._past.session.length)
 
     def turn_to(self, context: Sequence[int]) -> None:
-        """Before a pass: read what the selector says of the text up to the root, context[-1]."""
+        """Before a pass: let the selector choose columns of the text up to the root, context[-1]."""
         self._past.tokens = context
         changes = self._selector.changes(self._past)
         self.view.take(self._selector.chosen if changes else None)

@@ -49,7 +49,7 @@ class PartSeenChain(DraftChain):
 
     @abstractmethod
     def look(self, start: Start) -> SeenPart | None:
-        """Choose what the draft model sees; None: nothing. It is asked only where there is a picture."""
+        """Choose the patches that the draft model sees; None: none. Called only if there is a picture."""
 
     def propose(self, context, max_depth):
         tree = super().propose(self._of_draft(context), max_depth)
