@@ -154,8 +154,8 @@ def chunk_use(scores: Tensor) -> Tensor:
 
 
 def unused(scores: Tensor) -> Tensor:
-    """How far the experts are from being used anywhere in the batch. With so little text most of them would else be given up
-    for good, and the others be used everywhere."""
+    """A loss that is large for experts which no row of the batch comes near to using. Without it, as there is so
+    little text, most experts would fall out of use for good, and all rows would use the others."""
     return (LEAST - scores.flatten(0, 1).amax(0)).relu().mean()
 
 

@@ -23,7 +23,7 @@ KEPT, FINALISTS = 8, 2
 
 
 def margin(prompts: int) -> float:
-    """By what share a gain on so many prompts strays from that on many."""
+    """The share by which a gain measured on this many prompts may differ from the gain on many prompts."""
     return STRAYS / sqrt(prompts)
 
 
