@@ -21,6 +21,10 @@ def _letters() -> dict[int, str]:
     }
 
 
+def decoded(tokenizer, tokens) -> str:
+    return tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+
 def _fast(model, decoder=None) -> PreTrainedTokenizerFast:
     backend = Tokenizer(model)
     if decoder is not None:
