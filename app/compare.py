@@ -50,7 +50,7 @@ class Compare:
                 label="Example",
                 elem_id="race-preset",
             )
-            self.prompt = prompt_box("race-prompt", first["prompt"], lines=1)
+            self.prompt = prompt_box("race-prompt", first["prompt"])
             self._buttons()
             self.said.render()
         self.look_for = example_note(TAB, self.races, words.COMPARE_OWN, "race-prompt")

@@ -41,8 +41,8 @@ def emit(updates: Iterable[Update]) -> Iterator[tuple]:
     yield from never_silent(map(shown, updates))
 
 
-def never_silent(values: Iterable[tuple], outputs: int = 2) -> Iterator[tuple]:
-    """The values; if there are none, one that changes nothing.
+def never_silent(values: Iterable[tuple]) -> Iterator[tuple]:
+    """The values of picture and status line; if there are none, one that changes nothing.
 
     Gradio empties the outputs of a generator that yields nothing.
     """
@@ -51,7 +51,7 @@ def never_silent(values: Iterable[tuple], outputs: int = 2) -> Iterator[tuple]:
         silent = False
         yield value
     if silent:
-        yield (gr.skip(),) * outputs
+        yield gr.skip(), gr.skip()
 
 
 def shown(update: Update | None) -> tuple:
@@ -199,10 +199,10 @@ def sampling_controls(
     return [temperature, top_k, top_p, seed, length]
 
 
-def prompt_box(elem_id: str, value: str, lines: int = 3) -> gr.Textbox:
+def prompt_box(elem_id: str, value: str) -> gr.Textbox:
     return gr.Textbox(
         value,
-        lines=lines,
+        lines=1,
         max_lines=10,
         label="Prompt",
         elem_id=elem_id,

@@ -260,10 +260,10 @@ def take_folders(arguments: Sequence[str] = ()) -> None:
     watched_folder()
 
 
-def watched_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+def watched_folder() -> Path | None:
     """The folder whose records the page lists; None where the host has named none. Raises UserError for a name of no
     folder."""
-    named = environment.get(WATCH)
+    named = os.environ.get(WATCH)
     if named and not Path(named).is_dir():
         raise UserError(f"There is no folder {one_line(named)} to watch.")
     return Path(named).resolve() if named else None

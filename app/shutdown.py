@@ -38,12 +38,12 @@ def serve_until_told(page: gr.Blocks, seats: Seats) -> None:
     log.info("closed")
 
 
-def end_runs(seats: Seats, sending: Callable[[], bool], patience: float = PATIENCE) -> bool:
+def end_runs(seats: Seats, sending: Callable[[], bool]) -> bool:
     """Stop all runs, running or paused. Returns whether all of them ended in time.
 
     sending: whether events still have something to send.
     """
-    until = time.monotonic() + patience
+    until = time.monotonic() + PATIENCE
     seats.stop_all()
     while (seats.running() or sending()) and time.monotonic() < until:
         time.sleep(0.05)

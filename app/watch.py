@@ -72,7 +72,7 @@ class Watch:
             )
             self.look_for = example_note(TAB, self.presets, words.WATCH_OWN, "prompt")
         with gr.Row(elem_classes="pg-ask"):
-            self.prompt = prompt_box("prompt", first["prompt"], lines=1)
+            self.prompt = prompt_box("prompt", first["prompt"])
             self._buttons()
             self.said.render()
         with gr.Row(elem_id="watch-room", elem_classes="pg-room"):

@@ -19,14 +19,14 @@ def main(arguments: list[str] | None = None) -> int:
     explains; 128 plus the number of the signal that ended the run."""
     terminal.speak_unicode()
     try:
-        given = parser(_list, _run, _bench, _tune, _embedded_target).parse_args(arguments)
-        if getattr(given, "methods", None) is not None:
-            os.environ[OUTSIDE] = given.methods  # read when methods are first looked for
-        if getattr(given, "weights", None) is not None:
+        flags = parser(_list, _run, _bench, _tune, _embedded_target).parse_args(arguments)
+        if getattr(flags, "methods", None) is not None:
+            os.environ[OUTSIDE] = flags.methods  # read when methods are first looked for
+        if getattr(flags, "weights", None) is not None:
             from engine.fast.cpu.stored_products import SETTING
 
-            os.environ[SETTING] = given.weights  # read when the first model is compiled
-        return given.action(given)
+            os.environ[SETTING] = flags.weights  # read when the first model is compiled
+        return flags.action(flags)
     except UserError as error:
         terminal.say(f"error: {error}")
         return 2
@@ -37,25 +37,25 @@ def main(arguments: list[str] | None = None) -> int:
         return 128 + 2
 
 
-def _list(given: argparse.Namespace) -> int:
+def _list(flags: argparse.Namespace) -> int:
     from engine.catalogue import catalogue
     from engine.methods import unusable
     from presets import methods, models, outside_cards, presets
 
-    found = catalogue([card.to_dict() for card in presets()], methods(), models())
-    if given.json:
-        terminal.write(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+    listing = catalogue([card.to_dict() for card in presets()], methods(), models())
+    if flags.json:
+        terminal.write(json.dumps(listing, ensure_ascii=False, indent=1) + "\n")
         return 0
     rows = []
-    for drafter in found["drafters"]:
+    for drafter in listing["drafters"]:
         exact = "exact" if drafter["lossless"] else "other" if drafter["law"] else "lossy"
         rows.append(f"{drafter['key']:14} {drafter['family']:10} {exact:6} {drafter['summary']}")
-    for rule in found["verifiers"]:
+    for rule in listing["verifiers"]:
         rows.append(f"{rule['key']:14} {'verifier':10} {rule['kind']:6} {rule['summary']}")
-    for family in found["models"]:
+    for family in listing["models"]:
         here = "here" if family["here"] else "make real"
         rows.append(f"{family['name'] or 'embedded':18} {'models':10} {here:14} {family['title']}")
-    for card in found["presets"]:
+    for card in listing["presets"]:
         rows.append(f"{card['name']:18} {'preset':10} {card['drafter']:14} {card['title']}")
     terminal.write("".join(f"{row}\n" for row in rows))
     for sentence in unusable().values():
@@ -65,14 +65,14 @@ def _list(given: argparse.Namespace) -> int:
     return 0
 
 
-def _run(given: argparse.Namespace) -> int:
+def _run(flags: argparse.Namespace) -> int:
     from engine.run import open_run
     from engine.trace import Outlet
 
-    outlet = None if given.trace is None else Outlet(given.trace)
+    outlet = None if flags.trace is None else Outlet(flags.trace)
     bar = terminal.Bar()
     try:
-        run = open_run(_request(given), tell=bar)
+        run = open_run(_request(flags), tell=bar)
     finally:
         bar.close()
     failures: list[UserError] = []
@@ -85,31 +85,31 @@ def _run(given: argparse.Namespace) -> int:
             outlet.write(lines)
     if failures:
         raise failures[0]
-    return 0 if interrupts.asked is None else 128 + interrupts.asked
+    return 0 if interrupts.signal is None else 128 + interrupts.signal
 
 
-def _bench(given: argparse.Namespace) -> int:
+def _bench(flags: argparse.Namespace) -> int:
     from engine.bench.suites import run_suite
     from engine.serving.engine_address import is_served
     from presets import KINDS, TURNS, prompts
 
-    if is_served(given.target or ""):
+    if is_served(flags.target or ""):
         raise UserError("A bench measures models of this machine, not one behind an engine.")
-    workloads = {kind: prompts(kind) for kind in (TURNS if given.suite == "real" else KINDS)}
-    beside_openvino = given.suite == "peers" and given.peer == "openvino"
-    suite = "openvino" if beside_openvino else given.suite
-    own = {"pictures": "image", "real": "smollm2"}.get(suite) if given.target is None else None
-    models = _models(given) if own is None else _family(own, given)
-    run_suite(suite, models, workloads, given.quick, given.json)
+    workloads = {kind: prompts(kind) for kind in (TURNS if flags.suite == "real" else KINDS)}
+    beside_openvino = flags.suite == "peers" and flags.peer == "openvino"
+    suite = "openvino" if beside_openvino else flags.suite
+    own = {"pictures": "image", "real": "smollm2"}.get(suite) if flags.target is None else None
+    models = _models(flags) if own is None else _family(own, flags)
+    run_suite(suite, models, workloads, flags.quick, flags.json)
     return 0
 
 
-def _tune(given: argparse.Namespace) -> int:
+def _tune(flags: argparse.Namespace) -> int:
     from engine.cli.tune_command import tune
     from presets.tuning import machine_named, usual_prompts
 
-    models = _models(given)
-    return tune(given, models, lambda: usual_prompts(models.family), machine_named)
+    models = _models(flags)
+    return tune(flags, models, lambda: usual_prompts(models.family), machine_named)
 
 
 def _embedded_target() -> str:
@@ -118,107 +118,107 @@ def _embedded_target() -> str:
     return family().target
 
 
-def _request(given: argparse.Namespace):
+def _request(flags: argparse.Namespace):
     from engine.run import RunRequest
     from presets import preset
 
-    card = preset(given.preset) if given.preset else None
-    fields = {name: getattr(given, name) for name in ("top_k", "top_p", "seed", "dtype", "device")}
+    card = preset(flags.preset) if flags.preset else None
+    fields = {name: getattr(flags, name) for name in ("top_k", "top_p", "seed", "dtype", "device")}
     for name in ("drafter", "verifier", "max_new_tokens", "temperature"):
-        if getattr(given, name) is not None:
-            fields[name] = getattr(given, name)
+        if getattr(flags, name) is not None:
+            fields[name] = getattr(flags, name)
         elif card is not None:
             fields[name] = getattr(card, name)
     same_drafter = card is not None and fields["drafter"] == card.drafter
-    options = (dict(card.options) if same_drafter else {}) | _options(given.option)
+    options = (dict(card.options) if same_drafter else {}) | _options(flags.option)
     same_rule = card is not None and fields.get("verifier") == card.verifier
-    rule_options = (dict(card.rule_options) if same_rule else {}) | _options(given.rule_option)
-    schema = None if given.json_schema is None else text_of(Path(given.json_schema))
+    rule_options = (dict(card.rule_options) if same_rule else {}) | _options(flags.rule_option)
+    schema = None if flags.json_schema is None else text_of(Path(flags.json_schema))
     return RunRequest(
-        prompt="" if given.messages else _with_picture(given, _prompt(given, card)),
-        messages=_messages(given, card),
-        stop=given.stop,
-        own_sampling=given.own_sampling,
-        models=_models(given),
+        prompt="" if flags.messages else _with_picture(flags, _prompt(flags, card)),
+        messages=_messages(flags, card),
+        stop=flags.stop,
+        own_sampling=flags.own_sampling,
+        models=_models(flags),
         options=options,
         rule_options=rule_options,
-        recorded=given.trace is not None,
+        recorded=flags.trace is not None,
         json_schema=card.json_schema if schema is None and card else schema,
-        python_names=given.python_names or (card is not None and card.python_names),
-        heal=given.heal or (card is not None and card.heal),
+        python_names=flags.python_names or (card is not None and card.python_names),
+        heal=flags.heal or (card is not None and card.heal),
         **fields,
     )
 
 
-def _models(given: argparse.Namespace):
+def _models(flags: argparse.Namespace):
     from engine.parts.loading import ModelPaths
     from engine.parts.mtp_fields import own_layer
     from presets import families, preset
     from presets.fetched import sources
 
-    if given.target is None:
-        name = preset(given.preset).models if getattr(given, "preset", None) else ""
-    elif given.preset is not None:
+    if flags.target is None:
+        name = preset(flags.preset).models if getattr(flags, "preset", None) else ""
+    elif flags.preset is not None:
         raise UserError("Give --preset or --target, not both.")
-    elif given.target in {*families(), *sources()} and not Path(given.target).is_dir():
-        name = given.target
+    elif flags.target in {*families(), *sources()} and not Path(flags.target).is_dir():
+        name = flags.target
     else:
-        return ModelPaths(given.target, own_layer(given.target)).with_parts(_parts(given))
-    return _family(name, given)
+        return ModelPaths(flags.target, own_layer(flags.target)).with_parts(_parts(flags))
+    return _family(name, flags)
 
 
-def _family(name: str, given: argparse.Namespace):
+def _family(name: str, flags: argparse.Namespace):
     """This family with the parts that the flags name. Raises UserError where its target has yet to be fetched."""
     from presets import family
     from presets.fetched import check_there
 
-    found = family(name).with_parts(_parts(given))
+    paths = family(name).with_parts(_parts(flags))
     check_there(name)
-    return found
+    return paths
 
 
-def _parts(given: argparse.Namespace) -> dict[str, str | None]:
+def _parts(flags: argparse.Namespace) -> dict[str, str | None]:
     """Role -> folder, from --part NAME=DIR and the two that have flags of their own."""
-    named = {"draft": given.draft, "diffusion": given.diffusion}
-    return named | _options(given.part, "A part")
+    named = {"draft": flags.draft, "diffusion": flags.diffusion}
+    return named | _options(flags.part, "A part")
 
 
-def _prompt(given: argparse.Namespace, card) -> str:
-    if given.prompt is not None and given.prompt_file is not None:
+def _prompt(flags: argparse.Namespace, card) -> str:
+    if flags.prompt is not None and flags.prompt_file is not None:
         raise UserError("Give --prompt or --prompt-file, not both.")
-    if given.prompt is not None:
-        return given.prompt
-    if given.prompt_file is not None:
-        return text_of(Path(given.prompt_file))
+    if flags.prompt is not None:
+        return flags.prompt
+    if flags.prompt_file is not None:
+        return text_of(Path(flags.prompt_file))
     if card is not None:
         return card.prompt
     raise UserError("Give a prompt: --prompt TEXT, --prompt-file FILE or --preset NAME.")
 
 
-def _with_picture(given: argparse.Namespace, words: str) -> str:
+def _with_picture(flags: argparse.Namespace, words: str) -> str:
     """The prompt with the picture of --picture, made as small as models here see it."""
     from engine.scenes.brought import read, small
     from engine.scenes.prompt_picture import joined
 
-    return words if given.picture is None else joined(words, small(read(Path(given.picture))))
+    return words if flags.picture is None else joined(words, small(read(Path(flags.picture))))
 
 
-def _messages(given: argparse.Namespace, card) -> list[dict] | None:
+def _messages(flags: argparse.Namespace, card) -> list[dict] | None:
     """The conversation; None if the prompt is not a turn of one."""
     from presets.families import converses
 
-    if given.messages is None:
-        chat = given.chat or (card is not None and converses(card.models))
-        if given.system is not None and not chat:
+    if flags.messages is None:
+        chat = flags.chat or (card is not None and converses(card.models))
+        if flags.system is not None and not chat:
             raise UserError("--system belongs to --chat.")
-        turns = [] if given.system is None else [{"role": "system", "content": given.system}]
-        return [*turns, {"role": "user", "content": _prompt(given, card)}] if chat else None
-    if given.chat or given.prompt is not None or given.prompt_file is not None:
+        turns = [] if flags.system is None else [{"role": "system", "content": flags.system}]
+        return [*turns, {"role": "user", "content": _prompt(flags, card)}] if chat else None
+    if flags.chat or flags.prompt is not None or flags.prompt_file is not None:
         raise UserError("Give --messages or a prompt, not both.")
     try:
-        return json.loads(text_of(Path(given.messages)))
+        return json.loads(text_of(Path(flags.messages)))
     except (ValueError, RecursionError):
-        raise UserError(f"{Path(given.messages).name} is not valid JSON.") from None
+        raise UserError(f"{Path(flags.messages).name} is not valid JSON.") from None
 
 
 def _options(pairs: list[str], thing: str = "An option") -> dict[str, str]:
@@ -240,10 +240,12 @@ def _show(run, interrupts: terminal.Interrupts, failures: list[UserError]) -> It
     """
     header = run.header()
     yield header
-    told = json.loads(header).get("constraint", {})
-    shown = len(told["text"]) if told.get("key") == "heal" else 0  # characters that the prompt has
+    constraint = json.loads(header).get("constraint", {})
+    shown = (
+        len(constraint["text"]) if constraint.get("key") == "heal" else 0
+    )  # characters that the prompt has
     try:
-        while interrupts.asked is None and (line := run.step()) is not None:
+        while interrupts.signal is None and (line := run.step()) is not None:
             yield line
             text = "".join(json.loads(line)["output"]["pieces"])
             terminal.write(text[shown:])

@@ -14,7 +14,7 @@ def printable(text: str, kept: str = KEPT) -> str:
 
 
 def one_line(text: str, most: int = 2000) -> str:
-    """The same on one line, of at most ``most`` characters."""
+    """The text as ``printable`` shows it, on one line of at most ``most`` characters."""
     whole = printable(" ".join(text.split()), kept="")
     return whole if len(whole) <= most else f"{whole[: most - 1]}…"
 

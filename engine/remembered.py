@@ -18,7 +18,7 @@ class Remembered:
         return cache_folder() / self._name
 
     def read(self) -> dict:
-        """Its content; empty if there is no such file or the file holds something else."""
+        """The object in the file; {} if the file is missing or holds no JSON object."""
         try:
             found = json.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError, RuntimeError):  # RecursionError is a RuntimeError

@@ -1,4 +1,4 @@
-"""Texts that begin with one prompt, as branches of one session: the prompt is held once and read once for all of them.
+"""Texts with the same prompt, as branches of one session: the prompt is stored once and read once for all texts.
 
 Juravsky et al., Hydragen: High-Throughput LLM Inference with Shared Prefixes (2024): the queries of all texts meet the keys of the
 prompt in one product. Hydragen attends to each text's own end apart, and joins both by their sums of exponents. Here a text is a branch
@@ -33,7 +33,7 @@ class Branches(SeparateSessions):
         return self.sessions[place]
 
     def look_at(self, drafts: Mapping[int, Draft]) -> dict[int, Seen]:
-        """One pass over root and tree of each of these texts."""
+        """Read the root and the tree of each of these texts in one pass."""
         asked = [(self.sessions[place], *draft.rows) for place, draft in drafts.items()]
         return {
             place: Seen(logits, None)

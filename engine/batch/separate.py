@@ -19,7 +19,7 @@ class SeparateSessions:
         self.sessions: list[Session | None] = [None] * places
 
     def open(self, place: int, features: tuple[int, ...]) -> Session:
-        """A session that has read nothing, in the place of the one that was there. features: as for a session."""
+        """A new session, which replaces the earlier session at this place. features: as for a session."""
         self.sessions[place] = self.model.session(self._capacity, features)
         return self.sessions[place]
 

@@ -27,7 +27,7 @@ from engine.model.session import Session
 
 @dataclass(frozen=True)
 class Budget:
-    """rows: of a round, roots, drafts and prompts together. part: of them for prompts, while any is unread; drafts leave as much.
+    """rows: of a round, roots, drafts and prompts together. part: of them for prompts, while any is unread; drafts leave this part free.
     All drafts are equally deep, one token at least; a tree of that depth may have more rows than its share."""
 
     rows: int

@@ -1,4 +1,4 @@
-"""The contestants: each continues a prompt and reports its tokens, the time they took, and what was counted."""
+"""The contestants: each continues a prompt and reports its tokens, their time and the counters."""
 
 import sys
 import time
@@ -41,9 +41,10 @@ USUAL: Counters = {
 
 @dataclass(frozen=True)
 class Writing:
-    """One continuation. seconds: wall time, prefill included. calls: passes of the target over drafts, or over single
-    tokens; the first one may read the prompt as well, and then counts as ``prefill``. stages: total milliseconds of ``prefill``
-    and of each of ``engine.core.step.STAGES``; {} where they cannot be seen. counts: sums over the steps, by counter."""
+    """The result of one continuation. seconds: wall time, prefill included. calls: passes of the target over drafts,
+    or over single tokens; the first one may read the prompt as well, and then counts as ``prefill``. stages: total
+    milliseconds of ``prefill`` and of each of ``engine.core.step.STAGES``; {} where they cannot be seen. counts: sums
+    over the steps, by counter."""
 
     tokens: list[int]
     seconds: float
@@ -170,8 +171,8 @@ def our_contestants(models: Models) -> list[Ours]:
 def able(
     classes: Iterable[type[Drafter]], paths: ModelPaths
 ) -> tuple[list[type[Drafter]], dict[str, str]]:
-    """Those of these drafters whose parts exist, and role -> kind of all the parts that they need. The others are named
-    on standard error."""
+    """The drafters whose parts exist, and role -> kind of all the parts that these drafters need. The other drafters are
+    named on standard error."""
     usable = []
     for cls in classes:
         missing = ", ".join(sorted(cls.needs.keys() - paths.parts.keys()))
@@ -183,6 +184,6 @@ def able(
 
 
 def own_options(cls: type[Drafter], options: Mapping[str, Value]) -> dict[str, Value]:
-    """Those of these options that the drafter has."""
+    """The options that the drafter declares, with their values."""
     names = {option.name for option in cls.options}
     return {name: value for name, value in options.items() if name in names}

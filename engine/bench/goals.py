@@ -67,7 +67,7 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Aim:
-    """What the card of a method says that a suite must show.
+    """A goal that a method's card sets for a suite.
 
     of: the method. kind: ``speed`` (tokens per second divided by those of ``over``, a geometric mean over the workloads),
     ``step`` (tokens per step), ``longer`` (tokens per step minus those of ``over``) or ``faster`` (workloads with more tokens
@@ -145,8 +145,8 @@ class Aim:
 
 
 def aims(suite: str) -> list[Aim]:
-    """What the cards of all methods say that this suite must show. Raises UserError, one sentence, for a field that there
-    is not."""
+    """The goals that the cards of all methods set for this suite. Raises UserError, one sentence, for a field that
+    there is not."""
     goals_of_cards, names = [], {aim.name for aim in fields(Aim)} - {"of"}
     for key, folder in folders().items():
         card = tomllib.loads((folder / "card.toml").read_text("utf-8"))

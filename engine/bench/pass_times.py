@@ -1,4 +1,5 @@
-"""What a draft pass on a part of the cache takes beside a pass over all of it, and what many texts gain by it.
+"""The time of a draft pass over a part of the cache, compared with a pass over all of it, and the gain for many
+texts.
 
 A pass over several texts is made as the target makes it: in one piece where it can, else one after the other. Draft passes are made
 one after the other. Passes of different kinds take turns, so that a busy moment slows all of them.
@@ -50,7 +51,8 @@ class Passes:
 
 
 def times(ours: Ours, session: Session, text: Sequence[int], texts: int) -> Passes:
-    """Of so many copies of a text. ours: a drafter that reads a part of the cache. session: has read all of the text but its last token."""
+    """Times of the passes over ``texts`` copies of a text. ours: a drafter that reads a part of the cache. session: has read the
+    text but for the last token."""
     target, chain = ours.models.target, [*text[-1:], *text[-1 - LENGTH : -1]]
     joint = sessions_of(target, len(text) + LENGTH + 1, texts, ())
     copies = [joint.open(place, ()) for place in range(texts)]

@@ -28,7 +28,8 @@ QUICK_SCHEDULES = (("constant", 3), ("heuristic", 5))  # of assisted generation,
 
 @dataclass(frozen=True)
 class Race:
-    """What one run gave. costs: milliseconds of a pass by nodes. different: texts that are not the reference's."""
+    """The results of one race. costs: milliseconds of a target pass, by nodes. different: texts that differ from the
+    reference's."""
 
     models: Models
     suite: Suite
@@ -126,7 +127,7 @@ def beside(
 
 
 def needed(paths: ModelPaths) -> dict[str, str]:
-    """Role -> kind of all parts that exist and that some drafter uses."""
+    """Role -> kind, for every part that exists and that some drafter uses."""
     needs = {role: kind for cls in drafters().values() for role, kind in cls.needs.items()}
     return {role: kind for role, kind in needs.items() if role in paths.parts}
 

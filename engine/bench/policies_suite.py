@@ -44,7 +44,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def candidates() -> list[type[Drafter]]:
-    """Those that fill one block from the denoiser, and make one chain of it."""
+    """Drafters that fill one block by a denoiser and draft a single chain from the block."""
     return [
         cls
         for cls in drafters().values()

@@ -33,7 +33,7 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Page:
-    """text: ends before a question. asked: questions, and what a right answer contains."""
+    """text: the page up to a question. asked: pairs of a question and the words that a right answer contains."""
 
     kind: str
     text: str

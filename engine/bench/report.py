@@ -1,4 +1,4 @@
-"""What a suite tells: one text of tables, and one piece of JSON; written here for all suites."""
+"""The report of a suite: one text of tables and one JSON object, written here for all suites."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def figures(count: Mapping[str, float], **formulas: str) -> dict[str, float | No
 
 
 def setting(models: Models, **more: object) -> dict:
-    """What was run, and where."""
+    """The target, the machine and the versions of a run; more: further fields."""
     return {
         "target": models.target.name,
         "parameters": models.target.parameters,

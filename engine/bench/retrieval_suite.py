@@ -144,7 +144,7 @@ def interleaved(workloads: Cards) -> list[str]:
 
 
 def slightly_changed(prompt: str) -> str:
-    """The same request about something else: its last number plus one, or else its last long word replaced."""
+    """The request with a small change: its last number plus one, or, without a number, another last long word."""
     numbers = list(re.finditer(r"\d+", prompt))
     if numbers:
         last = numbers[-1]

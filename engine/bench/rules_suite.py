@@ -61,7 +61,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def tokens_a_step(steps: Sequence[Step], rule: Verifier, sampling: Sampling) -> float:
-    """What the rule would write on average in these steps: the tokens that it accepts, and one of the target's."""
+    """Mean tokens a step under this rule, over these steps: the accepted tokens and the target's own one."""
     chance, accepted = JudgeChance(sampling.seed), 0
     for step in steps:
         case = Case(step.tree, step.p, step.logits, sampling, step.position, chance)

@@ -68,7 +68,7 @@ def fixed_chains() -> list[Entrant]:
 def contestants(
     figures: Sequence[Aim], paths: ModelPaths
 ) -> tuple[dict[str, Ours], dict[str, str]]:
-    """By name; and for each one that cannot take part a sentence that says why."""
+    """Name -> contestant; and name -> a sentence, for each contestant that cannot take part."""
     present, absent, fixed = {}, {}, fixed_chains()
     every = [
         Entrant(plain().key, plain().key),

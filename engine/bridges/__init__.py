@@ -1,1 +1,2 @@
-"""Bridges to serving engines: settings for them, records from them, and what a drafter's checkpoint is to them."""
+"""Bridges to serving engines: settings for engines, records from engines, and a judgement of drafters' checkpoints
+for engines."""

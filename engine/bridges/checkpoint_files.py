@@ -66,7 +66,7 @@ class Described:
 
 
 def described(wish: str) -> Described:
-    """What lies in this folder, or under this name on the Hub. Raises UserError, one sentence."""
+    """A description of the checkpoint in this folder, or under this name on the Hub. Raises UserError, one sentence."""
     if not wish.strip() or "\0" in wish or len(wish) > 4096:
         raise UserError("Name a checkpoint: a folder, or OWNER/NAME on the Hub.")
     folder = Path(wish)
@@ -86,10 +86,10 @@ def described(wish: str) -> Described:
 
 def _of_folder(folder: Path) -> Described:
     name = name_of(folder.resolve())
-    files = sorted(one for one in folder.iterdir() if one.is_file())
+    files = sorted(entry for entry in folder.iterdir() if entry.is_file())
     if len(files) > MOST_FILES:
         raise UserError(f"The folder of {name} holds too many files.")
-    names = {one.name for one in files}
+    names = {entry.name for entry in files}
     adapter = ADAPTER in names
     if CONFIG not in names and not adapter:
         raise UserError(f"{name} has no {CONFIG}, so there is nothing to tell what it is.")
@@ -106,7 +106,7 @@ def _of_folder(folder: Path) -> Described:
             shapes |= {key: shape for key, (shape, _) in entries(file).items()}
         except (OSError, SafetensorError):
             raise UserError(f"{file.name} of {name} is damaged or cut off.") from None
-    pickled = tuple(one.name for one in files if one.suffix in PICKLED)
+    pickled = tuple(entry.name for entry in files if entry.suffix in PICKLED)
     return Described(name, config, shapes, pickled, adapter, tokens_of(str(folder)))
 
 
@@ -121,29 +121,31 @@ def _of_hub(name: str) -> Described:
 
     hub = HfApi(token=False)
     try:
-        found = within(PATIENCE, lambda: hub.model_info(name, timeout=PATIENCE))
-        names = {one.rfilename for one in found.siblings or []}
+        listing = within(PATIENCE, lambda: hub.model_info(name, timeout=PATIENCE))
+        names = {sibling.rfilename for sibling in listing.siblings or []}
         if CONFIG not in names and ADAPTER not in names:
             raise UserError(f"{name} has no {CONFIG}, so there is nothing to tell what it is.")
         here = {
-            one: Path(
-                hf_hub_download(name, one, revision=found.sha, token=False, etag_timeout=PATIENCE)
+            file_name: Path(
+                hf_hub_download(
+                    name, file_name, revision=listing.sha, token=False, etag_timeout=PATIENCE
+                )
             )
-            for one in (CONFIG, TOKENIZER)
-            if one in names
+            for file_name in (CONFIG, TOKENIZER)
+            if file_name in names
         }
         config = json_object(here[CONFIG]) if CONFIG in here else {}
         shapes: dict[str, Shape] = {}
-        weights = sorted(one for one in names if one.endswith(".safetensors"))
+        weights = sorted(file_name for file_name in names if file_name.endswith(".safetensors"))
         if len(weights) > MOST_FETCHED:
             raise UserError(
                 f"{name} has more than {MOST_FETCHED} files of weights; download it, and name its folder."
             )
         for file in weights:
             header = hub.parse_safetensors_file_metadata(
-                name, file, revision=found.sha, token=False
+                name, file, revision=listing.sha, token=False
             )
-            shapes |= {key: tuple(one.shape) for key, one in header.tensors.items()}
+            shapes |= {key: tuple(tensor.shape) for key, tensor in header.tensors.items()}
     except UserError:
         raise
     except (NotASafetensorsRepoError, SafetensorsParsingError):
@@ -156,6 +158,6 @@ def _of_hub(name: str) -> Described:
         raise UserError(f"The checkpoint {name} cannot be looked at: {str(error)[:120]}.") from None
     except Exception as error:  # no connection, in many kinds
         raise UserError(NO_ANSWER.format(name)) from error
-    pickled = tuple(sorted(one for one in names if Path(one).suffix in PICKLED))
+    pickled = tuple(sorted(file_name for file_name in names if Path(file_name).suffix in PICKLED))
     tokens = tokens_of(str(here[TOKENIZER].parent)) if TOKENIZER in here else {}
     return Described(name, config, shapes, pickled, ADAPTER in names, tokens)

@@ -13,7 +13,7 @@ READING = (*EAGLES, *BLOCKS, "medusa", "hydra", "mtp")
 
 
 def fit(files: Described, kind: str, target: Described) -> Iterator[Trap]:
-    """What does not fit (``wrong``), and what to mind."""
+    """The misfits between checkpoint and target (``wrong``), then warnings."""
     if kind in READING:
         yield from _width(files, kind, target)
     yield from _tokens(files, kind, target)

@@ -1,4 +1,4 @@
-"""What goes wrong with a drafter's checkpoint, by name: entries that engines read in different ways, and tables that do not agree."""
+"""Known faults of drafters' checkpoints, by name: entries that engines read in different ways, and tables that do not agree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCK_AUX = ("aux_hidden_state_layer_ids", "target_layer_ids")
 
 
 class Trap(NamedTuple):
-    """name: of what it is about. wrong: the checkpoint cannot be used as it is; else it is a warning."""
+    """name: the entry or table concerned. wrong: True if the checkpoint cannot be used as it is; False for a warning."""
 
     name: str
     sentence: str
@@ -26,7 +26,7 @@ class Trap(NamedTuple):
 
 
 def traps(files: Described, kind: str) -> Iterator[Trap]:
-    """Those that the checkpoint's own files show, whatever the target."""
+    """The traps that the checkpoint's own files show, whatever the target."""
     yield from _pickled(files)
     yield from _vocabulary(files, kind)
     if kind == "eagle":

@@ -1,4 +1,4 @@
-"""The ``acceptance`` line that an importer makes: what the source does not know is not in it."""
+"""The ``acceptance`` line that an importer makes; fields that the source does not know are left out."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def imported(paths: Sequence[str | Path]) -> list[dict]:
 
 
 def imported_text(text: str, name: str) -> list[dict]:
-    """The same for the text of one file. Raises UserError."""
+    """The ``acceptance`` lines in the text of one file. Raises UserError."""
     return _checked(_lines_of(text, name), name)
 
 

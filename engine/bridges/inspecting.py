@@ -1,4 +1,5 @@
-"""What a drafter's checkpoint is, whether it fits a target, and every trap by name: ``python -m engine inspect``."""
+"""Says of a drafter's checkpoint which kind it is, whether it fits a target, and every trap by name: ``python -m
+engine inspect``."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class Inspection:
         return not self.wrong if told else None
 
     def lines(self) -> list[str]:
-        """Sentences for people: what it is, whether it fits, then the traps."""
+        """Sentences for people: the checkpoint's kind, whether it fits, then the traps."""
         told = [f"{self.name} is {KINDS[self.kind].title}. {KINDS[self.kind].what}", *self.facts]
         if self.target:
             told.append(f"{FIT[self.fits]} {self.target}.")

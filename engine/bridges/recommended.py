@@ -1,4 +1,4 @@
-"""The setting that a tuning record recommends, with what was measured of it."""
+"""The setting that a tuning record recommends, with its measured figures."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Recommended:
 
     @property
     def depth(self) -> int:
-        """Of a tree of ``TREES``."""
+        """The depth of the draft tree, for the drafters in ``TREES``."""
         return min(int(self.options.get("depth") or USUAL_DEPTH), self.size)
 
     @property
     def width(self) -> int:
-        """Of a tree of ``TREES``: candidates below each node; 1 is a chain."""
+        """Candidates below each node of the draft tree, for the drafters in ``TREES``; 1 is a chain."""
         depth = int(self.options.get("depth") or USUAL_DEPTH)
         return int(self.options.get("top_k") or -(-self.size // depth))
 

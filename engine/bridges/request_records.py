@@ -32,12 +32,12 @@ BY_KEPT = ("spec_correct_drafts_histogram", "spec_accept_histogram")
 
 def lines_of_answers(text: str, name: str) -> list[dict]:
     """One ``acceptance`` line for each engine whose answers the file holds. Raises UserError, one sentence."""
-    told: dict[str, dict[object, tuple[Mapping, Mapping]]] = {}
+    by_engine: dict[str, dict[object, tuple[Mapping, Mapping]]] = {}
     for key, answer in _answers(text, name):
         for place, (engine, record) in enumerate(_records(answer)):
-            told.setdefault(engine, {})[key, place] = record, answer
+            by_engine.setdefault(engine, {})[key, place] = record, answer
     lines = []
-    for engine, answers in told.items():
+    for engine, answers in by_engine.items():
         try:
             lines.append(READERS[engine](list(answers.values()), name))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -53,15 +53,15 @@ def lines_of_answers(text: str, name: str) -> list[dict]:
 def _answers(text: str, name: str) -> Iterator[tuple[object, dict]]:
     """Each answer with what tells it from others: its id, or its place in the file."""
     stream, streamed = 0, text[:1000].lstrip().startswith(STREAMED)
-    for place, found in enumerate(_objects(text, name)):
-        if found == ENDED:
+    for place, answer in enumerate(_objects(text, name)):
+        if answer == ENDED:
             stream += 1
         elif place >= MOST_ANSWERS:
             raise UserError(f"{name} holds more than {MOST_ANSWERS:,} answers.")
-        elif isinstance(found, dict):
-            own = found.get("id")
+        elif isinstance(answer, dict):
+            own = answer.get("id")
             named = own if isinstance(own, str) and own else None
-            yield named or (("stream", stream) if streamed else place), found
+            yield named or (("stream", stream) if streamed else place), answer
 
 
 def _objects(text: str, name: str) -> Iterator[object]:
@@ -87,8 +87,8 @@ def _records(answer: dict) -> Iterator[tuple[str, Mapping]]:
     inside = [answer, answer.get("metrics"), answer.get("meta_info"), answer.get("sglext")]
     choices = answer.get("choices")
     if isinstance(choices, list):
-        inside += [one.get("meta_info") for one in choices if isinstance(one, dict)]
-    for held in [one for one in inside if isinstance(one, dict)]:
+        inside += [choice.get("meta_info") for choice in choices if isinstance(choice, dict)]
+    for held in [choice for choice in inside if isinstance(choice, dict)]:
         for record in (held, held.get("speculative_decoding"), held.get("spec_tokens_details")):
             if isinstance(record, dict):
                 for engine, field in (("vLLM", "num_spec_steps"), ("SGLang", "spec_verify_ct")):
@@ -115,7 +115,7 @@ def _of_vllm(answers: Answers, name: str) -> dict:
         raise ValueError("its kept tokens do not add up")
     lacks = "" if counts.drafted is not None else UNKNOWN_LENGTHS.format(ASK_VLLM)
     fields = counted(counts) | {
-        "drafted": sum(whole(one["num_draft_tokens"]) for one, _ in answers)
+        "drafted": sum(whole(numbers["num_draft_tokens"]) for numbers, _ in answers)
     }
     size = whole(sizes.pop()) if len(sizes) == 1 and None not in sizes else None
     return imported_line(
@@ -154,10 +154,10 @@ def _of_sglang(answers: Answers, name: str) -> dict:
                 proposed // steps if proposed is not None and proposed % steps == 0 else None
             )
     fixed = lengths.pop() if len(lengths) == 1 else None
-    counts, told = StepCounts(), True
+    counts, has_rows = StepCounts(), True
     for record in records:
         row = next((record[key] for key in BY_KEPT if record.get(key)), None)
-        told = told and (row is not None or not record["spec_verify_ct"])
+        has_rows = has_rows and (row is not None or not record["spec_verify_ct"])
         for kept, times in enumerate(row or ()):
             if times:
                 counts.add(fixed, kept, times)
@@ -169,7 +169,7 @@ def _of_sglang(answers: Answers, name: str) -> dict:
     }
     accepted = _all(_first(record, CORRECT) for record in records)
     more = _written(answers) | {"requests": len(answers)}
-    if not told:
+    if not has_rows:
         lacks = "These answers have no histogram, so nothing is known of positions."
         return imported_line("SGLang", name, lacks, **totals, accepted=accepted, **more)
     lacks = UNKNOWN_LENGTHS.format("SGLang has it nowhere") if fixed is None else ADAPTED
@@ -198,8 +198,10 @@ def _of_llama_cpp(answers: Answers, name: str) -> dict:
 
 def _milliseconds(records: list[Mapping]) -> dict | None:
     times = [record.get("predicted_ms") for record in records]
-    told = all(isinstance(one, int | float) and 0 < one < 1e12 for one in times)
-    return {"total": round(sum(times), 3)} if told else None
+    usable = all(
+        isinstance(milliseconds, int | float) and 0 < milliseconds < 1e12 for milliseconds in times
+    )
+    return {"total": round(sum(times), 3)} if usable else None
 
 
 def _written(answers: Answers) -> dict:

@@ -1,4 +1,4 @@
-"""Counts of acceptance by position, from what is known of each step: how many tokens were drafted, and how many kept."""
+"""Counts of acceptance by position, from the numbers of drafted and kept tokens of each step."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Renderer:
     ) -> str:
         """The rendered text. asks: the text ends where the answer begins.
 
-        Raises UserError, which says what is wrong with the template as the end of a sentence.
+        Raises UserError; its message is a clause on the template's fault, with which the caller's sentence ends.
         """
         answer = self._process.answer(
             {

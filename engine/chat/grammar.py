@@ -54,7 +54,7 @@ class Refused(Exception):
     """There is no such grammar, or it cannot go on here. The message is the grammar engine's reason."""
 
     def anew(self) -> Refused:
-        """The same, without the frames that were left by this one and all that they hold."""
+        """A new exception with the same message and no traceback, so that nothing holds the frames of this exception."""
         return type(self)(*self.args)
 
 
@@ -177,8 +177,8 @@ class GrammarText:
         self._written += tokens
 
     def after(self, tokens: Sequence[int], most: int = 0, test: int | None = None) -> Next:
-        """What may come after the committed tokens and these: up to ``most`` forced tokens, then any of the mask. test: the
-        one token that is asked about.
+        """The tokens that may follow the committed tokens and ``tokens``: up to ``most`` forced tokens, then any token of the
+        mask. test: if given, only this token is tested.
 
         Raises Refused.
         """

@@ -27,8 +27,8 @@ TOO_MUCH = (
 
 
 class JsonSchema(Constraint):
-    """One instance holds the state of one text. A document is written on one line, as ``json.dumps``
-    writes it, and the text ends after it."""
+    """The state of one text. A document is written on one line, as ``json.dumps`` writes it, and the text ends after
+    it."""
 
     def __init__(self, schema: str, tokenizer, vocabulary: int, ends: Collection[int]) -> None:
         """tokenizer: a fast tokenizer of transformers. vocabulary: width of the target's logits. ends:

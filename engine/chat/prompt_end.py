@@ -34,7 +34,7 @@ Path = tuple[int, ...]
 
 
 class Spelled:
-    """What the tokens of a vocabulary spell within a text."""
+    """The spelling of a vocabulary's tokens within a text."""
 
     def __init__(self, tokenizer, count: int) -> None:
         words = detokenizer(tokenizer)
@@ -141,7 +141,7 @@ def _paths(target, words: Spelled, before: str, text: str) -> Iterator[Path]:
 
 
 class PromptEnd(Constraint):
-    """One instance holds the state of one text: it begins with what was taken back."""
+    """The state of one text. The text begins with the letters that were taken back from the prompt."""
 
     looks_ahead = True
 

@@ -67,7 +67,7 @@ class PythonNames(Constraint):
         return tuple(continuation) in self._dead
 
     def allows(self, continuation: Sequence[int], token: int) -> bool:
-        """One token is looked at, unless all were before."""
+        """Whether the token may come; unless the whole mask is known already, only this token is tested."""
         path = tuple(continuation)
         if path in self._masks:
             return super().allows(path, token)

@@ -13,35 +13,35 @@ class Disjoint:
         self._resolve = resolve
         self._left = MOST_QUESTIONS
 
-    def __call__(self, one: object, other: object, depth: int = 0) -> bool:
+    def __call__(self, first: object, second: object, depth: int = 0) -> bool:
         self._left -= 1
         if self._left < 0 or depth > DEEPEST:
             return False
-        if one is False or other is False:
+        if first is False or second is False:
             return True
-        if not isinstance(one, dict) or not isinstance(other, dict):
+        if not isinstance(first, dict) or not isinstance(second, dict):
             return False
         return (
-            self._by_parts(one, other, depth + 1)
-            or self._by_parts(other, one, depth + 1)
+            self._by_parts(first, second, depth + 1)
+            or self._by_parts(second, first, depth + 1)
             or all(
-                self._of_type(kind, one, other, depth + 1)
-                for kind in self._types(one, depth) & self._types(other, depth)
+                self._of_type(kind, first, second, depth + 1)
+                for kind in self._types(first, depth) & self._types(second, depth)
             )
         )
 
-    def _by_parts(self, one: dict, other: object, depth: int) -> bool:
+    def _by_parts(self, first: dict, second: object, depth: int) -> bool:
         """Whether ``one`` is disjoint because what it is made of is."""
-        if isinstance(one.get("$ref"), str) and self(self._resolve(one["$ref"]), other, depth):
+        if isinstance(first.get("$ref"), str) and self(self._resolve(first["$ref"]), second, depth):
             return True
-        if any(self(part, other, depth) for part in list_of(one, "allOf")):
+        if any(self(part, second, depth) for part in list_of(first, "allOf")):
             return True
         for keyword in ("anyOf", "oneOf"):
-            parts = list_of(one, keyword)
-            if parts and all(self(part, other, depth) for part in parts):
+            parts = list_of(first, keyword)
+            if parts and all(self(part, second, depth) for part in parts):
                 return True
-        values = _values(one)
-        return values is not None and all(self._excludes(other, value) for value in values)
+        values = _values(first)
+        return values is not None and all(self._excludes(second, value) for value in values)
 
     def _types(self, schema: dict, depth: int) -> frozenset[str]:
         """The types that its documents may have."""
@@ -55,22 +55,24 @@ class Disjoint:
             types &= frozenset(map(_type_of, values))
         return types
 
-    def _of_type(self, kind: str, one: dict, other: dict, depth: int) -> bool:
+    def _of_type(self, kind: str, first: dict, second: dict, depth: int) -> bool:
         """Whether no document of this type matches both."""
         if kind == "object":
-            return self._objects(one, other, depth)
+            return self._objects(first, second, depth)
         if kind == "number":
-            return _below(one, other) or _below(other, one)
+            return _below(first, second) or _below(second, first)
         sizes = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems")}.get(kind)
         if sizes is None:
             return False
         least, most = sizes
-        return _less(one.get(most), other.get(least)) or _less(other.get(most), one.get(least))
+        return _less(first.get(most), second.get(least)) or _less(
+            second.get(most), first.get(least)
+        )
 
-    def _objects(self, one: dict, other: dict, depth: int) -> bool:
-        names = [*list_of(one, "required"), *list_of(other, "required")]
+    def _objects(self, first: dict, second: dict, depth: int) -> bool:
+        names = [*list_of(first, "required"), *list_of(second, "required")]
         return any(
-            isinstance(name, str) and self(_property(one, name), _property(other, name), depth)
+            isinstance(name, str) and self(_property(first, name), _property(second, name), depth)
             for name in names
         )
 
@@ -113,15 +115,17 @@ def _type_of(value: object) -> str:
     return kinds.get(type(value), "object")
 
 
-def _same(one: object, other: object) -> bool:
+def _same(first: object, second: object) -> bool:
     """Equality of JSON: 1 is 1.0, but not true."""
-    if _type_of(one) != _type_of(other):
+    if _type_of(first) != _type_of(second):
         return False
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    return one == other
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(
+            _same(first[key], second[key]) for key in first
+        )
+    return first == second
 
 
 def _property(schema: dict, name: str) -> object:
@@ -134,10 +138,10 @@ def _property(schema: dict, name: str) -> object:
     return schema.get("additionalProperties", True)
 
 
-def _below(one: dict, other: dict) -> bool:
+def _below(first: dict, second: dict) -> bool:
     """Whether every number of ``one`` is less than every number of ``other``."""
-    most, least = one.get("maximum"), other.get("minimum")
-    beyond, above = one.get("exclusiveMaximum"), other.get("exclusiveMinimum")
+    most, least = first.get("maximum"), second.get("minimum")
+    beyond, above = first.get("exclusiveMaximum"), second.get("exclusiveMinimum")
     return (
         _less(most, least)
         or _less(beyond, least, True)
@@ -146,6 +150,6 @@ def _below(one: dict, other: dict) -> bool:
     )
 
 
-def _less(one: object, other: object, equal: bool = False) -> bool:
-    numbers = all(type(value) in (int, float) for value in (one, other))
-    return numbers and (one < other or (equal and one == other))
+def _less(first: object, second: object, equal: bool = False) -> bool:
+    numbers = all(type(value) in (int, float) for value in (first, second))
+    return numbers and (first < second or (equal and first == second))

@@ -1,4 +1,4 @@
-"""Who waits for what is being opened, and whether they still do."""
+"""Keeps track of visitors who wait for an opening model, and notices when nobody waits any more."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -17,7 +17,7 @@ class Unwanted(UserError):
 
 
 def check_wanted(leave: Callable[[], object] = lambda: None) -> None:
-    """Raises Unwanted, after ``leave``, where nobody waits for what is opened in this context."""
+    """Raises Unwanted, after ``leave``, if nobody waits any more for the opening in this context."""
     if not WANTED.get()():
         leave()
         raise Unwanted("Nobody waits for this run any more.")

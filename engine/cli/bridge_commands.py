@@ -1,4 +1,5 @@
-"""``engine export``, ``engine import`` and ``engine inspect``: to serving engines, from them, and what a drafter is to them."""
+"""``engine export``, ``engine import`` and ``engine inspect``: settings for serving engines, records from engines,
+and an engine's view of a drafter."""
 
 from __future__ import annotations
 
@@ -44,25 +45,25 @@ def declare(commands: argparse._SubParsersAction) -> None:
     inspect.set_defaults(action=_inspect)
 
 
-def _export(given: argparse.Namespace) -> int:
+def _export(flags: argparse.Namespace) -> int:
     """The setting on standard output, everything else on standard error."""
     from engine.bridges.exporting import export
     from engine.bridges.recommended import recommended
     from engine.bridges.record_lines import checked_text, record_lines
 
-    path = Path(given.record)
+    path = Path(flags.record)
     setting = recommended(record_lines(checked_text(path), path.name), path.name)
-    if given.checkpoint is not None:
-        setting = _beside(setting, given.checkpoint)
-    found = export(setting, given.to)
-    if not found.text:
-        raise UserError(" ".join(found.notes))
-    terminal.write(f"{found.text}\n")
-    for note in found.notes:
+    if flags.checkpoint is not None:
+        setting = _beside(setting, flags.checkpoint)
+    exported = export(setting, flags.to)
+    if not exported.text:
+        raise UserError(" ".join(exported.notes))
+    terminal.write(f"{exported.text}\n")
+    for note in exported.notes:
         terminal.say(note)
-    if found.synthetic:
+    if exported.synthetic:
         terminal.say(
-            f"To test {found.engine} with the measured acceptance, whatever the drafter's quality: {found.synthetic}"
+            f"To test {exported.engine} with the measured acceptance, whatever the drafter's quality: {exported.synthetic}"
         )
     return 0
 
@@ -82,19 +83,19 @@ def _beside(setting, checkpoint: str):
     return replace(setting, checkpoint=checkpoint, eagle3=eagle3)
 
 
-def _import(given: argparse.Namespace) -> int:
+def _import(flags: argparse.Namespace) -> int:
     from engine.bridges.importing import imported
     from engine.bridges.record_lines import checked_text, record_lines
     from engine.trace import Outlet, to_line
 
     before, outlet = "", None
-    if given.record is not None:
-        out = Path(given.record)
+    if flags.record is not None:
+        out = Path(flags.record)
         outlet = Outlet(out)
         if out.is_file():
             kept = record_lines(checked_text(out), out.name)
             before = "".join(map(to_line, kept))
-    lines = imported(given.files)
+    lines = imported(flags.files)
     for row in _table(lines):
         terminal.write(f"{row}\n")
     for lacks in dict.fromkeys(line.get("source", {}).get("lacks") for line in lines):
@@ -121,9 +122,9 @@ def _table(lines: list[dict]) -> list[str]:
         )
     ]
     for line in lines:
-        found, source = numbers_of(line), line.get("source", {})
-        rates = found["conditional"]
-        known = [f"{rate:.2f}" if rate is not None else "–" for rate in rates]
+        numbers, source = numbers_of(line), line.get("source", {})
+        rates = numbers["conditional"]
+        shown_rates = [f"{rate:.2f}" if rate is not None else "–" for rate in rates]
         rows.append(
             (
                 terminal.one_line(
@@ -133,14 +134,14 @@ def _table(lines: list[dict]) -> list[str]:
                 terminal.one_line(line.get("prompt_kind", "–"), 16),
                 f"{line['steps']:,}" if "steps" in line else "–",
                 f"{line['drafted']:,}" if "drafted" in line else "–",
-                _figure(found["kept_share"], "{:.1%}"),
-                _figure(found["mean_with_bonus"], "{:.2f}"),
-                " ".join(known) if any(rate is not None for rate in rates) else "–",
+                _figure(numbers["kept_share"], "{:.1%}"),
+                _figure(numbers["mean_with_bonus"], "{:.2f}"),
+                " ".join(shown_rates) if any(rate is not None for rate in rates) else "–",
             )
         )
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]) - 1)]
     return [
-        "  ".join([*(one.ljust(w) for one, w in zip(row, widths, strict=False)), row[-1]])
+        "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]])
         for row in rows
     ]
 
@@ -149,9 +150,9 @@ def _figure(value: object, form: str) -> str:
     return form.format(value) if isinstance(value, int | float) else "–"
 
 
-def _inspect(given: argparse.Namespace) -> int:
+def _inspect(flags: argparse.Namespace) -> int:
     from engine.bridges.inspecting import inspect_drafter
 
-    found = inspect_drafter(given.checkpoint, given.target)
-    terminal.write("".join(f"{terminal.one_line(line)}\n" for line in found.lines()))
-    return UNFIT if found.wrong else 0
+    inspection = inspect_drafter(flags.checkpoint, flags.target)
+    terminal.write("".join(f"{terminal.one_line(line)}\n" for line in inspection.lines()))
+    return UNFIT if inspection.wrong else 0

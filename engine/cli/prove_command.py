@@ -70,7 +70,8 @@ def _proven(arguments: argparse.Namespace) -> int:
     tell = (lambda line: None) if arguments.json else terminal.say
     proofs = [prove(cls, rules, tell, arguments.seconds)]
     if own_rules:
-        proofs += [prove(drafter(key), own_rules, tell, arguments.seconds / 3) for key in DRAWING]
+        beside = [drafters()[key] for key in DRAWING if key in drafters()]
+        proofs += [prove(drawer, own_rules, tell, arguments.seconds / 3) for drawer in beside]
     proofs = [proof for proof in proofs if proof.rules or proof.key == cls.key]
     exact = all(proof.exact for proof in proofs)
     if arguments.json:

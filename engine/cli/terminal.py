@@ -87,9 +87,9 @@ class Bar:
 
 
 class Interrupts:
-    """Whether a signal asked this process to stop. asked: the signal's number, or None if none has."""
+    """Whether a signal asked this process to stop. signal: the signal's number, or None."""
 
-    asked: int | None = None
+    signal: int | None = None
 
 
 @contextmanager
@@ -102,9 +102,9 @@ def listening() -> Iterator[Interrupts]:
         return
 
     def note(number: int, frame: object) -> None:
-        if interrupts.asked is not None:
+        if interrupts.signal is not None:
             raise KeyboardInterrupt
-        interrupts.asked = number
+        interrupts.signal = number
 
     for number in STOPPING:
         before[number] = signal.signal(number, note)

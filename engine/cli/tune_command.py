@@ -61,14 +61,14 @@ def _show(tuning: Tuning, as_json: bool) -> int:
         try:
             for line in coming:
                 take(line)
-                if interrupts.asked is not None:
+                if interrupts.signal is not None:
                     break
         except UserError as error:
             failure = error
         finally:
             coming.close()
             bar.close()
-        if failure is not None or interrupts.asked is not None:
+        if failure is not None or interrupts.signal is not None:
             for line in tuning.answer_so_far():
                 take(line)
         if not as_json:
@@ -77,7 +77,7 @@ def _show(tuning: Tuning, as_json: bool) -> int:
             terminal.say("stopped before there was an answer")
     if failure is not None:
         raise failure
-    return 0 if interrupts.asked is None else 128 + interrupts.asked
+    return 0 if interrupts.signal is None else 128 + interrupts.signal
 
 
 def _time(seconds: float) -> str:

@@ -1,4 +1,5 @@
-"""The lines of a tuning as text for a terminal: the answer, why, tables, estimates apart from what was measured."""
+"""The lines of a tuning as text for a terminal: the answer, its reasons, tables; estimates stand apart from
+measurements."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -36,7 +36,8 @@ class Judged:
 def from_residual(
     p: Mixture, q: Mixture, count: int, generator: torch.Generator
 ) -> tuple[Tensor, int]:
-    """See the module. If p and q are equal, nothing is rejected, and ``count`` is 0."""
+    """A point for each rejected draft, drawn from the residual of p and q (see the module). If p and q are equal,
+    nothing is rejected, and ``count`` is 0."""
     kept: list[Tensor] = []
     missing, tried = count, 0
     while missing:

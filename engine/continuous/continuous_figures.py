@@ -52,8 +52,8 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Figures:
-    """overlaps: by shift of the draft. tests: p-values of two-sample tests, by the name of what was compared with the
-    target. walk: number of points, and of passes of the target."""
+    """overlaps: by shift of the draft. tests: p-values of two-sample tests, by the name of the sample that was
+    compared with the target's. walk: number of points, and of passes of the target."""
 
     overlaps: list[Overlap]
     tests: dict[str, float]
@@ -87,7 +87,8 @@ def measured_overlap(shift: float, drafts: int = DRAFTS) -> Overlap:
 
 
 def walks(count: int, seed: int, replaced: Replace | None) -> Tensor:
-    """[count, 4]: the two points after the first, of walks written speculatively; replaced None: plainly."""
+    """[count, 4]: the second and third point of each walk. replaced: the rule that replaces rejected drafts; None: no drafts,
+    the points are drawn from p."""
     generator, target, draft = seeded(seed), Walk(TARGET), Walk(DRAFT)
     rows = []
     for _ in range(count):

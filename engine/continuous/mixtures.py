@@ -30,7 +30,7 @@ class Mixture:
         return (peaks * (-0.5 * gaps.square().sum(-1)).exp()).sum(-1)
 
     def shifted(self, by: Tensor) -> Mixture:
-        """The same mixture, its means moved by ``by`` [2]."""
+        """A copy of the mixture with its means moved by ``by`` [2]."""
         return replace(self, means=self.means + by)
 
 

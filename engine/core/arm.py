@@ -1,4 +1,4 @@
-"""What is guessed of a drafter that another drafter may choose for a step, until its steps have been seen."""
+"""First guesses about a drafter that another drafter may choose for a step; observed steps replace the guesses."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A step that is under way: what one stage hands to the next."""
+"""A step in progress: the data that one stage hands to the next."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Attempt:
     def judged_by(
         self, judging: PendingVerdict, seen: Seen, logits: Tensor | None = None
     ) -> Attempt:
-        """The same after the target's pass, on the way to a verdict."""
+        """This attempt after the target's pass, with the verdict still pending."""
         return Attempt(self.proposal, self.draft, seen, logits, judging, self.milliseconds)
 
     def judged(self, verdict: Verdict) -> tuple[int, int]:

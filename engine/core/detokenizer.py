@@ -71,7 +71,7 @@ class Place:
 
     @property
     def rest(self) -> str:
-        """What a text that ends here shows for its unfinished character."""
+        """The characters shown for an unfinished character if the text ends here."""
         return self._detokenizer.lost(self.unfinished)
 
 
@@ -119,7 +119,7 @@ class Detokenizer:
         return Added(piece, piece + escaped(own), self._place(self._anchor, left))
 
     def lost(self, unfinished: bytes) -> str:
-        """What a text shows for bytes that no later token completes."""
+        """The characters that stand for bytes that no later token completes."""
         return unfinished.decode("utf-8", self._errors)
 
     def face(self, token: int) -> str:

@@ -193,7 +193,7 @@ class Drafter(ABC):
 
     @classmethod
     def asks_for_costs(cls, settings: Mapping[str, Value]) -> bool:
-        """Whether it is built with what a pass of the target costs on this machine (``Models.costs``)."""
+        """Whether ``build`` needs the cost of a target pass on this machine (``Models.costs``)."""
         return bool(settings.get("cost_aware"))
 
     @classmethod

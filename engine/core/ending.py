@@ -105,7 +105,7 @@ class Ending:
             self._written = self._written and self._written.after(token)
 
     def why(self, last: int) -> Literal["eos", "stop"] | None:
-        """What ended the text, given its last token, or None if it goes on."""
+        """The reason why the text ends after its last token; None if the text goes on."""
         if last in self.tokens:
             return "eos"
         ended = self._written is not None and self._written.ended

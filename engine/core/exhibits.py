@@ -1,4 +1,4 @@
-"""Exhibits: what a drafter or a rule shows of a step, as typed data.
+"""Exhibits: data, typed by kind, with which a drafter or a rule explains a step.
 
 Token ids become text only in the recorder, so a cell that is a token says so with ``Token``.
 """

@@ -32,6 +32,6 @@ def _largest(rows: Tensor) -> list[float]:
 
 
 def refuse_nan_among(probabilities: Iterable[float | None], name: str) -> None:
-    """The same for probabilities that are on the host already; None is skipped."""
+    """Raises UserError if a probability on the host is NaN; None is skipped. name: the model's, for the message."""
     if any(q is not None and math.isnan(q) for q in probabilities):
         raise UserError(f"{name} gave NaN in the place of probabilities; the run ends.")

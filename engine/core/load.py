@@ -1,4 +1,4 @@
-"""The load of a pass of the target: what one text learns of the others that share the pass."""
+"""The load of a target pass: facts about the other texts in the pass, for one text's drafter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Acceptance:
 
     @classmethod
     def as_of(cls, chances: Sequence[float]) -> Acceptance:
-        """Of a new text, beside others of which these shares are known."""
+        """The estimate for a new text that joins texts with these shares."""
         return cls(fmean(chances)) if chances else cls()
 
     @property

@@ -39,7 +39,7 @@ class Option:
         return asdict(self)
 
     def meaning(self, help: str) -> "Option":
-        """The same with this line of help."""
+        """The option with ``help`` as its line of help."""
         return replace(self, help=help)
 
     def parse(self, raw: object) -> Value:

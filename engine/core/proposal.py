@@ -1,4 +1,4 @@
-"""What a drafter proposes for a step: a tree, and the rows that go with it into the target's pass."""
+"""A drafter's proposal for a step: a tree, and the rows that enter the target's pass with the tree."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Proposal:
         return self if tree is self.tree else Proposal(tree)
 
     def behind(self, forced: Sequence[int]) -> Proposal:
-        """The same behind tokens that the constraint forces; see ``DraftTree.behind``."""
+        """The proposal moved behind the tokens that the constraint forces; see ``DraftTree.behind``."""
         if not forced:
             return self
         probes = None if self.probes is None else self.probes.behind(len(forced))

@@ -139,7 +139,7 @@ class Verifier(ABC):
         return cls.shapes is None or shape in cls.shapes
 
     def weighing(self, target: Target, prompt: Sequence[int]) -> Constraint | None:
-        """What weighs the logits of target and draft, along each path of a tree, for one text; None for most rules."""
+        """The constraint with which the rule weighs logits of target and draft along a tree's paths; None for most rules."""
 
     @abstractmethod
     def judge(self, case: Case) -> Verdict:

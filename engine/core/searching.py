@@ -18,8 +18,9 @@ from engine.core.tree import DraftTree
 
 @dataclass(frozen=True)
 class Decided:
-    """What a search knows after a pass, as ``DraftTree.aside``. path: nodes of the tree that belong to the text from now on, which
-    may be none. given_up: nodes that were left in this pass. All other nodes may still be taken."""
+    """The decisions of a search after a pass, kept as ``DraftTree.aside``. path: nodes of the tree that belong to the
+    text from now on, which may be none. given_up: nodes that were left in this pass. All other nodes may still be
+    taken."""
 
     path: list[int]
     given_up: frozenset[int] = frozenset()
@@ -43,7 +44,7 @@ class SearchedText(Text):
     """A text whose drafter reads with the target itself."""
 
     def step(self, clock: Clock) -> Step:
-        """One more pass."""
+        """Make one more pass of the target and finish its step."""
         room = self._limit - len(self.context)
         proposal = self._proposal(self.context, room)
         tree = proposal.tree

@@ -1,4 +1,4 @@
-"""One pass of the target over a draft: the question and the answer."""
+"""A pass of the target over a draft: its input and its output."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Pair(ABC):
         by then the other function has ended as well."""
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free the threads and memory of the pair."""
 
 
 class ThreadPair(Pair):

@@ -52,7 +52,7 @@ class SwitchingText(Text):
     """A text whose target reads only when it writes."""
 
     def step(self, clock: Clock) -> Step:
-        """One more token."""
+        """Write one more token and finish its step."""
         attempt = self.draft()
         attempt.milliseconds["draft"] = clock.lap()
         tree = attempt.draft.tree

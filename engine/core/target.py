@@ -42,7 +42,7 @@ class Session(Protocol):
         """Copy the first ``length`` tokens of another session of the same model."""
 
     def look(self, draft: Draft) -> Seen:
-        """One pass over the root and a tree."""
+        """Read the root and a tree in one pass."""
 
     def feed(self, tokens: Sequence[int], parents: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         """Read rows of a tree; returns logits [N, V], and features [N, n*H] or None."""

@@ -1,4 +1,4 @@
-"""One text that is being written: draft after its end, judge the draft by the target's pass, keep what is accepted."""
+"""A text in progress: draft after its end, judge the draft by the target's pass, keep the accepted tokens."""
 
 from __future__ import annotations
 

@@ -144,8 +144,8 @@ class DraftTree:
         return self.sources.count(FORCED)
 
     def behind(self, forced: Sequence[int]) -> DraftTree:
-        """The same tree behind tokens that the constraint forces, with its laws and exhibits. Node i becomes node
-        i + len(forced); the last forced token takes the place of the root."""
+        """A copy of the tree behind the tokens that the constraint forces, with its laws and exhibits. Node i becomes
+        node i + len(forced); the last forced token takes the place of the root."""
         size, whole = len(forced), DraftTree()
         whole.chain(forced, FORCED)
         whole.tokens += self.tokens
@@ -194,7 +194,7 @@ class DraftTree:
         return mask
 
     def truncated(self, max_depth: int) -> DraftTree:
-        """The same tree without nodes deeper than max_depth.
+        """A copy of the tree without nodes deeper than max_depth.
 
         Exact under every rule, because depth never depends on a drawn value.
         """

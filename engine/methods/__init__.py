@@ -25,7 +25,7 @@ def unusable() -> dict[str, str]:
 
 
 def own_drafters() -> dict[str, type[Drafter]]:
-    """Those of this repository alone."""
+    """The drafters in this repository, without those from outside."""
     return {cls.key: cls for _, module in modules("drafter") for cls in classes(module, Drafter)}
 
 

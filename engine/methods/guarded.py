@@ -72,7 +72,7 @@ def _check_declared(name: str, cls: type[Drafter]) -> None:
 
 
 def guarded(cls: type[Drafter]) -> type[Drafter]:
-    """The same drafter, whose calls end after a time, and whose drafts and failures are checked."""
+    """The drafter with a time limit on its calls and with checks of its drafts and failures."""
     about = (cls.__doc__ or cls.key).strip().split("\n")[0]
     told = {"title": cls.key, "family": "tree", "summary": about}
     usual = {name: value for name, value in told.items() if not hasattr(cls, name)}

@@ -105,7 +105,7 @@ class CaptionsModel(LanguageModel):
         self._views: dict[bytes, CaptionsModel] = {}
 
     def seeing(self, pixels: np.ndarray) -> CaptionsModel:
-        """The same model, shown a picture uint8 [S, S, 3]."""
+        """A view of the model that sees a picture uint8 [S, S, 3]."""
         key = pixels.tobytes()
         if key not in self._views:
             if len(self._views) >= MOST_SHOWN:
@@ -122,7 +122,7 @@ class CaptionsModel(LanguageModel):
         return self.model.rows(tokens[None], patches[None].to(self.device, self.dtype))[0]
 
     def with_rows(self, rows: Tensor) -> CaptionsModel:
-        """The same model, in which the first K patch tokens have these embeddings [K, H]."""
+        """A view of the model in which the first K patch tokens have these embeddings [K, H]."""
         module = shallow(self.model)
         module.model = shallow(decoder_of(self.model))
         table = self.model.model.embed_tokens.weight.detach().clone()
@@ -134,6 +134,6 @@ class CaptionsModel(LanguageModel):
 
 
 def patch_grid(model: CaptionsModel, values: Sequence[float]) -> list[list[float]]:
-    """One number for each patch, as rows of the picture."""
+    """One number for each patch -> the numbers as rows of the picture."""
     across = model.side // model.patch
     return [list(values[at : at + across]) for at in range(0, len(values), across)]

@@ -60,32 +60,34 @@ _SAME_NUMBERS = {"static", "dynamic", "offloaded", "offloaded_static", "hybrid",
 
 
 def with_rules(target: LanguageModel, request: TextRequest) -> TextRequest:
-    """The request with the rules of the target's checkpoint and what its verifier weighs, beneath a constraint of its own if it
-    has one. Such a constraint decides where the text ends: rules about its length are left out."""
-    asked = request.constraint
-    rules = _processors(target, len(request.prompt), request.max_new_tokens, asked is None)
+    """The request, constrained by the rules of the target's checkpoint and by the verifier's weights as well. If the request has
+    a constraint already, that constraint decides where the text ends, and the checkpoint's rules about length are left out."""
+    own_constraint = request.constraint
+    rules = _processors(target, len(request.prompt), request.max_new_tokens, own_constraint is None)
     own = CheckpointRules(rules, request.prompt, target.vocab_size) if rules else None
     weighing = request.verifier.weighing(target, request.prompt)
     if own is None and weighing is None:
         return request
-    joined = [each for each in (asked, own, weighing) if each is not None]
+    joined = [
+        constraint for constraint in (own_constraint, own, weighing) if constraint is not None
+    ]
     return replace(request, constraint=Joined(joined, NOTHING_LEFT))
 
 
 def unapplied(config: GenerationConfig, cuts: bool = True) -> list[str]:
     """Settings of a checkpoint that would change the text of ``generate`` and that the engine leaves out:
     "name = value". cuts: whether a run that samples as the model says makes all cuts (``engine.core.sampling.CUTS``)."""
-    known = vars(GenerationConfig()).keys() - _APPLIED - _OF_SAMPLING - _NO_CHANGE
+    names = vars(GenerationConfig()).keys() - _APPLIED - _OF_SAMPLING - _NO_CHANGE
     if not cuts:
-        known |= {name for name in CUTS if getattr(config, name, None) not in CUTS[name]}
-    given = {name: getattr(config, name, None) for name in sorted(known) if name[0] != "_"}
-    if given.get("cache_implementation") in _SAME_NUMBERS:
-        del given["cache_implementation"]
+        names |= {name for name in CUTS if getattr(config, name, None) not in CUTS[name]}
+    values = {name: getattr(config, name, None) for name in sorted(names) if name[0] != "_"}
+    if values.get("cache_implementation") in _SAME_NUMBERS:
+        del values["cache_implementation"]
     if config.stop_strings and not own_stop_strings(config):
-        given["stop_strings"] = config.stop_strings
+        values["stop_strings"] = config.stop_strings
     return [
         f"{name} = {value}"
-        for name, value in given.items()
+        for name, value in values.items()
         if value and value != _NEUTRAL.get(name)
     ]
 
@@ -107,7 +109,7 @@ def check_rules(target: LanguageModel) -> None:
 
 
 class CheckpointRules(Constraint):
-    """One instance holds the state of one text."""
+    """The state of one text under the checkpoint's rules."""
 
     def __init__(self, rules: LogitsProcessorList, prompt: Sequence[int], vocabulary: int) -> None:
         """vocabulary: width of the target's logits."""
@@ -133,24 +135,24 @@ def _processors(
     """prompt: number of its tokens. new: the most tokens that are written. lengths: with the rules about the length of
     the text."""
     config, ends = target.model.generation_config, sorted(target.end_tokens)
-    found = LogitsProcessorList()
+    processors = LogitsProcessorList()
     if config is None:
-        return found
+        return processors
     if config.no_repeat_ngram_size:
-        found.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
+        processors.append(NoRepeatNGramLogitsProcessor(config.no_repeat_ngram_size))
     if config.bad_words_ids:
-        found.append(NoBadWordsLogitsProcessor(config.bad_words_ids, ends or None))
+        processors.append(NoBadWordsLogitsProcessor(config.bad_words_ids, ends or None))
     if lengths and config.min_length and ends:
-        found.append(MinLengthLogitsProcessor(config.min_length, ends))
+        processors.append(MinLengthLogitsProcessor(config.min_length, ends))
     if lengths and config.min_new_tokens and ends:
-        found.append(MinNewTokensLengthLogitsProcessor(prompt, config.min_new_tokens, ends))
+        processors.append(MinNewTokensLengthLogitsProcessor(prompt, config.min_new_tokens, ends))
     if lengths and config.forced_bos_token_id is not None:
-        found.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
+        processors.append(ForcedBOSTokenLogitsProcessor(config.forced_bos_token_id))
     if lengths and config.forced_eos_token_id is not None:
-        found.append(ForcedEOSTokenLogitsProcessor(prompt + new, config.forced_eos_token_id))
+        processors.append(ForcedEOSTokenLogitsProcessor(prompt + new, config.forced_eos_token_id))
     if config.suppress_tokens:
-        found.append(SuppressTokensLogitsProcessor(config.suppress_tokens))
+        processors.append(SuppressTokensLogitsProcessor(config.suppress_tokens))
     if config.begin_suppress_tokens:
         begin = prompt + (prompt == 1 and config.forced_bos_token_id is not None)
-        found.append(SuppressTokensAtBeginLogitsProcessor(config.begin_suppress_tokens, begin))
-    return found
+        processors.append(SuppressTokensAtBeginLogitsProcessor(config.begin_suppress_tokens, begin))
+    return processors

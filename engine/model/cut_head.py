@@ -17,7 +17,7 @@ _MOST_CUTS = 4  # per model; the oldest is dropped first
 
 
 def with_head(model: LanguageModel, tokens: Tensor) -> LanguageModel:
-    """The same model with only these rows of its head [K]: its logits have K columns, in this order.
+    """A view of the model with only these rows of its head [K]: the logits have K columns, in this order.
 
     Everything below the head is shared. Raises UserError for a model whose head is not its own module.
     """

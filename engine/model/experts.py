@@ -96,7 +96,7 @@ class ExpertsForCausalLM(LlamaForCausalLM):
 
     @property
     def gates(self) -> list[Gate]:
-        """Of each layer."""
+        """The gate of each layer."""
         return [layer.mlp.gate for layer in self.model.layers]
 
 

@@ -39,8 +39,8 @@ def forward_with_mask(
     features: tuple[int, ...],
     last: int | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The same for a module with attention of its own. added: numbers added to the scores, [1, 1, R, T];
-    None lets the module mask by itself. Modules that ignore ``last`` return logits of all rows."""
+    """The pass of a module with attention of its own. added: numbers added to the scores, [1, 1, R, T]; None lets the
+    module mask by itself. Modules that ignore ``last`` return logits of all rows."""
     given = {"attention_mask": added}
     return _called(module, tokens, positions, cache, features, last, given)
 

@@ -30,15 +30,15 @@ def ends_of(model: PreTrainedModel, tokenizer) -> Ends:
         "tokenizer": getattr(tokenizer, "eos_token_id", None),
     }
     for named_by, ends in places.items():
-        found = _ids(ends)
-        if found:
-            return Ends(found, named_by)
+        tokens = _ids(ends)
+        if tokens:
+            return Ends(tokens, named_by)
     return Ends(frozenset(), "nobody")
 
 
 def _ids(ends: object) -> frozenset[int]:
-    given = ends if isinstance(ends, Iterable) else [ends]
-    return frozenset(one for one in given if isinstance(one, int) and one >= 0)
+    listed = ends if isinstance(ends, Iterable) else [ends]
+    return frozenset(token for token in listed if isinstance(token, int) and token >= 0)
 
 
 def own_sampling(model: PreTrainedModel) -> dict:
@@ -48,21 +48,21 @@ def own_sampling(model: PreTrainedModel) -> dict:
     if not getattr(config, "do_sample", None):
         return {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "cuts": ()}
     usual = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}  # the defaults of transformers
-    given = {name: getattr(config, name, None) for name in (*usual, *CUTS)}
-    for name, value in given.items():
+    values = {name: getattr(config, name, None) for name in (*usual, *CUTS)}
+    for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise UserError(f"The model's generation config has a {name} that is no number.")
-    found = {name: usual[name] if given[name] is None else given[name] for name in usual}
-    cuts = [(name, given[name]) for name in CUTS if given[name] not in (None, *CUTS[name])]
-    return {**found, "cuts": tuple(cuts)}
+    sampling = {name: usual[name] if values[name] is None else values[name] for name in usual}
+    cuts = [(name, values[name]) for name in CUTS if values[name] not in (None, *CUTS[name])]
+    return {**sampling, "cuts": tuple(cuts)}
 
 
 def own_stop_strings(config: GenerationConfig | None) -> tuple[str, ...]:
     """The stop strings of a generation config; none if the engine cannot look for them."""
-    given = getattr(config, "stop_strings", None) or ()
-    found = (given,) if isinstance(given, str) else tuple(given)
+    setting = getattr(config, "stop_strings", None) or ()
+    strings = (setting,) if isinstance(setting, str) else tuple(setting)
     try:
-        check_stop_strings(found)
+        check_stop_strings(strings)
     except UserError:
         return ()
-    return found
+    return strings

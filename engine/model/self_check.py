@@ -56,7 +56,7 @@ class _Forced(LogitsProcessor):
 
 
 def readings(module: PreTrainedModel) -> list[Reading]:
-    """Readings at all lengths to be tried. Raises whatever the module raises."""
+    """Readings at all lengths to be tried. Exceptions of the module pass through."""
     vocabulary = _ordinary_tokens(module)
     return [_read(module, prefix, vocabulary) for prefix in _prefixes(module)]
 
@@ -133,7 +133,7 @@ def _plain(module: PreTrainedModel):
 
 
 def reads_from_left_to_right(module: PreTrainedModel) -> bool:
-    """Whether later tokens leave a token's logits unchanged. Raises whatever the module raises."""
+    """Whether later tokens leave a token's logits unchanged. Exceptions of the module pass through."""
     text = _ordinary_tokens(module)[None, :PREFIX].to(module.device)
     with torch.no_grad():
         whole = module(input_ids=text, use_cache=False).logits[0, : PREFIX // 2]

@@ -28,7 +28,7 @@ PREFILL_ROWS = PART  # rows of one prefill pass; bounds the mask and the activat
 
 
 class Session:
-    """One sequence being read: committed columns, and the scratch rows of the running step.
+    """The reading of one sequence: committed columns, and the scratch rows of the running step.
 
     Rows are numbered from 0 since the last commit. Each has a parent row, or -1 for the last
     committed token, and sees the committed columns, its ancestors and itself.

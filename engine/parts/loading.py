@@ -31,7 +31,7 @@ class ModelPaths:
     family: str = ""
 
     def with_parts(self, parts: Mapping[str, str | None]) -> "ModelPaths":
-        """The same with these parts in place of those of the same role; None changes nothing."""
+        """A copy with these parts in place of the parts of the same role; None changes nothing."""
         given = {role: path for role, path in parts.items() if path is not None}
         return replace(self, parts={**self.parts, **given})
 

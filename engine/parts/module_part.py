@@ -76,7 +76,8 @@ class ModulePart(nn.Module):
         """The entries of its config."""
 
     def settle(self, config: Mapping, target: LanguageModel, folder: str) -> None:
-        """Take over what the config says beside the sizes. Raises UserError, or ValueError, whose message ends a sentence."""
+        """Take over the config's entries other than sizes. Raises UserError, or ValueError with a clause with which
+        the caller's sentence ends."""
 
     @classmethod
     def tiny(cls, target: LanguageModel, opener: Opener | None = None) -> Self:
@@ -93,8 +94,8 @@ class ModulePart(nn.Module):
 
     @classmethod
     def read(cls, path: str | Path, target: LanguageModel | None = None) -> Self:
-        """The same in float32 on the CPU, to be trained on. target: None where several targets will use it; each must then be
-        held against it (``settle``)."""
+        """The part in float32 on the CPU, for further training. target: None where several targets will use it; each
+        must then be held against it (``settle``)."""
         folder = Path(path)
         try:
             stored = read_tensors(folder, cls.noun, cls.files)
@@ -122,7 +123,7 @@ class ModulePart(nn.Module):
         return f"{folder} holds no {cls.noun}" + (f" for {target.name}" if target else "")
 
     def tensors(self) -> dict[str, Tensor]:
-        """Its weights under their published names."""
+        """The part's weights under their published names."""
         weights = self.state_dict()
         return {name: weights[own] for name, own in self.names().items()}
 

@@ -83,8 +83,9 @@ def language_model(
 
 
 def side_by_side(target: LanguageModel, path: str) -> LanguageModel:
-    """The same target, opened once more where it must be, so that it can read several texts in one pass. path: where it was
-    opened. On a GPU every model can; one that keeps a state or has attention of its own reads them one after the other."""
+    """The target in a form that can read several texts in one pass, opened a second time if necessary. path: the
+    place that it was opened from. On a GPU every model can; one that keeps a state or has attention of its own reads
+    them one after the other."""
     if target.device.type == "cuda":
         return target
     folder = path if Path(path).is_dir() else str(folder_of(path))

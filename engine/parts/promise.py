@@ -46,35 +46,35 @@ def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         with torch.device("meta"):
             module = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
-        found, twins = _promise(module), _twins(module)
+        promise, twins = _promise(module), _twins(module)
     except Exception as error:  # transformers raises many kinds for one cause
         raise UserError(f"There is no causal language model to open at {name}.") from error
-    if any(getattr(one, ELSEWHERE, None) is not None for one in (config, module.config)):
+    if any(getattr(settings, ELSEWHERE, None) is not None for settings in (config, module.config)):
         raise UserError(f"The configuration of {name} names a file of weights, which is not read.")
     try:
         with quiet():
-            told = _loading(module, shapes)
+            report = _loading(module, shapes)
     except Exception as error:
         raise UserError(f"The weights of {name} do not fit its configuration.") from error
-    absent = missing(told.missing_keys, twins)
-    module._adjust_missing_and_unexpected_keys(told)  # transformers makes those that it ignores
-    lacking = [key for key in absent if key in told.missing_keys]
-    for key, has, needs in sorted(told.mismatched_keys):
+    absent = missing(report.missing_keys, twins)
+    module._adjust_missing_and_unexpected_keys(report)  # transformers makes those that it ignores
+    lacking = [key for key in absent if key in report.missing_keys]
+    for key, has, needs in sorted(report.mismatched_keys):
         raise UserError(
             f"{key} of {name} has the shape {list(has)}, but its configuration promises "
             f"{list(needs)}."
         )
-    if told.conversion_errors or told.error_msgs:
+    if report.conversion_errors or report.error_msgs:
         raise UserError(f"The weights of {name} do not fit its configuration.")
     refuse_missing(lacking, name)
-    made = sum(module.get_parameter_or_buffer(key).numel() for key in absent)
-    if made > MOST_MADE:
+    missing_numbers = sum(module.get_parameter_or_buffer(key).numel() for key in absent)
+    if missing_numbers > MOST_MADE:
         raise UserError(f"The configuration of {name} asks for too much: {absent[0]}.")
-    return found
+    return promise
 
 
 def missing(keys: set[str], twins: Mapping[str, set[str]]) -> list[str]:
-    """Those of the keys that a loading leaves without numbers: none of their twins has any."""
+    """The keys left without numbers after loading: no twin of such a key was loaded."""
     return sorted(key for key in keys if twins.get(key, {key}) <= keys)
 
 
@@ -87,13 +87,13 @@ def refuse_missing(keys: list[str], name: str) -> None:
 def _twins(module: PreTrainedModel) -> dict[str, set[str]]:
     """Name -> all names of the same tensor: tied by the configuration, or one module in two places."""
     groups: dict[int, set[str]] = defaultdict(set)
-    for key, one in module.state_dict(keep_vars=True).items():
-        groups[id(one)].add(key)
-    found = {key: group for group in groups.values() for key in group}
-    for one, other in module.all_tied_weights_keys.items():
-        both = found.get(one, {one}) | found.get(other, {other})
-        found |= dict.fromkeys(both, both)
-    return found
+    for key, tensor in module.state_dict(keep_vars=True).items():
+        groups[id(tensor)].add(key)
+    twins = {key: group for group in groups.values() for key in group}
+    for tensor, twin in module.all_tied_weights_keys.items():
+        both = twins.get(tensor, {tensor}) | twins.get(twin, {twin})
+        twins |= dict.fromkeys(both, both)
+    return twins
 
 
 @contextmanager
@@ -114,16 +114,16 @@ def quiet() -> Iterator[None]:
 
 
 def _promise(module: PreTrainedModel) -> Promise:
-    parameters = sum(one.numel() for one in module.parameters())
-    others = {id(one): one.nbytes for one in _tables(module)}
+    parameters = sum(tensor.numel() for tensor in module.parameters())
+    others = {id(tensor): tensor.nbytes for tensor in _tables(module)}
     return Promise(type(module).__name__, parameters, FLOAT * parameters + sum(others.values()))
 
 
 def _tables(module: nn.Module) -> Iterator[Tensor]:
     """Tensors that are no parameters; not all modules register theirs as buffers."""
-    for one in module.modules():
-        kept = [*vars(one).values(), *one._buffers.values()]
-        yield from (each for each in kept if isinstance(each, Tensor))
+    for submodule in module.modules():
+        kept = [*vars(submodule).values(), *submodule._buffers.values()]
+        yield from (value for value in kept if isinstance(value, Tensor))
 
 
 def _loading(module: PreTrainedModel, shapes: Mapping[str, tuple[int, ...]]):

@@ -43,26 +43,28 @@ def free_bytes() -> int:
     long as nothing else needs the room."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        free = next(int(one.split()[1]) * 1024 for one in lines if one.startswith("MemAvailable"))
+        free = next(
+            int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")
+        )
     except (OSError, StopIteration, ValueError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     try:
         most = int(Path("/sys/fs/cgroup/memory.max").read_text("ascii"))
         used = int(Path("/sys/fs/cgroup/memory.current").read_text("ascii"))
-        told = Path("/sys/fs/cgroup/memory.stat").read_text("ascii").splitlines()
-        used -= sum(int(line.split()[1]) for line in told if line.startswith("inactive_file "))
+        figures = Path("/sys/fs/cgroup/memory.stat").read_text("ascii").splitlines()
+        used -= sum(int(line.split()[1]) for line in figures if line.startswith("inactive_file "))
     except (OSError, ValueError):
         return free
     return max(0, min(free, most - used))
 
 
-def check_room(found: Checkpoint, itemsize: int) -> None:
+def check_room(checkpoint: Checkpoint, itemsize: int) -> None:
     """Raises UserError, before any of it is loaded, for a model for which this machine has too little free memory: passes
     that are compiled for a CPU need some more on top of its weights. itemsize: bytes of a weight once it is loaded."""
-    needed, free = int(found.nbytes * itemsize / FLOAT / SPARED), free_bytes()
+    needed, free = int(checkpoint.nbytes * itemsize / FLOAT / SPARED), free_bytes()
     if needed > free:
         raise UserError(
-            f"{found.name} needs {needed / 1e9:,.2f} GB of memory; {free / 1e9:,.2f} GB are free."
+            f"{checkpoint.name} needs {needed / 1e9:,.2f} GB of memory; {free / 1e9:,.2f} GB are free."
         )
 
 
@@ -74,31 +76,31 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
     """
     wish, root = allowed_wish(wish, allowed)
     if root is not None:
-        found = inspect(wish, root)
+        checkpoint = inspect(wish, root)
     else:
         folder = download(wish, allowed.room(), tell)
-        found = inspect(
+        checkpoint = inspect(
             folder, folder.parent.parent, wish
         )  # its cache folder: links lead to the blobs
     room = allowed.room()
-    if found.nbytes > room:
+    if checkpoint.nbytes > room:
         raise UserError(
-            f"{found.name} needs {found.nbytes / 1e9:,.2f} GB of memory; "
+            f"{checkpoint.name} needs {checkpoint.nbytes / 1e9:,.2f} GB of memory; "
             f"{room / 1e9:,.2f} GB are free for it now."
         )
-    distrust(found.folder)
-    return found
+    distrust(checkpoint.folder)
+    return checkpoint
 
 
 def allowed_wish(wish: object, allowed: Allowed) -> tuple[str, Path | None]:
-    """What the visitor names, and the allowed folder that it lies in; None if it is a name on the Hub. Raises UserError, one
-    sentence, for what the host does not allow."""
+    """The visitor's wish, and the allowed folder that holds it; None in place of the folder for a name on the Hub.
+    Raises UserError, one sentence, for what the host does not allow."""
     wish = _named(wish)
     if is_served(wish):
         raise UserError("This page asks no engine at an address that a visitor names.")
     root = _root_of(wish, allowed)
     if root is None and not (
-        is_hub_name(wish) and any(fnmatchcase(wish, one) for one in _names(allowed))
+        is_hub_name(wish) and any(fnmatchcase(wish, pattern) for pattern in _names(allowed))
     ):
         raise UserError("This page does not open that model; its host lists those that it does.")
     return wish, root
@@ -109,9 +111,9 @@ def allowed_engine(wish: object, allowed: Allowed) -> str | None:
     address that the host does not list."""
     if not is_served(wish := _named(wish)):
         return None
-    asked = read(wish)
+    engine = read(wish)
     for listed in map(read, filter(is_served, allowed.patterns)):
-        if asked[:3] == listed[:3] and fnmatchcase(asked.name, listed.name):
+        if engine[:3] == listed[:3] and fnmatchcase(engine.name, listed.name):
             return wish
     raise UserError("This page asks no engine at that address; its host lists those that it does.")
 
@@ -123,7 +125,7 @@ def _named(wish: object) -> str:
 
 
 def _names(allowed: Allowed) -> list[str]:
-    return [one for one in allowed.patterns if not os.path.isabs(one)]
+    return [pattern for pattern in allowed.patterns if not os.path.isabs(pattern)]
 
 
 def _root_of(wish: str, allowed: Allowed) -> Path | None:
@@ -131,7 +133,7 @@ def _root_of(wish: str, allowed: Allowed) -> Path | None:
     if not os.path.isabs(wish) or "\0" in wish:
         return None
     real = Path(os.path.realpath(wish))
-    for one in allowed.patterns:
-        if os.path.isabs(one) and real.is_relative_to(os.path.realpath(one)):
-            return Path(os.path.realpath(one))
+    for pattern in allowed.patterns:
+        if os.path.isabs(pattern) and real.is_relative_to(os.path.realpath(pattern)):
+            return Path(os.path.realpath(pattern))
     return None

@@ -1,4 +1,4 @@
-"""A file of weights, as safetensors or the same compressed by gzip: what is in it, and its tensors."""
+"""A file of weights, as safetensors, plain or compressed by gzip: its table of contents and its tensors."""
 
 from __future__ import annotations
 

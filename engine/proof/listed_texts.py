@@ -110,7 +110,7 @@ def written(
     memory: Memory | None = None,
     chance: Chance | None = None,
 ) -> Path:
-    """One text under a constraint, at temperature 1."""
+    """Write one text under a constraint, at temperature 1."""
     request = TextRequest(
         drafter,
         rule,

@@ -72,8 +72,8 @@ SIZES = ((3, None), (4, None), (4, 0))
 
 @dataclass
 class RuleProof:
-    """What was shown with one rule. cases, branches: how many. error: the largest difference of a probability. left_out: cases
-    with too many branches, or for which no time was left."""
+    """The proof for one rule. cases, branches: their numbers. error: the largest difference of a probability.
+    left_out: cases with too many branches, or for which no time was left."""
 
     rule: str
     how: str
@@ -87,7 +87,7 @@ class RuleProof:
 
 @dataclass
 class Proof:
-    """rules: what was shown, by rule. exact_kinds: the kinds of draw that the drafter declares."""
+    """rules: the proofs, by rule. exact_kinds: the kinds of draw that the drafter declares."""
 
     key: str
     kinds: tuple[str, ...]
@@ -190,7 +190,7 @@ class _Bench:
         return self._models[vocabulary, end]
 
     def truth(self, models: Models) -> Models:
-        """The same models, whose target remembers the laws that it gave; for what is expected, not for what is proven."""
+        """The models with a target that remembers its laws. They give the law expected; the law got comes from the plain models."""
         if isinstance(models.target, MemoModel):
             return models
         return self._truths.setdefault(id(models), replace(models, target=MemoModel(models.target)))
@@ -199,7 +199,7 @@ class _Bench:
         return self.cls.build(self.settings, models)
 
     def check_repeats(self) -> None:
-        """The same chances must give the same draft."""
+        """Check that the same chances give the same draft. Raises UserError if they do not."""
         models = self.models(4)
         for sampling in (Sampling(1.0, seed=5), Sampling()):
             drafts = []

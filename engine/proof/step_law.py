@@ -221,8 +221,8 @@ class Reader:
 class Counterexample:
     """A case in which the law, or the text, is not the target's.
 
-    context: the text before the step. tokens, parents: of a draft that occurs there. after: what the step has written
-    already. expected, got: the probability of each next token; or two texts.
+    context: the text before the step. tokens, parents: a draft that the drafter can propose there. after: tokens that the step
+    has already written. expected, got: the probability of each next token, or, if texts were compared, the two texts.
     """
 
     rule: str

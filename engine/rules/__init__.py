@@ -27,7 +27,7 @@ def unusable_rules() -> dict[str, str]:
 
 
 def own_rules() -> dict[str, type[Verifier]]:
-    """Those of this repository alone."""
+    """The rules in this repository, without those from outside."""
     files = [path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__"]
     here = [importlib.import_module(f"{__package__}.{name}") for name in files]
     rules = [cls for module in here for cls in classes(module, Verifier)]

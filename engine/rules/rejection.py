@@ -84,7 +84,7 @@ class SiblingTrial:
         return self.p if self.refused else None
 
     def q(self, law: int) -> Tensor:
-        """[V] float64, what is left of this law."""
+        """[V] float64, the remainder of this draft law."""
         if law not in self._left:
             self._left[law] = normalised(self._laws[law].double().cpu())
         return self._left[law]

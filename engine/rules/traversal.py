@@ -30,7 +30,7 @@ class Traversal(LeafToRoot):
 
     @classmethod
     def judges(cls, shape: str, kinds: Iterable[str]) -> bool:
-        """Also trees without a draw, whatever their shape."""
+        """Whether the rule judges such trees: trees without a draw as well, whatever their shape."""
         return super().judges(shape, kinds) or set(kinds) <= {"one_hot"}
 
     def judge(self, case: Case) -> Verdict:

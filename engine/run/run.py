@@ -86,7 +86,7 @@ class Run:
             yield line
 
     def step(self) -> str | None:
-        """One more step line, None after the end; "" after a part of the prompt."""
+        """Make one more step; returns its line, None after the end, "" after a part of the prompt."""
         with self._guard:
             if self.finished:
                 return None
@@ -123,7 +123,7 @@ class Run:
         return False
 
     def cancel(self) -> None:
-        """End the run and free what it held; harmless after the end.
+        """End the run and free its memory; harmless after the end.
 
         Waits for a step that is being taken.
         """

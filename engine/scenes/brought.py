@@ -58,7 +58,7 @@ def _check_size(width: int, height: int) -> None:
 
 
 def read(file: Path) -> bytes:
-    """The bytes of a file, as far as a picture may be large. Raises UserError where it cannot be read."""
+    """The bytes of a file, at most one more than a picture may have. Raises UserError if the file cannot be read."""
     try:
         with file.open("rb") as stream:
             return stream.read(MOST_BYTES + 1)

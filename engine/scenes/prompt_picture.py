@@ -28,7 +28,7 @@ def split(prompt: str) -> tuple[str, str | None]:
 
 
 def joined(words: str, address: str) -> str:
-    """The prompt that ``split`` takes apart."""
+    """The prompt with its picture's address, the inverse of ``split``."""
     return f"{words} ![]({address})"
 
 

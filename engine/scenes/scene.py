@@ -65,7 +65,7 @@ Scene = tuple[Thing, ...]
 
 
 def invent(generator: np.random.Generator) -> Scene:
-    """One to four things in cells of their own."""
+    """Invent one to four things, each in a cell of its own."""
     count = int(generator.integers(1, MOST + 1))
     cells = np.sort(generator.choice(CELLS * CELLS, count, replace=False))
     colours, things = list(COLOURS), []

@@ -1,4 +1,4 @@
-"""What is asked about a scene, and the right answers."""
+"""Questions about a scene, with the right answers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def count(scene: Scene, generator: np.random.Generator) -> Asked:
 
 
 def colour(scene: Scene, generator: np.random.Generator) -> Asked | None:
-    """Of a thing of which there is one."""
+    """A question about the colour of a thing whose shape no other thing has."""
     thing = _single(scene, lambda thing: thing.shape, generator)
     if thing is None:
         return None
@@ -66,7 +66,7 @@ def colour(scene: Scene, generator: np.random.Generator) -> Asked | None:
 
 
 def place(scene: Scene, generator: np.random.Generator) -> Asked | None:
-    """Of a thing that alone has its colour and shape."""
+    """A question about the place of a thing, if no other thing has the same colour and shape."""
     thing = _single(scene, lambda thing: (thing.colour, thing.shape), generator)
     if thing is None:
         return None
@@ -75,7 +75,7 @@ def place(scene: Scene, generator: np.random.Generator) -> Asked | None:
 
 
 def content(scene: Scene, generator: np.random.Generator) -> Asked:
-    """What stands at a place."""
+    """A question about the thing that stands at a place."""
     cells = [thing.cell for thing in scene]
     cell = int(_likely_there(cells, range(CELLS * CELLS), generator))
     there = next((_a(thing) for thing in scene if thing.cell == cell), "nothing")

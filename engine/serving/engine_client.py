@@ -28,9 +28,10 @@ class EngineClient:
         self._seconds, self._most = seconds, most
 
     def ask(self, path: str, question: dict | None = None) -> Any:
-        """The engine's answer, a JSON object or list; the question is posted, if there is one. An answer that breaks off is
-        asked for once more, in what is left of the time: the same question has the same seed, and so the same answer.
-        Whatever interrupts the wait closes the connection, and the engine then stops its work. Raises UserError."""
+        """The engine's answer, a JSON object or list; the question is posted, if there is one. After an answer that
+        breaks off the question is asked once more, in the remaining time: the same question has the same seed, and so
+        the same answer. Whatever interrupts the wait closes the connection, and the engine then stops its work.
+        Raises UserError."""
         place, until = self.address.place, time.monotonic() + self._seconds
         for last in (False, True):
             try:

@@ -1,4 +1,4 @@
-"""What a serving engine tells of the target's law in the places of a draft.
+"""The target's law at the places of a draft, as far as a serving engine reports it.
 
 Of each row, only some log-probabilities are known. What is left of p is spread evenly over all other tokens: its sum is
 right, and at temperature 0 the likeliest token, which decides, stays the likeliest.
@@ -60,9 +60,9 @@ class ServedSeen(Seen):
 
 @dataclass(frozen=True)
 class Reading:
-    """What the target is to read: a text, and a draft behind it.
+    """A question to the serving engine: a text, and a draft behind it.
 
-    seed: of the engine's draws at temperature 1; None at temperature 0.
+    seed: seeds the engine's draws at temperature 1; None at temperature 0.
     """
 
     text: Sequence[int]

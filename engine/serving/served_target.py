@@ -154,7 +154,7 @@ class ServedTarget:
             )
 
     def read(self, reading: Reading) -> ServedSeen:
-        """What the engine tells of a text and a draft. Raises UserError."""
+        """Ask the engine about a text and a draft. Raises UserError."""
         rows: dict[int, Row] = {}
         calls = 0
         for question in self._questions(self.served_name, reading):

@@ -27,7 +27,7 @@ PLAIN = {
 
 
 def questions(name: str, reading: Reading) -> Iterator[Question]:
-    """Those that together tell all rows. name: of the model; a server has one only."""
+    """The questions whose answers together give all rows. name: unused, as a server has one model only."""
     leaves, seed = reading.leaves, reading.seed
     inner = [place for place in range(ROOT, len(reading.tree)) if place not in leaves]
     drawn = [] if seed is None else inner

@@ -34,7 +34,7 @@ PLAIN = {
 
 
 def questions(name: str, reading: Reading) -> Iterator[Question]:
-    """Those that together tell all rows. name: of the model. Raises UserError for a draft that cannot be asked about."""
+    """The questions whose answers together give all rows. name: the model's. Raises UserError if no question fits the draft."""
     if reading.seed is None:
         yield _likeliest(name, reading)
         return

@@ -30,9 +30,9 @@ def idle(using: Tensor, rows: int) -> float:
 
 
 def widened(module: ExpertsForCausalLM, times: int) -> ExpertsForCausalLM:
-    """The same function with experts so many times as wide: each unit stands in the expert that often, and each of its
-    copies adds its part of the sum. A pass chooses the same experts and gives the same logits up to rounding, but reads
-    and computes as much as that of a larger model."""
+    """A model of the same function whose experts are ``times`` as wide: each unit stands in the expert that often,
+    and each of its copies adds its part of the sum. A pass chooses the same experts and gives the same logits up to
+    rounding, but reads and computes as much as that of a larger model."""
     wide = copy.deepcopy(module)
     for layer in wide.model.layers:
         experts = layer.mlp
@@ -47,8 +47,8 @@ def widened(module: ExpertsForCausalLM, times: int) -> ExpertsForCausalLM:
 def milliseconds(
     model: LanguageModel, texts: Sequence[Sequence[int]], rows: Sequence[int]
 ) -> list[float]:
-    """What a pass takes, by its number of rows: the mean over places of the texts, at each place the shortest of ``ROUNDS``
-    passes. The numbers of rows take turns, so that a machine that is busy for a while slows all of them."""
+    """Milliseconds of a pass by its number of rows: the mean over places of the texts, at each place the shortest of
+    ``ROUNDS`` passes. The numbers of rows take turns, so that a machine that is busy for a while slows all of them."""
     most, took = max(rows), []
     for text in texts:
         session = model.session(len(text))

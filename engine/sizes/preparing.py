@@ -1,4 +1,4 @@
-"""What can be made before a text is timed: graphs of a size that its passes will have."""
+"""Preparation before a text is timed: the graphs for the sizes of its passes."""
 
 from engine.core.drafter import Drafter
 from engine.core.load import Expected

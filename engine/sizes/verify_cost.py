@@ -13,6 +13,7 @@ from engine.model.language_model import LanguageModel
 
 PREFIX = 256
 ROUNDS, IN_A_ROW, SETTLED = 4, 8, 3
+NODES = (0, 3, 4, 8, 16)
 FEWEST, MOST, ENOUGH = 3, 32, 120.0
 """Passes that are timed: so many at least and at most, until they have taken ENOUGH milliseconds."""
 
@@ -76,15 +77,12 @@ def prepared(model: LanguageModel, texts: int, context: int, rows: Sequence[int]
     return Passes(model, texts, context, max(rows))
 
 
-def verify_costs(
-    target: LanguageModel, nodes: tuple[int, ...] = (0, 3, 4, 8, 16)
-) -> dict[int, float]:
-    """Median milliseconds of a pass over the root and each number of nodes of a chain, measured in
-    turns."""
-    passes = prepared(target, 1, PREFIX, [count + 1 for count in nodes])
-    taken: dict[int, list[float]] = {count: [] for count in nodes}
+def verify_costs(target: LanguageModel) -> dict[int, float]:
+    """Median milliseconds of a pass over the root and a chain, by the chain's number of nodes; the numbers take turns."""
+    passes = prepared(target, 1, PREFIX, [count + 1 for count in NODES])
+    taken: dict[int, list[float]] = {count: [] for count in NODES}
     for _ in range(ROUNDS + 1):
-        for count in nodes:
+        for count in NODES:
             # passes of one text have one shape; the first passes after a change of shape are not counted
             times = [passes.milliseconds(count + 1) for _ in range(IN_A_ROW)]
             taken[count] += times[SETTLED:]

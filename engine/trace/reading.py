@@ -44,7 +44,7 @@ def to_line(entry: dict) -> str:
 
 
 def to_step_line(entry: dict) -> str:
-    """The same for a step from the recorder, which has checked its numbers: several times as fast."""
+    """One line of NDJSON for a step from the recorder, whose numbers are checked already: several times as fast as ``to_line``."""
     return orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 

@@ -24,7 +24,7 @@ Text = tuple[int, list[int]]  # length of the prompt, all token ids
 def own_texts(
     target, prompts: list[list[int]], new_tokens: int, temperature: float, seed: int
 ) -> list[Text]:
-    """What the target writes after each prompt; temperature 0 is greedy."""
+    """The texts that the target writes after these prompts; temperature 0 is greedy."""
     torch.manual_seed(seed)
     found = []
     for prompt in prompts:

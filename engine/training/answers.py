@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from engine.training.selftext import continue_batch
 
 ROWS = 32
+SPARE = 4
 Pair = tuple[str, str]  # prompt, answer
 
 
-def answers(model, tokenizer, pairs: list[Pair], spare: int = 4) -> list[str]:
-    """The model's answers, without the end of text, each at most `spare` tokens longer than the right answer."""
-    budgets = [len(tokenizer(answer).input_ids) + spare for _, answer in pairs]
+def answers(model, tokenizer, pairs: list[Pair]) -> list[str]:
+    """The model's answers, without the end of text, each at most SPARE tokens longer than the right answer."""
+    budgets = [len(tokenizer(answer).input_ids) + SPARE for _, answer in pairs]
     order = sorted(range(len(pairs)), key=budgets.__getitem__)
     said = [""] * len(pairs)
     for i in range(0, len(order), ROWS):
@@ -39,12 +39,6 @@ def same_result(prompt: str, answer: str, said: str) -> bool:
     return bool(numbers[1]) and numbers[0][-1] == numbers[1][-1]
 
 
-def share_right(
-    model,
-    tokenizer,
-    pairs: list[Pair],
-    judge: Callable[[str, str, str], bool] = is_right,
-    spare: int = 4,
-) -> float:
-    said = answers(model, tokenizer, pairs, spare)
-    return sum(judge(*pair, text) for pair, text in zip(pairs, said, strict=True)) / len(pairs)
+def share_right(model, tokenizer, pairs: list[Pair]) -> float:
+    said = answers(model, tokenizer, pairs)
+    return sum(is_right(*pair, text) for pair, text in zip(pairs, said, strict=True)) / len(pairs)

@@ -90,7 +90,7 @@ def trained(shape: dict, loss: Loss, budget: Budget, checkpoint: Path) -> Captio
 
 
 def whole_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """Nats per token of the answers, with all patches seen, and of the words for the patches."""
+    """The loss when the model sees all patches: nats per answer token, plus nats per word that names a patch."""
     return answers_loss(batch, logits_of(model, batch, batch.patches)) + words_loss(model, batch)
 
 
@@ -107,7 +107,7 @@ def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
 
 
 def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> Tensor:
-    """The same with a part of the patches in the sequence; or with all of them there, and nothing seen of them."""
+    """The loss of ``whole_loss`` when the model sees some patches, patches pooled into fewer rows, or none."""
     generator = np.random.default_rng(index)
     chance, way = generator.random(), "pruned"
     count = int(generator.integers(1, PATCHES + 1))

@@ -34,9 +34,9 @@ def caption_words() -> PreTrainedTokenizerFast:
     """A token for each patch, each word and each mark. Nobody can write a patch: no word holds its brackets."""
     patches = [f"<{row},{column}>" for row in range(PLACES) for column in range(PLACES)]
     every = [END, UNKNOWN, *patches, ".", ",", "?", *(f"▁{word}" for word in words())]
-    known = {word: token for token, word in enumerate(every)}
-    made = Tokenizer(WordLevel(known, unk_token=UNKNOWN))
-    made.normalizer = normalizers.Sequence(
+    vocabulary = {word: token for token, word in enumerate(every)}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.Lowercase(),
             normalizers.Strip(),
@@ -44,11 +44,11 @@ def caption_words() -> PreTrainedTokenizerFast:
             normalizers.Replace(Regex(r"\s+"), " "),
         ]
     )
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")]
     )
-    made.decoder = decoders.Metaspace()
-    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token=END, unk_token=UNKNOWN)
+    tokenizer.decoder = decoders.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, unk_token=UNKNOWN)
 
 
 def captions_config(vocabulary: int, **shape) -> CaptionsConfig:
@@ -91,46 +91,48 @@ class Batch:
         return (every & ((other == 0) | (own == other)))[:, None]
 
     def without(self, kept: Tensor) -> Batch:
-        """The same pictures with these patches alone; kept: their places [K], ascending. Texts follow right behind them."""
+        """The batch with some patches of its pictures only. kept: places of these patches [K], ascending. Texts
+        follow right behind them."""
         columns = torch.cat([kept, torch.arange(PATCHES, self.tokens.shape[1])])
         less = PATCHES - len(kept)
         places = self.places[:, columns] - less
         places[:, : len(kept)] = torch.arange(len(kept))
         tokens, labels, texts = (
-            each[:, columns] for each in (self.tokens, self.labels, self.texts)
+            rows[:, columns] for rows in (self.tokens, self.labels, self.texts)
         )
         return Batch(tokens, self.patches[:, kept], labels, texts, places, self.named[:, kept])
 
 
 class Talks:
-    """Batches of pictures with questions; each depends on the seed and its index alone. held_out: of scenes that no training
+    """Batches of pictures with questions; a batch depends on the seed and its index only. held_out: take scenes that no training
     draws."""
 
     def __init__(self, tokenizer, seed: int = 0, held_out: bool = False) -> None:
         self._tokenizer, self._seed, self._held_out = tokenizer, seed, held_out
-        self._known: dict[str, list[int]] = {}
+        self._ids_of: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
-        """Texts recur."""
-        if text not in self._known:
-            self._known[text] = self._tokenizer.backend_tokenizer.encode(text).ids
-        return self._known[text]
+        """The token ids of a text, kept because the same texts recur."""
+        if text not in self._ids_of:
+            self._ids_of[text] = self._tokenizer.backend_tokenizer.encode(text).ids
+        return self._ids_of[text]
 
     def batch(self, index: int, rows: int, only: str | None = None) -> Batch:
-        """only: one question of this kind for each picture, in place of a caption and as many questions as fit."""
+        """Batch number ``index``, of ``rows`` pictures. Each picture has a caption and as many questions as fit; with ``only``, a single
+        question of that kind."""
         generator = np.random.default_rng((self._seed, index))
-        found = [self._row(generator, only) for _ in range(rows)]
-        pictures, *columns = zip(*found, strict=True)
+        drawn_rows = [self._row(generator, only) for _ in range(rows)]
+        pictures, *columns = zip(*drawn_rows, strict=True)
         tokens, labels, texts, places, named = (
-            torch.from_numpy(np.stack(each)) for each in columns
+            torch.from_numpy(np.stack(column)) for column in columns
         )
         patches = patches_of(torch.from_numpy(np.stack(pictures)), PATCH)
         return Batch(tokens, patches, labels, texts, places, named)
 
     def _named(self, scene: Scene) -> np.ndarray:
         """[P, 2]: the words for what stands in each patch."""
-        known = {thing.cell: (thing.shape, thing.colour) for thing in scene}
-        every = [known.get(cell, ("nothing", "nothing")) for cell in range(PATCHES)]
+        things = {thing.cell: (thing.shape, thing.colour) for thing in scene}
+        every = [things.get(cell, ("nothing", "nothing")) for cell in range(PATCHES)]
         return np.array([[self.ids(word)[0] for word in two] for two in every])
 
     def _row(self, generator: np.random.Generator, only: str | None) -> tuple[np.ndarray, ...]:
@@ -144,12 +146,12 @@ class Talks:
         at, number = PATCHES, 0
         while at < size and not (only and number):
             kind = only or str(generator.choice(KINDS, p=SHARES if number else FIRST))
-            told = asked(kind, scene, generator)
-            if told is None:
+            exchange = asked(kind, scene, generator)
+            if exchange is None:
                 if only:
                     return self._row(generator, only)
                 continue
-            question, answer = self.ids(told.question), self.ids(told.answer)
+            question, answer = self.ids(exchange.question), self.ids(exchange.answer)
             text = [*question, *answer, 0][: size - at]
             here, first, number = slice(at, at + len(text)), len(question) - 1, number + 1
             tokens[here], texts[here] = text, number

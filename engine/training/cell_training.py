@@ -33,15 +33,10 @@ DECAY = 0.8
 """Weight of each step of the training-time test relative to the step before it (EAGLE-3)."""
 
 
-def eagle_config(
-    target, layout: Layout, draft_vocabulary: int = 0, feature_layers: tuple[int, ...] = ()
-) -> EagleConfig:
-    """A cell as wide as the target. target: its text config in transformers. draft_vocabulary: the size for a cell with
-    its own head; 0 means the target's. feature_layers: for EAGLE-3, where the usual layers would not fit."""
+def eagle_config(target, layout: Layout, draft_vocabulary: int = 0) -> EagleConfig:
+    """The configuration of a cell as wide as the target. target: the text config in transformers. draft_vocabulary: the size
+    of a cell's own head; 0 means the target's."""
     c, shape = target, attention_shape(target)
-    fused = layout in FUSED
-    if fused and not feature_layers:
-        feature_layers = spread_layers(c.num_hidden_layers)
     return EagleConfig(
         layout=layout,
         vocab_size=c.vocab_size,
@@ -50,7 +45,7 @@ def eagle_config(
         intermediate_size=getattr(c, "intermediate_size", None) or 4 * c.hidden_size,
         draft_vocab_size=draft_vocabulary or c.vocab_size,
         max_position_embeddings=c.max_position_embeddings,
-        feature_layers=feature_layers if fused else (),
+        feature_layers=spread_layers(c.num_hidden_layers) if layout in FUSED else (),
         norm_output=layout == "mtp",
         rope={"rope_theta": shape.pop("rope_theta")},
         **shape,
@@ -125,12 +120,12 @@ class Scales:
 
     @classmethod
     def of(cls, target) -> Scales:
-        known = target.get_input_embeddings().num_embeddings
-        tokens = torch.randint(known, (4, 32), generator=torch.Generator().manual_seed(0))
-        given = tokens.to(target.device)
-        states = target(input_ids=given, use_cache=False, output_hidden_states=True).hidden_states
+        vocabulary = target.get_input_embeddings().num_embeddings
+        tokens = torch.randint(vocabulary, (4, 32), generator=torch.Generator().manual_seed(0))
+        ids = tokens.to(target.device)
+        states = target(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states
         sizes = (states[0], states[-2], states[-1])
-        return cls(*(max(float(one.float().square().mean().sqrt()), 1e-6) for one in sizes))
+        return cls(*(max(float(size.float().square().mean().sqrt()), 1e-6) for size in sizes))
 
 
 def take_layer(layer: EagleLayer, target, scales: Scales) -> None:
@@ -140,19 +135,19 @@ def take_layer(layer: EagleLayer, target, scales: Scales) -> None:
     theirs = dict(layers[-1].named_parameters()) if layers is not None else {}
     front = theirs.get("input_layernorm.weight")
     for name, mine in layer.named_parameters():
-        found = theirs.get(name.replace("hidden_norm", "input_layernorm"))
-        if found is None or (layer.fused and name == "input_layernorm.weight"):
+        weight = theirs.get(name.replace("hidden_norm", "input_layernorm"))
+        if weight is None or (layer.fused and name == "input_layernorm.weight"):
             continue
         into = name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight"))
         out = name.endswith(("o_proj.weight", "down_proj.weight"))
-        if found.shape == mine.shape:
+        if weight.shape == mine.shape:
             bare = layer.bare
             if bare and into and front is not None:
-                found = found * front / scales.feature
-            mine.copy_(found * (scales.feature / scales.between) if bare and out else found)
-        elif into and found.shape == (mine.shape[0], mine.shape[1] // 2):
-            mine.normal_(std=TRACE / found.shape[1] ** 0.5)
-            mine[:, found.shape[1] :] = found
+                weight = weight * front / scales.feature
+            mine.copy_(weight * (scales.feature / scales.between) if bare and out else weight)
+        elif into and weight.shape == (mine.shape[0], mine.shape[1] // 2):
+            mine.normal_(std=TRACE / weight.shape[1] ** 0.5)
+            mine[:, weight.shape[1] :] = weight
 
 
 def most_frequent(tokens: Tensor, size: int, vocabulary: int) -> Tensor:
@@ -213,10 +208,10 @@ class _Steps:
         scale = queries.shape[-1] ** -0.5
         weights = (torch.cat([scores, *mine], -1) * scale).softmax(-1)
         rows = scores.shape[-1]
-        found = weights[..., :rows] @ first_values
+        mixed = weights[..., :rows] @ first_values
         for place, (_, later) in enumerate(own, start=rows):
-            found = found + weights[..., place, None] * later
-        return found
+            mixed = mixed + weights[..., place, None] * later
+        return mixed
 
 
 def feature_loss(
@@ -235,8 +230,8 @@ def feature_loss(
     features [S, T, H], tokens int64 [S, T], logits [S, T, V] of the target (row t: of token t + 1), counted bool
     [S, T]; noise: added to the features, of the same shape.
     """
-    given = features if noise is None else features + noise
-    (states,) = unrolled(cell, given, tokens, embedding, 1)
+    inputs = features if noise is None else features + noise
+    (states,) = unrolled(cell, inputs, tokens, embedding, 1)
     keep = counted[:, 2:]  # row i guesses token i + 2
     guessed, true = states[:, :-1][keep], features[:, 1:-1][keep]
     law = logits[:, 1:-1][keep].float().softmax(-1)
@@ -297,16 +292,16 @@ def accepted(
     size, right = tokens.shape[1], []
     for step, states in enumerate(unrolled(cell, features, tokens, embedding, length)):
         best = cell.logits(states, head).argmax(-1)
-        known = cell.target_tokens
-        best = best if known is None else known[best]
+        table = cell.target_tokens
+        best = best if table is None else table[best]
         truth = F.pad(tokens[:, 2 + step :], (0, step), value=-1)  # [S, T - 2]
         right.append(best[:, : size - 2] == truth)
     runs = run_lengths(torch.stack(right, -1).flatten(0, 1)).unflatten(0, (len(tokens), size - 2))
     return F.pad(runs, (1, 1))
 
 
-def noise_like(features: Tensor, index: int, width: float = NOISE) -> Tensor:
-    """Uniform noise between -width and width, determined by ``index``."""
+def noise_like(features: Tensor, index: int) -> Tensor:
+    """Uniform noise between -NOISE and NOISE, determined by ``index``."""
     generator = torch.Generator().manual_seed(index)
     drawn = torch.rand(features.shape, generator=generator).to(features)
-    return (2 * drawn - 1) * width
+    return (2 * drawn - 1) * NOISE

@@ -1,4 +1,4 @@
-"""What a target answers in conversations: the text from which drafters of a chat model learn.
+"""A target's answers in conversations: the text from which drafters of a chat model learn.
 
 Hundreds of conversations go on at once (``engine.fast.gpu.slots``): when an answer ends, its slot takes the next turn or
 the next conversation, so no text waits for the longest. Each answer is a document of its own, whose prompt is all
@@ -101,8 +101,8 @@ def write_chat_text(args) -> None:
 
 @dataclass
 class Text:
-    """A conversation as tokens: prompt, everything before the answer that is being written; answer, what is written so
-    far; later, the turns to come."""
+    """A conversation as tokens: prompt: everything before the current answer; answer: the answer so far; later: the
+    turns to come."""
 
     prompt: list[int]
     later: tuple[str, ...]

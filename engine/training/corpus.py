@@ -58,14 +58,15 @@ FINISHING_MIX = {
 # Sources whose prompts are noise (random words) that cannot be predicted: only the answer counts in the loss.
 ANSWER_ONLY = {"operations", "replace", "edit", "append", "chat"}
 LONGEST_CHAT_STORY = 900  # characters
+COMMONEST = 2500  # words of the stories in a vocabulary
 
 
 @cache
-def shipped_prompts(folder: Path = PROMPTS) -> list[str]:
+def shipped_prompts() -> list[str]:
     """Every prompt of the preset files: none of them may occur in training text."""
     return [
         json.loads(line)["prompt"]
-        for path in sorted(folder.glob("*.jsonl"))
+        for path in sorted(PROMPTS.glob("*.jsonl"))
         for line in path.open(encoding="utf-8")
     ]
 
@@ -86,13 +87,13 @@ def read_corpora(data: Path, split: str = "train") -> dict[str, list[str]]:
     return {name: [t for t in some if not holds_prompt(t)] for name, some in texts.items()}
 
 
-def make_vocabulary(texts: dict[str, list[str]], limit: int = 2500) -> Vocabulary:
+def make_vocabulary(texts: dict[str, list[str]]) -> Vocabulary:
     """The commonest words and the sentences of medium length from the stories, for the generators to draw from."""
     stories = texts.get("story", [])
     if not stories:
         return Vocabulary()
     counts = Counter(word for story in stories for word in re.findall(r"[A-Za-z]+", story))
-    words = sorted({*WORDS, *(w for w, _ in counts.most_common(limit) if len(w) > 1)})
+    words = sorted({*WORDS, *(w for w, _ in counts.most_common(COMMONEST) if len(w) > 1)})
     sentences = sorted(
         {
             s.strip()

@@ -28,8 +28,8 @@ def diffusion_config(
     vocabulary: int = 0,
     known: int = 0,
 ) -> DFlashConfig:
-    """As wide as the target. vocabulary: the target's logits, 0 for what its config says. known: tokens of a head that is
-    cut, 0 for the whole one."""
+    """The configuration of a diffusion model as wide as the target. vocabulary: columns of the target's logits, 0 for
+    the number in its config. known: tokens of a cut head, 0 for a whole head."""
     c, shape = target_config, attention_shape(target_config)
     feature_layers = feature_layers or spread_layers(c.num_hidden_layers)
     return DFlashConfig(

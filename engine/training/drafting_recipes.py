@@ -1,5 +1,5 @@
-"""Recipes that learn from the target: they write its own text, and train drafts and diffusion drafters on its
-distributions."""
+"""Recipes that learn from the target: the target writes a text, and drafts and diffusion drafters learn the target's
+distributions over this text."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ WORTH_COMPILING = 5  # minutes; compiling the target's forward pass takes half a
 
 
 def text(args) -> None:
-    """What the target writes. It writes in bf16 where the processor is faster at it: drafters learn from the target's
-    fp32 distributions over this text, so a token that rounding has changed does no harm."""
+    """The recipe `text`: the target's own text. The target writes in bf16 if the processor is faster in bf16:
+    drafters learn from the target's fp32 distributions over this text, so a token that rounding has changed does no
+    harm."""
     teacher = Teacher.of(args)
     module = copy.deepcopy(teacher.module).to(pick_precision(teacher.module.device.type))
     selftext.write(

@@ -1,4 +1,4 @@
-"""What a model has learned: bits per byte of each workload, and the share of right answers to held-out prompts."""
+"""Measures a model: bits per byte of each workload, and the share of right answers to held-out prompts."""
 
 from __future__ import annotations
 

@@ -154,8 +154,8 @@ def chunk_use(scores: Tensor) -> Tensor:
 
 
 def unused(scores: Tensor) -> Tensor:
-    """How far the experts are from being used anywhere in the batch. With so little text most of them would else be given up
-    for good, and the others be used everywhere."""
+    """A loss that is large for experts which no row of the batch comes near to using. Without it, as there is so
+    little text, most experts would fall out of use for good, and all rows would use the others."""
     return (LEAST - scores.flatten(0, 1).amax(0)).relu().mean()
 
 
@@ -178,8 +178,8 @@ def export_target(model: ExpertsForCausalLM, folder: Path, tokenizer) -> None:
 
 
 def target_table(folders: Sequence[Path], tokenizer, data: Path) -> str:
-    """Of each target as it lies in its folder: the share of right next tokens by workload, and the share of the experts
-    that no token of 1 or 8 neighbouring ones uses."""
+    """A table with a line for each target: the share of right next tokens by workload, and the share of experts that none of
+    1 or 8 neighbouring tokens uses."""
     encode, documents = Encoder(tokenizer), held_out_documents(data, MEASURED)
     kinds = ("story", *MAKERS)
     lines = [f"{'':16}" + "".join(f"{kind:>12}" for kind in (*kinds, "idle, 1", "idle, 8"))]

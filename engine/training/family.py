@@ -12,15 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.training.common import UserError, need_data, place, say
-from engine.training.students import students
+from engine.training.students import other_recipes, students
 
 SHIPPED = Path(__file__).resolve().parents[2] / "presets" / "models" / "target"
 SEED = "9"  # of the target and its windows
 MINUTES = 40.0  # of the alignment, and of every part
 
 LANES = 2  # that train side by side, one thread each; the parts of a lane train one after the other
-OTHERS = ("a_star", "scylla", "hybrid", "experts")
-"""Recipes beside those of the parts."""
+OTHERS = ("scylla", "hybrid", "experts")
+"""Recipes beside those in the methods' folders."""
 
 Lines = dict[str, list[str]]
 """Name of the mark and the log -> the words after `python -m engine.training`, the recipe's name last."""
@@ -55,7 +55,7 @@ def lanes(minutes: float) -> list[Lines]:
     known = {key: cls for key, cls in students().items() if cls.of_family}
     begun, lanes = {cls.after for cls in known.values()}, [{} for _ in range(LANES)]
     order = sorted(known, key=lambda key: (key not in begun, known[key].after not in known))
-    for key in (*order, *OTHERS):
+    for key in (*order, *other_recipes(), *OTHERS):
         before = known[key].after if key in known else ""
         lane = next((lane for lane in lanes if before in lane), min(lanes, key=len))
         lane[key] = ["--minutes", str(minutes), key]

@@ -1,4 +1,4 @@
-"""All figures of the family in one dictionary: what the model card quotes."""
+"""All figures of the family in one dictionary, from which the model card quotes."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def write_gains(
     data: Path,
     needs: Collection[str] | None = None,
 ) -> dict[str, dict[int, float]]:
-    """What each draft size gains, into a file beside each model; returns the curves by drafter. parts: other drafters,
-    each by the name of the drafter that it can replace. needs: only drafters that need one of these models."""
+    """Write the gain of each draft size into a file beside each model; returns the curves by drafter. parts: other
+    drafters, each by the name of the drafter that it can replace. needs: only drafters that need one of these models."""
     texts = probe_texts(tokenizer, probe_prompts(tokenizer, data, GAIN_PROMPTS))
     found = gains.write(paths, texts, NEW_TOKENS, needs)
     for need, part in parts.items():

@@ -1,4 +1,4 @@
-"""What the target says about the batches of a text. On a GPU it reads each batch once: its states are kept there, in
+"""The target's states and logits for the batches of a text. On a GPU it reads each batch once: its states are kept there, in
 bfloat16, as long as there is room; the logits are made of them anew each time."""
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class _Kept(NamedTuple):
 
 
 class Lessons:
-    """layers: indices into the target's hidden_states. known: the tokens whose logits are wanted; None: all."""
+    """layers: indices into the target's hidden_states. table: the tokens whose logits are wanted; None: all."""
 
     def __init__(
-        self, target: PreTrainedModel, layers: Sequence[int], known: Tensor | None
+        self, target: PreTrainedModel, layers: Sequence[int], table: Tensor | None
     ) -> None:
         self._target, self._layers = target, tuple(layers)
-        self._known = None if known is None else known.to(target.device)
+        self._table = None if table is None else table.to(target.device)
         self._kept: dict[Hashable, _Kept] = {}
         self._rows: Tensor | None = None
         self._room = 0.0
@@ -48,34 +48,34 @@ class Lessons:
         kept = self._kept.get(batch)
         if kept is not None:
             device = self._target.device
-            given = (one.to(device, non_blocking=True) for one in (tokens, counted))
+            on_device = (rows.to(device, non_blocking=True) for rows in (tokens, counted))
             best = None if kept.best is None else kept.best.long()
-            return Lesson(*given, kept.features.float(), self._logits(kept.states), index, best)
+            return Lesson(*on_device, kept.features.float(), self._logits(kept.states), index, best)
         if batch is None or self._room <= 0:
-            return taught(self._target, self._layers, tokens, counted, index, self._known)
+            return taught(self._target, self._layers, tokens, counted, index, self._table)
         return self._first(tokens, counted, index, batch)
 
     def _first(self, tokens: Tensor, counted: Tensor, index: int, batch: Hashable) -> Lesson:
         last = self._target.config.get_text_config(decoder=True).num_hidden_layers
         layers = (*self._layers, last)
-        found = taught(self._target, layers, tokens, counted, index, self._known)
-        width = found.features.shape[-1] // len(layers)
-        features, states = found.features.to(torch.bfloat16).split(
+        lesson = taught(self._target, layers, tokens, counted, index, self._table)
+        width = lesson.features.shape[-1] // len(layers)
+        features, states = lesson.features.to(torch.bfloat16).split(
             [width * len(self._layers), width], dim=-1
         )
-        best = None if found.best is None else found.best.int()
+        best = None if lesson.best is None else lesson.best.int()
         kept = _Kept(features.contiguous(), states.contiguous(), best)
-        if self._rows is None and not self._made_of(found.logits, kept.states):
+        if self._rows is None and not self._made_of(lesson.logits, kept.states):
             self._room = 0.0  # this target does more to its logits than a product with its head
-        self._room -= sum(one.nbytes for one in kept if one is not None)
+        self._room -= sum(tensor.nbytes for tensor in kept if tensor is not None)
         if self._room > 0:
             self._kept[batch] = kept
         features = kept.features.float()  # rounded as those of the next time
-        return Lesson(found.tokens, found.counted, features, found.logits, index, found.best)
+        return Lesson(lesson.tokens, lesson.counted, features, lesson.logits, index, lesson.best)
 
     def _made_of(self, logits: Tensor, states: Tensor) -> bool:
         head = self._target.get_output_embeddings()
-        rows = head.weight if self._known is None else head.weight[self._known]
+        rows = head.weight if self._table is None else head.weight[self._table]
         self._rows = rows.to(torch.bfloat16)
         off = (self._logits(states).float() - logits.float()).abs().mean()
         return getattr(head, "bias", None) is None and bool(off < SAME * logits.float().std())

@@ -1,4 +1,4 @@
-"""What drafters keep of held-out texts of their target, by teacher forcing."""
+"""How many drafted tokens agree with held-out texts of the target, by teacher forcing."""
 
 from __future__ import annotations
 

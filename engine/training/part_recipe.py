@@ -49,7 +49,7 @@ WRITTEN_FROM = 0.6
 
 def train_part(args, key: str) -> None:
     cls = student_class(key)
-    settings = resolve(f"recipe {key}", cls.options, _given(args.option))
+    settings = resolve(f"recipe {key}", cls.options, _values(args.option))
     teacher = Teacher.of(args)
     student = cls.of(teacher, settings)
     longest = getattr(student.config, "max_position_embeddings", None) or args.length
@@ -60,15 +60,15 @@ def train_part(args, key: str) -> None:
             "as many as are made (--windows)."
         )
     budget = Budget.of(args, minutes=args.seconds / 60 if args.seconds else 20)
-    made = Training(teacher, student, args.name or key, budget, rows, args.length, args.seed)
-    made.folder = args.output or made.folder
-    made.eight_bits = args.eight_bits
+    training = Training(teacher, student, args.name or key, budget, rows, args.length, args.seed)
+    training.folder = args.output or training.folder
+    training.eight_bits = args.eight_bits
     if args.seconds:
-        made.until = args.began + (1 - SPARED) * args.seconds
-    made.run()
+        training.until = args.began + (1 - SPARED) * args.seconds
+    training.run()
 
 
-def _given(options: list[str]) -> dict[str, str]:
+def _values(options: list[str]) -> dict[str, str]:
     """The NAME=VALUE options of the command line. Raises UserError for an option in any other form."""
     for option in options:
         if "=" not in option:
@@ -94,8 +94,8 @@ class Training:
         self._windows = lambda mixture: teacher.windows(length, seed + 4, mixture, rows)
         self._texts: dict[tuple[int, int], MixedWindows] = {}
         student.prepare(torch.from_numpy(self.text.tokens[self.text.counted].astype("int64")))
-        known = student.taught_tokens
-        self._lessons = Lessons(teacher.module, student.feature_layers, known)
+        table = student.taught_tokens
+        self._lessons = Lessons(teacher.module, student.feature_layers, table)
         self.folder = teacher.parts / name
         self.eight_bits, self.until = False, None
         torch.manual_seed(seed)
@@ -180,13 +180,13 @@ class Training:
         """Load the table of a stopped training. Raises UserError where its settings or target were different."""
         if not (self._log.exists() and self.checkpoint.exists()):
             return
-        found = json.loads(self._log.read_text("utf-8"))
-        if found["about"] != json.loads(json.dumps(self.about)):
+        record = json.loads(self._log.read_text("utf-8"))
+        if record["about"] != json.loads(json.dumps(self.about)):
             raise UserError(
                 f"{self.checkpoint.name} was begun with other settings or another target; give this training a name "
                 "of its own (--name), or remove that file."
             )
-        self.looks = found["looks"]
+        self.looks = record["looks"]
         say(_line(COLUMNS))
         for look in self.looks:
             say(_row(look))
@@ -214,17 +214,17 @@ class Training:
         return accepted_length(self.student, self.part, self.lessons(probes), probes)
 
     def _export(self, probes: list[Text]) -> None:
-        found = self._measured(probes)
-        if told := self.student.report(found):
-            say(told)
-        self._write(found)
+        measured = self._measured(probes)
+        if report := self.student.report(measured):
+            say(report)
+        self._write(measured)
         kept = kept_lengths(self.student, self.part, self.lessons(probes), probes)
-        told = {"recipe": self.student.key, "name": self.name, "tokens": self.budget.spent_tokens}
-        told |= {"epochs": round(self.budget.spent_tokens / self.teacher.epoch, 2)}
-        say(json.dumps(told | {"seconds": round(self.budget.seconds())} | figures(kept, probes)))
+        report = {"recipe": self.student.key, "name": self.name, "tokens": self.budget.spent_tokens}
+        report |= {"epochs": round(self.budget.spent_tokens / self.teacher.epoch, 2)}
+        say(json.dumps(report | {"seconds": round(self.budget.seconds())} | figures(kept, probes)))
 
-    def _write(self, found: dict) -> None:
-        about = {FIELD: digest_of(self.teacher.folder), **found}
+    def _write(self, measured: dict) -> None:
+        about = {FIELD: digest_of(self.teacher.folder), **measured}
         write_whole(self.folder, lambda folder: self._save(folder, about))
         say(f"written to {self.folder}")
 

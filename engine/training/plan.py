@@ -1,4 +1,4 @@
-"""What a training does at each step: depth, windows, learning rate. All of this follows from the step alone, so a
+"""The schedule of a training: depth, windows and learning rate at each step. All of this follows from the step alone, so a
 resumed training continues as if it had never stopped."""
 
 from __future__ import annotations

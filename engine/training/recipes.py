@@ -22,7 +22,6 @@ so each can run alone; those that train resume where they were stopped.
     family       all recipes from the windows on, in order; a stopped one goes on
     image        pictures of digits, drawn by the recipe -> <models>/families/image, five minutes of one thread
     halve        the part of --name, or diffusion -> the same with its matrices in 8 bits, half the bytes
-    a_star       sums of the generators, and the target's own -> <models>/parts/a_star: a scorer of their steps (also of --target DIR)
     scylla       text -> <models>/parts/scylla: ten small drafts, the law of their acceptance, a prediction (also of --target DIR)
 
 Parts that learn from what the target writes -> <models>/parts/NAME (`--target DIR`: of any other target). Memory and time
@@ -51,8 +50,7 @@ from engine.training.hybrid_pair import hybrid
 from engine.training.part_recipe import train_part
 from engine.training.pictures.recipe import image
 from engine.training.scylla import scylla
-from engine.training.step_scorer import step_scorer
-from engine.training.students import outside_students, student_class, students
+from engine.training.students import other_recipes, outside_students, student_class, students
 
 Recipe = Callable[[argparse.Namespace], None]
 
@@ -87,8 +85,8 @@ BUILT_IN: dict[str, Recipe] = {
     "captions": captions,
     "halve": halve_part,
     "image": image,
-    "a_star": step_scorer,
     "scylla": scylla,
+    **other_recipes(),
     **{key: partial(train_part, key=key) for key in students()},
 }
 
@@ -113,7 +111,12 @@ RECIPES = OUTSIDE | BUILT_IN
 
 def described() -> str:
     """All recipes, a line each, and the options of those that have some."""
-    lines = [__doc__.rstrip()]
+    general, of_parts = __doc__.rstrip().split("\n\nParts")
+    lines = [
+        general,
+        *(f"    {key:<12} {recipe.__doc__}" for key, recipe in other_recipes().items()),
+    ]
+    lines.append(f"\nParts{of_parts}")
     for key in [*students(), *OUTSIDE]:
         cls = student_class(key)
         options = ", ".join(f"{option.name}={option.default}" for option in cls.options)

@@ -73,12 +73,12 @@ def fitted(points: Sequence[Mapping[str, float]]) -> Law:
     truth = np.array([point["acceptance"] for point in points])
     if len(rows) < rows.shape[1] or np.linalg.matrix_rank(rows) < rows.shape[1]:
         raise ValueError("these points do not determine a law")
-    found, *_ = np.linalg.lstsq(rows, truth, rcond=None)
-    missed = float(((truth - rows @ found) ** 2).sum())
+    coefficients, *_ = np.linalg.lstsq(rows, truth, rcond=None)
+    missed = float(((truth - rows @ coefficients) ** 2).sum())
     spread = float(((truth - truth.mean()) ** 2).sum())
     r2 = 1 - missed / spread if spread else 1.0
-    slopes = dict(zip(FACTORS, map(float, found[1:]), strict=True))
-    return Law(float(found[0]), slopes, r2)
+    slopes = dict(zip(FACTORS, map(float, coefficients[1:]), strict=True))
+    return Law(float(coefficients[0]), slopes, r2)
 
 
 def plan(tokens: int) -> list[tuple[tuple[int, int], int, int]]:
@@ -115,7 +115,7 @@ def scylla(args) -> None:
         "window": args.length,
         "seed": args.seed,
     }
-    points = _known(log, about)
+    points = _points_of(log, about)
     for number, (shape, tokens, rows) in enumerate(drafts):
         if number == len(points):
             path = teacher.work / f"scylla-{number}.pt"
@@ -123,24 +123,24 @@ def scylla(args) -> None:
             log.write_text(json.dumps({"about": about, "points": points}, indent=1))
             path.unlink()
         say(_row(points[number]))
-    found = judged(points)
-    for line in found["told"]:
+    verdict = judged(points)
+    for line in verdict["told"]:
         say(line)
     folder = teacher.parts / (args.name or "scylla")
     folder.mkdir(parents=True, exist_ok=True)
-    content = {FIELD: digest_of(teacher.folder), **found}
+    content = {FIELD: digest_of(teacher.folder), **verdict}
     (folder / "config.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     say(f"written to {folder}")
 
 
 def judged(points: list[dict]) -> dict:
     """The law of all points but the last, and its prediction for the last. points: see ``fitted``."""
-    *known, last = points
-    law = fitted(known)
+    *others, last = points
+    law = fitted(others)
     expected = law.at(last)
     error = expected - last["acceptance"]
     return {
-        "points": known,
+        "points": others,
         "held_out": last,
         "law": {"intercept": law.intercept, "slopes": law.slopes, "r2": law.r2},
         "predicted": expected,
@@ -151,12 +151,12 @@ def judged(points: list[dict]) -> dict:
     }
 
 
-def _known(log: Path, about: dict) -> list[dict]:
+def _points_of(log: Path, about: dict) -> list[dict]:
     """Points of a stopped training; none where its settings were different."""
     if not log.exists():
         return []
-    found = json.loads(log.read_text("utf-8"))
-    return found["points"] if found["about"] == about else []
+    record = json.loads(log.read_text("utf-8"))
+    return record["points"] if record["about"] == about else []
 
 
 def _point(
@@ -178,10 +178,10 @@ def _point(
     draft = LlamaForCausalLM(config).to(teacher.module.device)
 
     def loss_of(index: int) -> tuple[Tensor, int]:
-        given, counted = (one.to(draft.device) for one in text.batch(index, rows))
+        ids, counted = (tensor.to(draft.device) for tensor in text.batch(index, rows))
         keep = counted[:, 1:]
-        logits = draft(input_ids=given, use_cache=False).logits[:, :-1][keep]
-        return F.cross_entropy(logits.float(), given[:, 1:][keep]), given.numel()
+        logits = draft(input_ids=ids, use_cache=False).logits[:, :-1][keep]
+        return F.cross_entropy(logits.float(), ids[:, 1:][keep]), ids.numel()
 
     fit(draft, loss_of, Budget(tokens=tokens), path, say=say)
     acceptance = distances(draft, held_out)[KEPT]

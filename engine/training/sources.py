@@ -92,7 +92,7 @@ def read_split(data: Path, split: str) -> dict[str, list[str]]:
 
 
 def ends_cleanly(text: str) -> bool:
-    """Whether the text does not end in the middle of a sentence: what is shown as an end must be one."""
+    """Whether the text ends with a whole sentence: an end that a model learns from must be a real end."""
     return text[-1] in ".!?\"'" or text.lower().endswith("the end")
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One batch of text, with the frozen target's states and logits.
+    """A batch of text with the frozen target's states and logits.
 
     tokens: int64 [S, T]. counted: bool [S, T], False where the loss skips the token. features: [S, T, n*H], the
     target's hidden states at the layers that the student asks for. logits: [S, T, V], the target's; row t is for token
@@ -134,8 +134,8 @@ class Student(ABC):
 
     @abstractmethod
     def accepted(self, part: nn.Module, lesson: Lesson) -> Tensor:
-        """By teacher forcing, int64 [S, T]: with each token as the root, how many of the tokens after it a draft would
-        get right. lesson: greedy text of the target, so the result is what a greedy run keeps."""
+        """By teacher forcing, int64 [S, T]: with each token as the root, how many of the tokens after it a draft
+        would get right. lesson: greedy text of the target, so a greedy run would keep as many tokens."""
 
     def measured(self, part: nn.Module, lessons: Iterable[Lesson]) -> dict:
         """Figures for the part's files, on greedy text of the target that the part has not learned from. Also called

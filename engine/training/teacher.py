@@ -81,10 +81,10 @@ class Teacher:
                 start=args.start,
                 count=args.windows,
             )
-        found = inspect(args.target)
-        if found.nbytes > free_bytes():
+        checkpoint = inspect(args.target)
+        if checkpoint.nbytes > free_bytes():
             raise UserError(
-                f"{found.folder.name} needs {found.nbytes / 1e9:,.1f} GB of memory; "
+                f"{checkpoint.folder.name} needs {checkpoint.nbytes / 1e9:,.1f} GB of memory; "
                 f"{free_bytes() / 1e9:,.1f} GB are free."
             )
         work = args.checkpoints / "targets" / f"{args.target.name}-{digest_of(args.target)}"
@@ -112,12 +112,13 @@ class Teacher:
 
     @cached_property
     def module(self) -> PreTrainedModel:
-        """Frozen, in fp32; on a GPU where there is one."""
+        """The target, frozen, in fp32; on the GPU if the machine has a GPU."""
         return _opened(self.folder)
 
     @cached_property
     def draft(self) -> PreTrainedModel:
-        """Frozen, in fp32. Raises UserError where none was named, or one with another tokenizer."""
+        """The draft model, frozen, in fp32. Raises UserError if no draft model was named, or if its tokenizer is not the
+        target's."""
         if self.draft_folder is None:
             raise UserError("This part reads the states of a draft; name its folder (--draft).")
         folder = inspect(self.draft_folder).folder
@@ -139,10 +140,13 @@ class Teacher:
                 "This part reads the confidences of a diffusion drafter; name its folder (--diffusion)."
             )
         check_belongs(str(self.denoiser_folder), str(self.folder), "diffusion drafter")
-        found = open_denoiser(str(self.denoiser_folder), torch.float32, str(self.module.device))
-        if found.config.hidden_size != self.module.config.get_text_config(decoder=True).hidden_size:
+        denoiser = open_denoiser(str(self.denoiser_folder), torch.float32, str(self.module.device))
+        if (
+            denoiser.config.hidden_size
+            != self.module.config.get_text_config(decoder=True).hidden_size
+        ):
             raise UserError(f"{self.denoiser_folder.name} does not fit {self.folder.name}.")
-        return found.requires_grad_(False)
+        return denoiser.requires_grad_(False)
 
     @property
     def end_token(self) -> int:
@@ -154,7 +158,7 @@ class Teacher:
         return own if own in ends else min(ends)
 
     def prompt_streams(self, seed: int) -> dict[str, Iterator[list[int]]]:
-        """Endless prompts to write after, by workload."""
+        """Workload -> an endless stream of prompts, after which the target writes."""
         if self.prompts is None:
             return selftext.family_prompts(self.tokenizer, self.data, seed)
         return {"given": self._own_prompts(seed)}
@@ -179,10 +183,10 @@ class Teacher:
     def probes(self, seed: int = 0) -> list[alignment.Text]:
         """Greedy texts of the target after prompts that its drafters have not learned from; written once."""
         if self.held_out is not None:
-            found = selftext.load(need_file(self.held_out, "text"))
-            ends = zip(found.starts[:-1], found.starts[1:], found.prompts, strict=True)
-            texts = [(int(given), found.tokens[a:b].tolist()) for a, b, given in ends]
-            return [(given, text) for given, text in texts if given < len(text)][:MEASURED]
+            held_out = selftext.load(need_file(self.held_out, "text"))
+            ends = zip(held_out.starts[:-1], held_out.starts[1:], held_out.prompts, strict=True)
+            texts = [(int(length), held_out.tokens[a:b].tolist()) for a, b, length in ends]
+            return [(length, text) for length, text in texts if length < len(text)][:MEASURED]
         file = self.work / "probes.json"
         if not file.exists():
             texts = alignment.own_texts(self.module, self._held_out(), PROBED, 0.0, seed)
@@ -192,15 +196,15 @@ class Teacher:
 
     def _held_out(self) -> list[list[int]]:
         if self.prompts is None:
-            found = figures.probe_prompts(self.tokenizer, self.data, PER_WORKLOAD)
-            return [prompt for some in found.values() for prompt in some]
+            prompts = figures.probe_prompts(self.tokenizer, self.data, PER_WORKLOAD)
+            return [prompt for some in prompts.values() for prompt in some]
         return self._given_prompts()[::HELD_OUT][:MOST_HELD_OUT]
 
     def _own_prompts(self, seed: int) -> Iterator[list[int]]:
         """Endless prompts for a named target to write after, the held-out ones left out."""
-        given = self._given_prompts()
-        held_out = {tuple(prompt) for prompt in given[::HELD_OUT]}
-        rest = [prompt for prompt in given if tuple(prompt) not in held_out]
+        prompts = self._given_prompts()
+        held_out = {tuple(prompt) for prompt in prompts[::HELD_OUT]}
+        rest = [prompt for prompt in prompts if tuple(prompt) not in held_out]
         if not rest:
             raise UserError(f"There are too few prompts in {self.prompts}.")
         rng = random.Random(seed)
@@ -216,16 +220,16 @@ class Teacher:
                 self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
                 for turn in turns
             ]
-            found = self.tokenizer(texts, add_special_tokens=False).input_ids
+            ids_of_texts = self.tokenizer(texts, add_special_tokens=False).input_ids
         else:
-            found = self.tokenizer(texts).input_ids
-        return [ids[-selftext.LONGEST_PROMPT :] for ids in found if ids]
+            ids_of_texts = self.tokenizer(texts).input_ids
+        return [ids[-selftext.LONGEST_PROMPT :] for ids in ids_of_texts if ids]
 
 
 def _opened(folder: Path) -> PreTrainedModel:
-    found = causal_model(str(folder), torch.float32)
-    refuse_unreadable(found, folder.name)
-    return found.to(usual_device()).eval().requires_grad_(False)
+    module = causal_model(str(folder), torch.float32)
+    refuse_unreadable(module, folder.name)
+    return module.to(usual_device()).eval().requires_grad_(False)
 
 
 def text_windows(
@@ -249,17 +253,17 @@ def read_prompts(path: Path) -> list[str]:
     """The prompts of a file, or of a folder's files: lines of text, or of JSON with a field "prompt".
     Raises UserError where there are none."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    found = []
+    prompts = []
     try:
         for file in files:
             lines = [line for line in file.read_text("utf-8").splitlines() if line.strip()]
-            found += (
+            prompts += (
                 [json.loads(line)["prompt"] for line in lines] if file.suffix == ".jsonl" else lines
             )
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(
             f"The prompts in {path} cannot be read: one a line, or JSON lines."
         ) from None
-    if not found:
+    if not prompts:
         raise UserError(f"There are no prompts in {path}.")
-    return found
+    return prompts

@@ -1,5 +1,5 @@
-"""The target's training text as files of windows, written before the training, and a record of what was read from each
-source."""
+"""The target's training text as files of windows, written before the training, and a record of the documents read
+from each source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tuning tries: drafters in sizes, each with a rule that keeps the target's own text."""
+"""The candidates of a tuning: drafters in several sizes, each with a rule that keeps the target's own text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Key = tuple[str, int, str]
 
 @dataclass
 class Candidate:
-    """A drafter, a size and a rule, and what was counted of them.
+    """A drafter, a size and a rule, with their counts.
 
     size: the value of the option ``sized``, or for a drafter without one the most nodes of its steps. prompts: how many, from the
     first, have been written. counts: by kind of prompt, and under ALL. beside: tokens and milliseconds of plain decoding, which
@@ -128,12 +128,12 @@ class Candidate:
         self.wrote(self.prompts + 1)
 
     def wrote(self, prompts: int) -> None:
-        """Remember what stands now as what was counted after so many prompts."""
+        """Remember the present counts as those after ``prompts`` prompts."""
         self.prompts = prompts
         self.earlier[prompts] = deepcopy(self.all), self.beside
 
     def after(self, prompts: int) -> Candidate:
-        """It as it stood after so many prompts, all kinds together; as it stands now where that is not known."""
+        """The candidate as it stood after ``prompts`` prompts, all kinds together; as it stands now if that state was not kept."""
         counts, beside = self.earlier.get(prompts, (self.all, self.beside))
         return replace(self, prompts=prompts, counts={ALL: counts}, beside=beside)
 
@@ -151,7 +151,8 @@ def sized(cls: type[Drafter]) -> Option | None:
 
 
 def usual(cls: type[Drafter], sampling: Sampling, models: Models | None = None) -> Candidate:
-    """A drafter in its usual size, with its own rule. models: those for which a drafter without a size is asked for its own."""
+    """A drafter in its usual size, with its own rule. models: used to build a drafter without a size option, which then says how
+    many nodes it drafts."""
     option = sized(cls)
     if option is None:
         size = (

@@ -1,4 +1,4 @@
-"""What a pass costs here, by rows, texts and length of the text."""
+"""The cost of a pass on this machine, by rows, texts and length of the text."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class CostTable:
         self.entries.setdefault(place, {})[int(line["rows"])] = float(line["milliseconds"])
 
     def milliseconds(self, rows: float, texts: int) -> float | None:
-        """Of a pass of the target over so many rows of each text; None where nothing like it was measured."""
-        known = self.entries.get(("target", texts, self._context(texts)))
-        if not known or 1 not in known:
+        """Milliseconds of a target pass over ``rows`` rows of each of ``texts`` texts; None if no such pass was measured."""
+        costs = self.entries.get(("target", texts, self._context(texts)))
+        if not costs or 1 not in costs:
             return None
         if texts > 1:
-            rows = next((each for each in JOINT_ROWS if each >= rows), rows)
-        return interpolated(known, rows)
+            rows = next((size for size in JOINT_ROWS if size >= rows), rows)
+        return interpolated(costs, rows)
 
     def _context(self, texts: int) -> int:
         return self.usual if texts == 1 else max(self.usual, self.longest)
 
     def of_one_text(self, target: LanguageModel, draft: LanguageModel | None) -> Iterator[dict]:
-        """Measure what is not known yet, a ``cost`` line each."""
+        """Measure the missing costs, a ``cost`` line each."""
         longest = min(target.max_context - max(ROWS) - 1, 4 * self.usual)
         yield from self._measured("target", target, 1, self.usual, ROWS)
         if longest > self.usual:
@@ -59,26 +59,27 @@ class CostTable:
             yield from self._measured("draft", draft, 1, self.usual, DRAFT_ROWS)
 
     def of_several(self, target: LanguageModel, texts: Sequence[int], most: int) -> Iterator[dict]:
-        """The same of passes over these numbers of texts. target: as it reads several. most: rows that a text asks for."""
+        """Measure passes over several texts, a ``cost`` line each. target: the target as opened for several texts. texts: the numbers
+        of texts. most: the most rows that one text needs."""
         for count in texts:
             if count > 1:
                 rows = [
-                    each for each in JOINT_ROWS if each < 2 * most and each * count <= MOST_ROWS
+                    size for size in JOINT_ROWS if size < 2 * most and size * count <= MOST_ROWS
                 ]
                 yield from self._measured("target", target, count, self._context(count), rows)
 
     def _measured(
         self, what: str, model: LanguageModel, texts: int, context: int, rows: Sequence[int]
     ) -> Iterator[dict]:
-        known = self.entries.get((what, texts, context), {})
-        if all(each in known for each in rows) or max(known.values(), default=0.0) > DEAREST:
+        costs = self.entries.get((what, texts, context), {})
+        if all(size in costs for size in rows) or max(costs.values(), default=0.0) > DEAREST:
             return
         passes = prepared(model, texts, context, rows)
-        for each in rows:
-            if each in known:
+        for size in rows:
+            if size in costs:
                 continue
-            spent, repeats = passes.usual(each)
-            line = {"kind": "cost", "what": what, "rows": each, "texts": texts, "context": context}
+            spent, repeats = passes.usual(size)
+            line = {"kind": "cost", "what": what, "rows": size, "texts": texts, "context": context}
             line |= {"milliseconds": round(spent, 4), "repeats": repeats}
             self.add(line)
             yield line
@@ -86,13 +87,13 @@ class CostTable:
                 return
 
 
-def interpolated(known: Mapping[int, float], at: float) -> float:
+def interpolated(costs: Mapping[int, float], at: float) -> float:
     """Between measured points along a line; beyond the last, along the line from the first to the last."""
-    places = sorted(known)
+    places = sorted(costs)
     if at <= places[0] or len(places) == 1:
-        return known[places[0]]
+        return costs[places[0]]
     after = bisect_left(places, at)
     low, high = (
         (places[0], places[-1]) if after == len(places) else (places[after - 1], places[after])
     )
-    return known[low] + (known[high] - known[low]) * (at - low) / (high - low)
+    return costs[low] + (costs[high] - costs[low]) * (at - low) / (high - low)

@@ -11,7 +11,7 @@ from engine.trace.recording import Totals
 
 @dataclass
 class Counts:
-    """Of some texts.
+    """Counts of drafted and accepted tokens over some texts.
 
     positions: [reached, accepted] by place in the draft; reached: steps in which everything before the place was kept and
     something was drafted there. drafted: nodes. draft_passes: of a draft model. lengths: steps by the number of nodes that they drafted. milliseconds: sums by
@@ -28,7 +28,7 @@ class Counts:
 
     @classmethod
     def of_line(cls, line: Mapping) -> Counts:
-        """What an ``acceptance`` line holds. Raises KeyError, TypeError or ValueError for a line that is none."""
+        """The counts in an ``acceptance`` line. Raises KeyError, TypeError or ValueError for any other line."""
         positions = [[int(place["reached"]), int(place["accepted"])] for place in line["positions"]]
         spent = {stage: float(line["milliseconds"][stage]) for stage in STAGES}
         counts = (int(line[name]) for name in ("steps", "new_tokens", "drafted", "draft_passes"))
@@ -76,7 +76,7 @@ class Counts:
 
     @property
     def kept_share(self) -> float | None:
-        """Of the tokens that were reached, how many were kept; None where nothing was drafted."""
+        """The share of the reached tokens that were kept; None if nothing was drafted."""
         reached = sum(place[0] for place in self.positions)
         return sum(place[1] for place in self.positions) / reached if reached else None
 

@@ -1,4 +1,4 @@
-"""Which candidates write on: those that may yet turn out to be the fastest.
+"""Chooses the candidates that write on: those that may still turn out to be the fastest.
 
 Successive halving (Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, 2016) bounds how
 many they are. Fewer go on where the others have fallen behind by more than chance explains (Maron and Moore, Hoeffding Races, 1994).
@@ -23,7 +23,7 @@ KEPT, FINALISTS = 8, 2
 
 
 def margin(prompts: int) -> float:
-    """By what share a gain on so many prompts strays from that on many."""
+    """The share by which a gain measured on this many prompts may differ from the gain on many prompts."""
     return STRAYS / sqrt(prompts)
 
 

@@ -62,9 +62,9 @@ class Sample:
         return cls(tuple(_by_turns(kept)), given, empty)
 
     @classmethod
-    def of_file(cls, path: Path, seed: int = 0, most: int = SAMPLED) -> Sample:
+    def of_file(cls, path: Path, seed: int = 0) -> Sample:
         """Raises UserError for a file that cannot be read as prompts."""
-        return cls.of(prompts_of(path), seed, most)
+        return cls.of(prompts_of(path), seed)
 
     @property
     def digest(self) -> str:
@@ -95,7 +95,7 @@ def prompts_of(path: Path) -> Iterator[PromptText]:
 
 
 def prompts_in(text: str, name: str) -> Iterator[PromptText]:
-    """The same for the text of a file of this name."""
+    """The prompts in ``text``, the content of the file ``name``. Raises UserError as ``prompts_of`` does."""
     read = _reader(name)
     yield from read(StringIO(text, newline="" if read is _of_csv else None), name)
 

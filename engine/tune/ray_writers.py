@@ -57,7 +57,8 @@ class RayWriters:
     def write(
         self, plain: Candidate, candidates: Sequence[Candidate], upto: int
     ) -> Iterator[Candidate]:
-        """As ``Writers.write``; tasks end in any order, and a candidate's texts are counted in theirs."""
+        """Does the work of ``Writers.write``. Tasks end in any order, but each candidate's texts are counted in the order of the
+        prompts."""
         ray, waiting = self._ray, {}
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(counted_shard)
         ended: dict[tuple[Key, int], list] = {}

@@ -8,7 +8,7 @@ from time import perf_counter
 
 @dataclass
 class RemainingTime:
-    """texts: still to be written. other: seconds of what comes after them."""
+    """texts: number of texts still to be written. other: seconds of the work after the last text."""
 
     texts: int = 0
     other: float = 0.0
@@ -19,7 +19,7 @@ class RemainingTime:
         self._first: float | None = None  # when the first text was written
 
     def wrote(self) -> None:
-        """One text."""
+        """Record that one more text has been written."""
         self.texts = max(0, self.texts - 1)
         if self._first is None:
             self._first = perf_counter()

@@ -1,4 +1,4 @@
-"""What the record of a tuning that was stopped holds already."""
+"""Resumes a tuning that was stopped: reads the measurements in its record."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Measured:
     checked: dict[tuple[Key, int], Speed] = field(default_factory=dict)
 
     def known(self, candidate: Candidate) -> Candidate:
-        """The candidate of this key that is there already, or this one, which is there from now on."""
+        """The candidate recorded under this key; if there is none, record the candidate passed in."""
         return self.candidates.setdefault(candidate.key, candidate)
 
 
 def resumed(
     lines: Iterable[Mapping], classes: Mapping[str, type[Drafter]], costs: CostTable, name: str
 ) -> Measured:
-    """classes: by key; lines of other drafters are left out. costs: takes those of the lines. name: of the record. Raises UserError
-    for lines that are none of a tuning."""
+    """The measurements in the lines of a record. classes: drafters by key; lines of other drafters are skipped. costs: receives the
+    ``cost`` lines. name: the name of the record. Raises UserError if a line is not a tuning's."""
     measured = Measured()
     kinds: dict[Key, dict[str, Counts]] = defaultdict(dict)
     try:

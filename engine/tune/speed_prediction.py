@@ -1,4 +1,5 @@
-"""Tokens a second of a candidate for some texts at a time, from what was kept and what passes cost; and why it is no faster.
+"""Predicts a candidate's tokens a second for several texts at a time, from its accepted tokens and the cost of
+passes, and says why the candidate is no faster.
 
 A step of t texts takes t times what one text's drafting and judging take, and one pass of the target, which is as long as the
 longest of the t drafts asks for. That length follows from the drafts that were seen: P(longest <= n) = P(length <= n)^t.
@@ -64,7 +65,7 @@ def tokens_a_second(candidate: Candidate, texts: int, costs: CostTable) -> float
 
 
 def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTable) -> Speed | None:
-    """As predicted; None where it cannot be told."""
+    """The predicted speed; None if a cost or a count is missing."""
     predicted, usual = (tokens_a_second(each, texts, costs) for each in (candidate, plain))
     if texts == 1 and candidate.counts:
         tokens, spent = candidate.beside
@@ -73,7 +74,7 @@ def speed_of(candidate: Candidate, plain: Candidate, texts: int, costs: CostTabl
 
 
 def why(candidate: Candidate, plain: Candidate, ratio: float) -> dict:
-    """What holds a candidate back for one text: {"cause", "sentence"}.
+    """The main reason why a candidate is not faster on one text: {"cause", "sentence"}.
 
     Three runs are imagined: with a draft as cheap as a good one, with as many tokens kept as of a good one, and with a pass over
     many rows that costs no more than one over a single row. The cause is what gains most.

@@ -9,7 +9,7 @@ from engine.tune.speed_prediction import Speed
 
 
 def acceptance_lines(candidate: Candidate) -> Iterator[dict]:
-    """Its counts by kind of prompt; those of all prompts last, with plain decoding's time beside them."""
+    """The candidate's counts by kind of prompt; the last line counts all prompts, with plain decoding's time beside them."""
     tokens, spent = candidate.beside
     plainly = {"plain": {"new_tokens": tokens, "milliseconds": round(spent, 3)}}
     for kind in [*(kind for kind in candidate.counts if kind != ALL), ALL]:

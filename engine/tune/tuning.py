@@ -50,12 +50,12 @@ class Tuning:
         self._record: TuningRecord | None = None
         self._measured = Measured()
         self._time = RemainingTime()
-        self._told: dict[tuple, Line] = {}  # settings
+        self._setting_lines: dict[tuple, Line] = {}  # settings
         self._told_prompts: dict[tuple, int] = {}
 
     def lines(self) -> Iterator[Line]:
-        """All lines. Closing the generator stops the work between two texts; what the record holds stays. Raises UserError, one
-        sentence, for models, prompts or a record that do not fit."""
+        """All lines. Closing the generator stops the work between two texts; the record keeps its lines. Raises
+        UserError, one sentence, for models, prompts or a record that do not fit."""
         yield self._open()
         if self._record is not None:
             yield from (line for line in self._record.lines if line["kind"] != "answer")
@@ -64,16 +64,16 @@ class Tuning:
         yield from self._closing_lines()
 
     def answer_so_far(self) -> list[Line]:
-        """After ``lines`` was closed: the lines that follow from what was measured, the ``answer`` last. They are kept in the
-        record as well. Empty if nothing was measured."""
+        """After ``lines`` was closed: the lines that follow from the measurements so far, the ``answer`` last. They
+        are kept in the record as well. Empty if nothing was measured."""
         if self._opened is None:
             return []
-        told = [
+        lines = [
             line
             for candidate in self._measured.candidates.values()
             for line in self._acceptance(candidate)
         ]
-        return [*told, *self._closing_lines()]
+        return [*lines, *self._closing_lines()]
 
     def _open(self) -> Line:
         opened = self._opened = OpenedTuning(self.request, self.sampling)
@@ -93,7 +93,7 @@ class Tuning:
             for line in self._record.lines:
                 if line["kind"] == "setting":
                     key = line["drafter"], line["size"], line["verifier"]
-                    self._told[key, line["texts"]] = line
+                    self._setting_lines[key, line["texts"]] = line
         self._plain = self._measured.known(opened.plain)
         return opened.header
 
@@ -113,10 +113,12 @@ class Tuning:
             most = max(len(candidate.all.lengths) for candidate in begun)
             yield from self._costs(opened.costs.of_several(beside, opened.texts, most))
         fast = list({candidate.cls: candidate for candidate in begun}.values())[:drafters]
-        sized = [known(each) for candidate in fast for each in in_sizes(candidate)]
+        sized = [known(variant) for candidate in fast for variant in in_sizes(candidate)]
         tried = yield from self._write_on(unique([*begun, *sized]), FIRST, 3 * KEPT * FIRST)
         fast = tried[:FINALISTS]
-        ruled = [each for candidate in fast for each in by_other_rules(candidate, self.sampling)]
+        ruled = [
+            variant for candidate in fast for variant in by_other_rules(candidate, self.sampling)
+        ]
         yield from self._write_on([*tried, *map(known, ruled)], ROUNDS[-1])
 
     def _write_on(
@@ -125,7 +127,7 @@ class Tuning:
         """Have them write after ever more of the first ``upto`` prompts, fewer of them each time. after: how many texts are likely to
         follow. slack: as for ``still_in``. Returns those that are left, the fastest first."""
         upto = min(upto, len(self._opened.prompts))
-        for prompts in [*(each for each in ROUNDS if each < upto), upto]:
+        for prompts in [*(count for count in ROUNDS if count < upto), upto]:
             yield from self._write(candidates, prompts, after)
             then = [candidate.after(prompts) for candidate in candidates]
             speeds = self._speeds(then, checked=False)
@@ -137,10 +139,10 @@ class Tuning:
         speeds: dict = {}
         for texts in self._opened.texts:
             for candidate in candidates:
-                known = self._measured.checked.get((candidate.key, texts)) if checked else None
-                known = known or speed_of(candidate, self._plain, texts, self._opened.costs)
-                if known is not None:
-                    speeds[candidate.key, texts] = known
+                speed = self._measured.checked.get((candidate.key, texts)) if checked else None
+                speed = speed or speed_of(candidate, self._plain, texts, self._opened.costs)
+                if speed is not None:
+                    speeds[candidate.key, texts] = speed
         return speeds
 
     def _write(self, candidates: Sequence[Candidate], upto: int, after: int) -> Iterator[Line]:
@@ -182,17 +184,17 @@ class Tuning:
             predicted = self._speeds(then, checked=False)
             for candidate, speed in zip(runners, others, strict=True):
                 if plainly and speed:
-                    told = Speed(predicted[candidate.key, texts].predicted, plainly, speed)
-                    self._measured.checked[candidate.key, texts] = told
+                    checked_speed = Speed(predicted[candidate.key, texts].predicted, plainly, speed)
+                    self._measured.checked[candidate.key, texts] = checked_speed
             yield from self._settings(runners)
 
     def _unchecked(self, furthest: Sequence[Candidate], tried: Collection[int]) -> int | None:
         """For how many texts at a time the answer still rests on a prediction, these left out; None: for no number."""
         speeds = self._speeds(furthest)
         first = best(furthest, speeds, 1)
-        known = {texts: speed for (key, texts), speed in speeds.items() if key == first.key}
-        for texts in (1, *crossing({texts: speed.ratio for texts, speed in known.items()})):
-            speed = known[texts]
+        own_speeds = {texts: speed for (key, texts), speed in speeds.items() if key == first.key}
+        for texts in (1, *crossing({texts: speed.ratio for texts, speed in own_speeds.items()})):
+            speed = own_speeds[texts]
             if texts not in tried and speed.checked is None and speed.ratio >= HOPELESS:
                 return texts
         return None
@@ -223,9 +225,9 @@ class Tuning:
             "temperature": self.sampling.temperature,
             "seed": self.sampling.seed,
         }
-        told = answer(furthest, self._plain, speeds, opened.texts, link)
-        if told is not None:
-            yield self._kept(told)
+        answer_line = answer(furthest, self._plain, speeds, opened.texts, link)
+        if answer_line is not None:
+            yield self._kept(answer_line)
 
     def _acceptance(self, candidate: Candidate) -> Iterator[Line]:
         """Its counts, if there are any that were not told."""
@@ -239,8 +241,8 @@ class Tuning:
         for (key, texts), speed in self._speeds(candidates).items():
             candidate = self._measured.candidates[key]
             line = setting_line(candidate, texts, speed, self._opened.exact)
-            if self._told.get((key, texts)) != line:
-                self._told[key, texts] = line
+            if self._setting_lines.get((key, texts)) != line:
+                self._setting_lines[key, texts] = line
                 yield self._kept(line)
 
     def _kept(self, line: Mapping) -> Line:

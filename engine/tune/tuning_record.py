@@ -59,7 +59,7 @@ class TuningRecord:
         return whole
 
     def keep(self, line: Mapping) -> None:
-        """Raises UserError where it cannot be written; what is kept already stays."""
+        """Append a line to the record. Raises UserError if it cannot be written; earlier lines stay."""
         content = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
         try:
             with self._path.open("ab") as file:

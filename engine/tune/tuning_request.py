@@ -1,4 +1,4 @@
-"""What a tuning is asked for."""
+"""The request for a tuning."""
 
 from __future__ import annotations
 

@@ -27,15 +27,15 @@ FIELDS = {
 
 def told(file: Path = FILE) -> dict:
     """The quiz's entry in the list of lessons: its title, and how many questions it has."""
-    given = tomllib.loads(text_of(file))
+    given = tomllib.loads(text_of(FILE))
     return {"title": given["title"], "questions": len(given["question"])}
 
 
 @cache
-def quiz(file: Path = FILE) -> dict:
+def quiz() -> dict:
     """The quiz as {"title", "lead", "questions"}. Each question has ask and why, and either compute, numbers, near and
     unit, or choices and value, the index of the right choice. Raises UserError, one sentence."""
-    given = tomllib.loads(text_of(file))
+    given = tomllib.loads(text_of(FILE))
     questions = [
         _question(f"Question {i} of the quiz", one) for i, one in enumerate(given["question"], 1)
     ]

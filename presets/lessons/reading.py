@@ -34,7 +34,7 @@ def read_lesson(path: Path) -> dict:
                 screens.append(_screen(title, content))
         except UserError as error:
             raise UserError(f"{place}, “{title}”: {error}") from None
-    asked = [node for screen in screens for node in screen["text"] if _is(node, "predict")]
+    asked = [node for screen in screens for node in screen["text"] if _predicts(node)]
     if len(asked) < FEWEST_QUESTIONS:
         raise UserError(
             f"{place} asks {len(asked)} questions; it takes {FEWEST_QUESTIONS} at least."
@@ -81,22 +81,22 @@ def _screen(title: str, content: list[SyntaxTreeNode]) -> dict:
             raise UserError("a screen has one instrument.")
         else:
             stage = found
-    judges = {node["directive"].get("judge") for node in text if _is(node, "predict")}
+    judges = {node["directive"].get("judge") for node in text if _predicts(node)}
     if "run" in judges and (stage or {}).get("kind") != "live":
         raise UserError("a question is judged by a run, but there is no live run on the screen.")
     if "instrument" in judges and (stage or {}).get("kind") not in directives.SETTINGS:
         raise UserError("a question is judged by an instrument that is not on the screen.")
     for node in text:
-        if _is(node, "predict"):
+        if _predicts(node):
             directives.check_setting(stage, node["directive"].get("with", {}))
-    if (stage or {}).get("after") and not any(_is(node, "predict") for node in text):
+    if (stage or {}).get("after") and not any(_predicts(node) for node in text):
         raise UserError("an instrument waits for a question that is not on the screen.")
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
     return {"id": slug, "title": title, "text": text, "stage": stage}
 
 
-def _is(node: object, kind: str) -> bool:
-    return isinstance(node, dict) and node.get("directive", {}).get("kind") == kind
+def _predicts(node: object) -> bool:
+    return isinstance(node, dict) and node.get("directive", {}).get("kind") == "predict"
 
 
 def _needed(screens: list[dict]) -> dict:

@@ -35,7 +35,7 @@ class Card:
     ``presets.conditions``. paper: {"title", "authors", "venue", "year"}; claim: {"text", "setting"}; part: {"name",
     "recipe"}; each {} where there is none. example: the name of the example that shows the method, "" where there is
     none; own_example: that example, where the card brings its own. figure: exhibits that are drawn on the card, []
-    where there are none. loses: one sentence that says why it saves no time on the embedded models, "" where it does. measured: figures of the example's run, or of the part that a recipe made; {} before either
+    where there are none; drawn_by: the module whose ``measured`` and ``exhibits`` make them. loses: one sentence that says why it saves no time on the embedded models, "" where it does. measured: figures of the example's run, or of the part that a recipe made; {} before either
     was made. price: that of a lossy method, see ``engine.trace.price.Price``; {} before it was measured.
     """
 
@@ -49,6 +49,7 @@ class Card:
     watch: str
     holds: tuple[str, ...] = ()
     loses: str = ""
+    drawn_by: str = ""
     paper: dict = field(default_factory=dict)
     claim: dict = field(default_factory=dict)
     part: dict = field(default_factory=dict)

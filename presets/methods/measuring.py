@@ -21,21 +21,11 @@ LARGEST = 120_000
 """Most bytes of a finished trace, because finished traces lie in the repository."""
 
 
-FIGURES = {
-    "continuous": "engine.continuous.continuous_figures",
-    "asap": "engine.proof.aligned_figures",
-    "own_cache": "engine.methods.own_cache.pass_bill",
-    "specvlm_video": "presets.methods.share_curve",
-    "first_finish": "engine.proof.first_finish_figures",
-}
-"""Cards with a figure of their own: the module whose ``measured`` and ``exhibits`` make it."""
-
-
-def draw(key: str) -> None:
+def draw(card: Card) -> None:
     """Measure the data of the card's figure, and write the figure."""
-    module = importlib.import_module(FIGURES[key])
+    module = importlib.import_module(card.drawn_by)
     shown = [one.to_dict(str) for one in module.exhibits(module.measured())]
-    file = HERE / "figures" / f"{key}.json"
+    file = HERE / "figures" / f"{card.key}.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
@@ -47,8 +37,8 @@ def measure(keys: list[str]) -> None:
     for key in keys:
         if key not in known:
             raise UserError(f"There is no method card {key!r}; known are: {', '.join(known)}.")
-    for key in filter(FIGURES.__contains__, keys):
-        draw(key)
+    for card in (known[key] for key in keys if known[key].drawn_by):
+        draw(card)
     own = [card for card in known.values() if card.own_example]
     made = [card for card in own if card.key in keys or not own_trace(card.key).exists()]
     for card in made:

@@ -28,7 +28,7 @@ class Text:
     steps: list[list[int]]  # tokens by step
 
 
-def measure_prices(keys: Sequence[str], per_workload: int | None = None) -> dict[str, Price]:
+def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
     """Print the table of these lossy methods, or of all of them, and write the figures of those whose parts are here.
     Raises UserError for a key that belongs to no lossy method."""
     known = {card.key: card for card in cards().values() if card.exactness in ("lossy", "both")}
@@ -36,9 +36,7 @@ def measure_prices(keys: Sequence[str], per_workload: int | None = None) -> dict
         if key not in known:
             raise unknown("lossy method", key, known)
     chosen = [card for key, card in known.items() if not keys or key in keys]
-    asked = [
-        one["prompt"] for kind in KINDS for one in prompts(kind)[: per_workload or PER_WORKLOAD]
-    ]
+    asked = [one["prompt"] for kind in KINDS for one in prompts(kind)[:PER_WORKLOAD]]
     able = {card.key: example_of(card) for card in chosen if _writes_text_here(card)}
     target, plain, found = load_models(family(), {}).target, {}, {}
     for key, example in able.items():

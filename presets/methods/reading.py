@@ -24,7 +24,7 @@ CARD = {
     **dict.fromkeys(("title", "family", "kind", "exactness", "mechanism", "watch"), str),
     "needs_training": bool,
 }
-OPTIONAL = {"loses": str}
+OPTIONAL = {"loses": str, "drawn_by": str}
 TABLES = {
     "paper": {"title": str, "authors": str, "venue": str, "year": int},
     "claim": {"text": str, "setting": str},

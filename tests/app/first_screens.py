@@ -24,12 +24,12 @@ STOOD = """wanted => {
 }"""
 
 
-def first_screens(browser, visits: int = VISITS) -> dict[str, list[float]]:
+def first_screens(browser) -> dict[str, list[float]]:
     """By screen: milliseconds from the navigation until it is drawn, for each visit; every visit has an empty cache."""
     with serving() as server:
         _stand(browser, server.url, *SCREENS["Watch"])  # the server's first visit does not count
         return {
-            name: [_stand(browser, server.url, *screen) for _ in range(visits)]
+            name: [_stand(browser, server.url, *screen) for _ in range(VISITS)]
             for name, screen in SCREENS.items()
         }
 

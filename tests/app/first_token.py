@@ -6,7 +6,6 @@ The clock starts when Run is pressed and stops when the server sends the first s
 
 import tempfile
 import time
-from collections.abc import Sequence
 
 from presets.fetched import SETTING, check_there, root
 from tests.app.serving import serving
@@ -24,12 +23,12 @@ AIMS = {COLD: 6.0, WARM: 1.0}
 """Seconds."""
 
 
-def first_tokens(drafters: Sequence[str] = ("none", "chain")) -> dict[str, dict[str, list[float]]]:
+def first_tokens() -> dict[str, dict[str, list[float]]]:
     """By drafter and state: seconds until the first token, the warm ones of further prompts. Each drafter has a new server,
     whose cache folder is empty. Raises UserError where the model was not fetched."""
     check_there(MODEL)
     found = {}
-    for drafter in drafters:
+    for drafter in ("none", "chain"):
         with tempfile.TemporaryDirectory() as empty:
             settings = {"DRAFTSCOPE_CACHE": empty, SETTING: str(root())}
             with serving(**settings) as server:

@@ -13,15 +13,15 @@ def asked(page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
-def choose_token(page, step: int, node: int) -> None:
+def choose_token(page, step: int) -> None:
     page.evaluate("step => DraftscopePage.view('watch').goto(step)", step)
-    page.locator(f"#tree g[data-node='{node}']").click()
+    page.locator("#tree g[data-node='0']").click()
 
 
-def wait_token(page, step: int, node: int) -> None:
+def wait_token(page, step: int) -> None:
     page.wait_for_function(
-        "([step, node]) => DraftscopePage.view('watch').step === step && DraftscopePage.view('watch').chosen === node",
-        arg=[step, node],
+        "step => DraftscopePage.view('watch').step === step && DraftscopePage.view('watch').chosen === 0",
+        arg=step,
     )
 
 
@@ -46,7 +46,7 @@ def test_it_brings_a_run_of_ones_own_again(visit):
     wait_address(page, run=None, drafter="chain", prompt=prompt, n=16, seed=7)
     assert first.run() == "done"
     wait_address(page, run=1)
-    choose_token(page, 0, 0)
+    choose_token(page, 0)
     page.click("#copy-link")
     wait_address(page, run=1, step=1, node=0)
     text = page.inner_text("#text")
@@ -57,7 +57,7 @@ def test_it_brings_a_run_of_ones_own_again(visit):
         " return run.drafter?.key === key && run.prompt.text === prompt && DraftscopePage.agrees('watch'); }",
         arg=["chain", prompt],
     )
-    wait_token(page, 0, 0)
+    wait_token(page, 0)
     page.locator("#timeline").press("End")
     page.locator("#timeline").press("Home")
     assert page.inner_text("#text") == text
@@ -79,11 +79,11 @@ def test_back_and_forward_lead_to_what_was_there(visit):
     clear(page)
     assert page.evaluate("DraftscopePage.view('watch').chosen") == "final"
     before = page.evaluate("history.length")
-    choose_token(page, 1, 0)
+    choose_token(page, 1)
     wait_address(page, preset=first.name, step=2, node=0, __theme="dark")
     page.locator("#timeline").press("ArrowRight")
     wait_address(page, step=3, node=None)
-    choose_token(page, 1, 0)
+    choose_token(page, 1)
     wait_address(page, step=2, node=0)
     assert page.evaluate("history.length") == before, "nothing to go back to"
     for example in (second, third):
@@ -96,7 +96,7 @@ def test_back_and_forward_lead_to_what_was_there(visit):
         clear(page)
         assert visitor.trace() == trace_text(example.name)
         if example is first:
-            wait_token(page, 1, 0)
+            wait_token(page, 1)
             page.wait_for_timeout(1500)  # the address has settled again
             assert asked(page)["step"] == ["2"] and asked(page)["node"] == ["0"]
     visitor.click("step")

@@ -64,10 +64,6 @@ def choices() -> dict[str, dict | None]:
     }
 
 
-def choice_of(key: str) -> dict | None:
-    return choices()[key]
-
-
 def test_where_there_is_one_draft_nothing_is_to_be_chosen(monkeypatch):
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
@@ -85,8 +81,8 @@ def test_every_drafter_that_takes_a_draft_offers_all_of_them(two):
 
 def test_the_embedded_family_offers_the_drafts_of_its_recipes():
     shipped = {"draft", "draft-3m", "pard", "s2d"}
-    assert set(choice_of("chain")["choices"]) == shipped
-    assert choice_of("chain")["default"] == "draft"
+    assert set(choices()["chain"]["choices"]) == shipped
+    assert choices()["chain"]["default"] == "draft"
 
 
 def test_what_is_no_draft_for_the_target_is_not_among_them(tiny, tmp_path):

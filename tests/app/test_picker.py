@@ -99,8 +99,8 @@ def variables(scheme: str) -> dict[str, str]:
     }
 
 
-def mount(page, temperature: float = 0, **changes) -> None:
-    page.evaluate(MOUNT, [json.dumps({**PAIR, **changes}), temperature])
+def mount(page, **changes) -> None:
+    page.evaluate(MOUNT, [json.dumps({**PAIR, **changes}), 0])
 
 
 def value(page) -> dict:

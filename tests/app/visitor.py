@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from playwright.sync_api import expect
 
-from presets import trace_names, trace_text
+from presets import trace_names
 
 PROMPT = "Once upon a time there was a little dog"
 SHORT = "/?" + urlencode({"prompt": PROMPT, "n": 16})
@@ -186,11 +186,6 @@ def wait_figures(page, room: str = "watch") -> None:
     """Go to the place of a room's figures, and wait until they are drawn."""
     page.locator(f"#{room}-figures-place").evaluate("place => place.scrollIntoView()")
     page.wait_for_selector(f"#{room}-figures .js-plotly-plot .gtitle")
-
-
-def payload(name: str) -> dict:
-    """The finished trace of an example, as a file that a visitor chooses."""
-    return {"name": f"{name}.ndjson", "mimeType": "text/plain", "buffer": trace_text(name).encode()}
 
 
 def covered(page, *words: str, room: str = "watch") -> None:

@@ -6,8 +6,8 @@ import torch
 
 from engine.core.sampling import Sampling, position_noise
 from engine.methods.a_star.drafter import AStarDrafter
+from engine.methods.a_star.recipe import Sums
 from engine.parts.loading import load_models
-from engine.training.step_scorer import Sums
 from presets import family
 from tests.drafters.writing import steps_of, text_of, usual
 from tests.engine.family import embedded_module, embedded_tokenizer
@@ -32,7 +32,7 @@ def test_the_scorer_knows_right_steps_of_sums_that_it_has_not_learned_from():
     """Sums with a planted digit. Shuffled among the steps, its odds say nothing, and one answer for all would do far worse."""
     found = sums().labelled(sums().planted(99, 24, held_out=True))
     with torch.no_grad():
-        odds = models().part("a_star")(found.told)
+        odds = models().part("a_star")(found.signals)
     assert found.auc(odds) > 0.95 and found.accuracy(odds) > 0.9
     assert found.accuracy(odds) > max(found.share, 1 - found.share) + 0.2
     torch.manual_seed(0)

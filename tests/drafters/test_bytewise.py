@@ -82,6 +82,7 @@ class EndsSurely(Bytewise):
     "cls, rule",
     [
         (OtherTemperature, Bytewise()),
+        (WholeString, Bytewise()),
         (BytewiseDrafter, EndsSurely()),
     ],
 )

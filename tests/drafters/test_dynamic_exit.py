@@ -93,9 +93,9 @@ def run(target, options, sampling=GREEDY, count=24, cls=DynamicExitDrafter):
     return text_of(steps), steps, drafter
 
 
-def idle_above(layer, layers=4):
-    """A target whose upper layers add nothing, so that the exit below them predicts what the target predicts."""
-    module = tiny_hf_model("llama", num_hidden_layers=layers)
+def idle_above(layer):
+    """A target of four layers whose upper ones add nothing, so that the exit below them predicts what the target predicts."""
+    module = tiny_hf_model("llama", num_hidden_layers=4)
     with torch.no_grad():
         for one in module.model.layers[layer:]:
             one.self_attn.o_proj.weight.zero_()

@@ -18,9 +18,9 @@ TOKENS = torch.tensor([[5, 9, 2, 40, 7, 7, 12, 30], [1, 8, 8, 3, 60, 2, 2, 9]])
 PROMPT = TOKENS[0].tolist()
 
 
-def noisy_maps(layers, seed=1):
+def noisy_maps(layers):
     """Maps close to the identity, each with its own noise."""
-    torch.manual_seed(seed)
+    torch.manual_seed(1)
     made = TransferMaps(layers, 32)
     for each in made.maps:
         each.weight.data.copy_(torch.eye(32) + 0.3 * torch.randn(32, 32))

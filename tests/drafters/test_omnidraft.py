@@ -12,8 +12,8 @@ from engine.core.memory import Memory
 from engine.core.sampling import Sampling
 from engine.errors import UserError
 from engine.methods.omnidraft.online_head import OnlineHead
-from engine.methods.omnidraft.part import _together, foreign_draft
 from engine.methods.omnidraft.run_cache import RunCache
+from engine.methods.shared.foreign_draft_part import _together, foreign_draft
 from engine.methods.shared.spelling import Spelling, spelling_of
 from engine.parts.loading import Models
 from engine.parts.opening import language_model

@@ -110,11 +110,11 @@ P = torch.tensor([0.5, 0.3, 0.15, 0.05])
 Q = torch.tensor([0.1, 0.6, 0.29, 0.01])
 
 
-def one_draw(token, transfer, coins, sampling=None, p=P):
+def one_draw(token, transfer, coins, sampling=None):
     sampling = sampling or Sampling(1.0)
     tree = DraftTree()
     tree.draw(ROOT, token, "one_hot" if sampling.greedy else "iid", Q)
-    rows = torch.stack([p, p])
+    rows = torch.stack([P, P])
     given_p = torch.eye(4)[rows.argmax(-1)] if sampling.greedy else rows
 
     class Coins(JudgeChance):

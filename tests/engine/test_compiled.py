@@ -234,7 +234,7 @@ def test_the_sets_of_features_used_last_are_kept_and_a_session_keeps_its_own(mon
     expected, features = first.feed([3], [-1])
     first.drop()
     model.session(64, (2,))
-    assert [one.features for one in model.passes._made] == [(), (2,)]
+    assert [entry.features for entry in model.passes._feature_graphs] == [(), (2,)]
     monkeypatch.setattr(model.passes, "_graphs", None)  # nothing is made again
     again, same = first.feed([3], [-1])
     assert torch.equal(again, expected) and torch.equal(same, features)

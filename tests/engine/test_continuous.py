@@ -10,7 +10,7 @@ from engine.continuous import continuous_figures as figures
 from engine.continuous.acceptance import from_residual, from_target, write
 from engine.continuous.continuous_figures import p_value
 from engine.continuous.mixtures import DRAFT, TARGET, Walk, overlap
-from presets.methods.measuring import FIGURES
+from presets.methods import cards
 
 ALPHA = 0.01  # how often a comparison rejects clouds of the same law
 POINTS = 500
@@ -67,4 +67,4 @@ def test_the_card_shows_what_the_command_prints(monkeypatch):
     for row, integral in zip(found.overlaps, shown[1]["series"][1]["y"], strict=True):
         assert f"{integral:.3f}" in text and f"{row.kept:.3f}" in text
     assert all(name in text for name, _ in shown[2]["rows"])
-    assert FIGURES["continuous"] == figures.__name__
+    assert cards()["continuous"].drawn_by == figures.__name__

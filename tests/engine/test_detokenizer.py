@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 
 from engine.core.detokenizer import detokenizer
 from engine.core.ending import Ending, StopStrings
-from tests.engine.tiny_tokenizers import MAKERS, byte_level, llama, word_piece
+from tests.engine.tiny_tokenizers import MAKERS, byte_level, decoded, llama, word_piece
 
 NAMED_BYTES = range(3, 259)
 """In the Llama-like vocabulary: the tokens whose names are bytes."""
-
-
-def decoded(tokenizer, tokens) -> str:
-    return tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
 
 def ids(name: str):

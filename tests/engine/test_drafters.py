@@ -132,11 +132,10 @@ class Dictation(Constraint):
         self.committed += len(tokens)
 
 
-AFTER = ["specdec_pp", "smartspec", "vocabtrim", "online", "kangaroo", "del", "ppd", "lud"]
-AFTER += ["omnidraft", "s2d", "easyspec", "dspark"]
+SPECULATIVE = [key for key, cls in drafters().items() if cls.loop == "speculative"]
 
 
-@pytest.mark.parametrize("key", AFTER)
+@pytest.mark.parametrize("key", SPECULATIVE)
 def test_forced_tokens_may_fill_the_room(models, key):
     cls = drafters()[key]
     rule = verifier(cls.default_greedy_verifier)

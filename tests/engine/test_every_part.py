@@ -8,6 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.errors import UserError
+from engine.finding import modules
+from engine.methods import own_drafters
 from engine.model.language_model import LanguageModel
 from engine.parts.digest import FIELD
 from engine.parts.kinds import kind_of, kinds
@@ -115,3 +117,15 @@ def test_it_computes_as_precisely_as_its_target(key, saved):
     whole = {name: each for name, each in saved[0].named_buffers()}
     for name, each in half.named_buffers():
         assert torch.equal(each, whole[name]), "angles stay as they are"
+
+
+def test_no_drafter_needs_a_part_that_another_method_defines():
+    """The folder of any method can be removed; a part of several methods is a shared one."""
+    owners = {module.KIND.key: key for key, module in modules("part")}
+    strangers = {
+        (key, kind)
+        for key, cls in own_drafters().items()
+        for kind in cls.needs.values()
+        if owners.get(kind, key) != key
+    }
+    assert not strangers

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from engine.serving.vllm.record_pipe import RecordPipe
-from engine.serving.vllm.recorder_plugin import RecordSettings, register, settings_of
+from engine.serving.vllm.recorder_plugin import register, settings_of
 from engine.serving.vllm.step_taps import likeliest
 from engine.trace import read_trace
 from tests.engine.small_vllm import ABOUT, DirectPipe, SmallRunner, recorded, step
@@ -210,7 +210,7 @@ def test_what_vllm_loads_imports_nothing_heavy():
 def test_a_writer_that_is_killed_leaves_whole_lines(tmp_path, monkeypatch):
     """The process itself, in the middle of its work; the requests go on."""
     runner = SmallRunner(monkeypatch)
-    pipe = RecordPipe(RecordSettings(str(tmp_path), 10_000_000, 1.0), ABOUT)
+    pipe = RecordPipe(str(tmp_path), 10_000_000, ABOUT)
     recorded(runner, pipe)
     for number in range(20):
         runner.add(f"r{number}", eos_token_id=None)

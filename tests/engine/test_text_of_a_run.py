@@ -12,7 +12,7 @@ from engine.parts.loading import ModelPaths
 from engine.run import RunRequest, open_run
 from engine.trace import read_trace
 from tests.engine.family import ran, tokens_of
-from tests.engine.tiny_tokenizers import byte_level, llama, word_piece
+from tests.engine.tiny_tokenizers import byte_level, decoded, llama, word_piece
 from tests.pairs import SIZES
 
 COUNT = 48
@@ -37,10 +37,6 @@ def folder(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def tokenizer(folder):
     return AutoTokenizer.from_pretrained(folder)
-
-
-def decoded(tokenizer, tokens) -> str:
-    return tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
 
 def spoils(tokenizer) -> bool:

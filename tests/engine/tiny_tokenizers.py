@@ -21,11 +21,15 @@ def _letters() -> dict[int, str]:
     }
 
 
-def _fast(model, decoder=None, special=SPECIAL) -> PreTrainedTokenizerFast:
+def decoded(tokenizer, tokens) -> str:
+    return tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+
+def _fast(model, decoder=None) -> PreTrainedTokenizerFast:
     backend = Tokenizer(model)
     if decoder is not None:
         backend.decoder = decoder
-    unk, bos, eos = special
+    unk, bos, eos = SPECIAL
     return PreTrainedTokenizerFast(
         tokenizer_object=backend, unk_token=unk, bos_token=bos, eos_token=eos
     )

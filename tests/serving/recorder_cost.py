@@ -23,7 +23,7 @@ def main() -> None:
     from vllm.v1.sample import rejection_sampler
 
     from engine.serving.vllm.record_pipe import RecordPipe
-    from engine.serving.vllm.recorder_plugin import RecordSettings, about
+    from engine.serving.vllm.recorder_plugin import about
     from engine.serving.vllm.step_taps import StepTaps
 
     target, setting, requests, tokens, pairs = (
@@ -34,9 +34,9 @@ def main() -> None:
     llm = LLM(target, dtype="float32", enforce_eager=True, max_model_len=256, max_num_seqs=requests,
               enable_prefix_caching=False, speculative_config=setting)  # fmt: skip
     runner = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
-    settings = RecordSettings(tempfile.mkdtemp(), 1_000_000_000, 1.0)
+    folder = tempfile.mkdtemp()
     plain = {name: getattr(rejection_sampler, name) for name in TAPPED}
-    taps = StepTaps(runner, RecordPipe(settings, about(runner)), 1.0)
+    taps = StepTaps(runner, RecordPipe(folder, 1_000_000_000, about(runner)), 1.0)
     look, looked = taps._look, [0.0]
 
     def timed(*given, **named) -> None:

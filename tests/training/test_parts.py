@@ -193,5 +193,5 @@ def test_the_accepted_length_is_walked_as_a_run_would(monkeypatch):
 
 
 def test_the_list_of_recipes_has_every_part():
-    for key in students.students():
+    for key in (*students.students(), *students.other_recipes()):
         assert key in recipes.RECIPES and f"    {key}" in recipes.described()

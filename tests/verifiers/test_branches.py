@@ -266,9 +266,9 @@ def test_the_meter_s_numbers_are_those_of_the_rules():
 # ---- What is told ---------------------------------------------------------------------------------
 
 
-def drawn_chain(world, seed, depth=4):
+def drawn_chain(world, seed):
     rng, tree, place = random.Random(seed), DraftTree(), ROOT
-    for _ in range(depth):
+    for _ in range(4):
         q = world.q(path_of(tree, place))
         token = rng.choices(range(V), q.tolist())[0]
         place = tree.draw(place, token, "iid", q, "test")

@@ -165,8 +165,8 @@ class JudgedByQ(SiblingTrial):
         return drawn.kind, float(self.p[token]), 0.6
 
 
-def worst(rule, grow, length=2):
-    return max(error(World(seed, 3, zeros=False), grow, rule, length) for seed in range(6))
+def worst(rule, grow):
+    return max(error(World(seed, 3, zeros=False), grow, rule, 2) for seed in range(6))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,16 +11,14 @@ from engine.parts.opening import language_model
 from engine.proof.tiny_parts import tiny_module, tiny_parts
 
 
-def tiny_models(
-    vocabulary: int, seed: int = 2, end_token: int | None = None, layers: int = 2
-) -> Models:
+def tiny_models(vocabulary: int, end_token: int | None = None, layers: int = 2) -> Models:
     """A target of two layers, or of ``layers``, a draft that is the target plus noise, and a part of every other kind.
     The token list of the part ``vocabulary`` ends with token 0.
 
-    The weights are large, so that distributions differ from context to context. With seed 2 and a
-    vocabulary of 4 a refusal mostly leaves two or three tokens; with only one left, many faults would be hidden.
+    The weights are large, so that distributions differ from context to context. With this seed and
+    a vocabulary of 4 a refusal mostly leaves two or three tokens; with only one left, many faults would be hidden.
     """
-    module = tiny_module(vocabulary, seed, end_token, layers)
+    module = tiny_module(vocabulary, 2, end_token, layers)
     draft = copy.deepcopy(module)
     with torch.no_grad():
         for weight in draft.parameters():

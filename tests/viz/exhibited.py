@@ -13,12 +13,12 @@ def ndjson(lines: list[dict]) -> str:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def exhibited(toy: Toy | None = None, words: list[str] | None = None, kinds=KINDS) -> list[dict]:
-    """The lines of a run whose steps have exhibits of these kinds and a meter. words: their texts come from these."""
+def exhibited(toy: Toy | None = None, words: list[str] | None = None) -> list[dict]:
+    """The lines of a run whose steps have exhibits of all kinds and a meter. words: their texts come from these."""
     lines = (toy or Toy(steps=8, budget=20, seed=2)).lines()
     for step in lines[1:-1]:
         draw = random.Random(step["index"])
-        step["drafter"]["exhibits"] = [exhibit(kind, draw, words) for kind in kinds]
+        step["drafter"]["exhibits"] = [exhibit(kind, draw, words) for kind in KINDS]
         step["drafter"]["exhibits"].append({**exhibit("gauge", draw, words), "meter": True})
     return lines
 

@@ -39,7 +39,7 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 
 
 def parts(
-    paths: ModelPaths, texts: Sequence[str], quick: bool, found: object, deadline: Deadline
+    paths: ModelPaths, texts: Sequence[str], quick: bool, rates: object, deadline: Deadline
 ) -> Iterator[Part]:
     """One part: all contestants share one opened target."""
     race = Plan(1, 1, 16) if quick else Plan(RACED, ROUNDS, TOKENS)
@@ -65,7 +65,7 @@ def sizes(cls: type[Drafter]) -> list[int]:
     """The sizes at which a drafter is measured, within what its option allows; [0] where it has none."""
     if cls.size_option is None:
         return [0]
-    option = next(each for each in cls.options if each.name == cls.size_option)
+    option = next(option for option in cls.options if option.name == cls.size_option)
     wanted = {*LENGTHS, cls.usual_size} if cls.size_option == "length" else {*NODES}
     return sorted(size for size in wanted if size <= (option.maximum or size))
 
@@ -93,14 +93,14 @@ def measured(
     if not ready:
         return
     raced = Suite(ready, prompts[: race.prompts], race, enough=lambda: deadline.left < SPARE).run()
-    ours = [each for each in ready if each.group == "ours"]
+    ours = [contestant for contestant in ready if contestant.group == "ours"]
     once = Plan(counted, 1, race.tokens)
     more = Suite(ours, prompts[race.prompts :], once, enough=lambda: deadline.left < SPARE).run()
     yield from rows(raced, more)
 
 
 def on_buffers(models: Models) -> Models:
-    """The same models as on CUDA, also on a CPU."""
+    """The models on static buffers, as on CUDA, even if the device is a CPU."""
 
     def static(part):
         plain = isinstance(part, LanguageModel) and not isinstance(part, StaticModel)
@@ -120,13 +120,13 @@ def contestants(models: Models, classes: Sequence[type[Drafter]]) -> Iterator[Co
     ]
     ours.sort(key=lambda pair: pair[0])
     usual = f"{chain().key} {ASSISTED_LENGTH}"
-    yield from (each for _, each in ours if each.name == usual)
+    yield from (contestant for _, contestant in ours if contestant.name == usual)
     module, ends = models.target.model, models.target.end_tokens
     yield Generate(PLAIN, "plain", module, ends)
     if chain() in classes:
         draft, schedule = models.part("draft").model, constant(ASSISTED_LENGTH)
         yield Assisted(ASSISTED, module, ends, draft, schedule)
-    yield from (each for _, each in ours if each.name != usual)
+    yield from (contestant for _, contestant in ours if contestant.name != usual)
 
 
 def _options(cls: type[Drafter], size: int) -> dict:
@@ -146,37 +146,41 @@ def rows(raced: Sequence[Result], more: Sequence[Result]) -> list[dict]:
     speeds = {name: _speed(raced, name) for name in _names(raced)}
     peers = {PLAIN: "times_plain", ASSISTED: "times_assisted", plain().key: "times_none"}
     texts = {
-        name: [each.writing.tokens for each in raced if each.contestant == name and not each.round]
+        name: [
+            result.writing.tokens
+            for result in raced
+            if result.contestant == name and not result.round
+        ]
         for name in speeds
     }
-    found = []
+    table = []
     for name, speed in speeds.items():
         row = {"name": name, "tokens_per_second": speed}
         row |= {key: speed / speeds[peer] for peer, key in peers.items() if peer in speeds}
-        own = [each.writing for each in (*more, *raced) if each.contestant == name]
-        row["tokens_per_step"] = sum(len(each.tokens) for each in own) / sum(
-            each.calls for each in own
+        own = [result.writing for result in (*more, *raced) if result.contestant == name]
+        row["tokens_per_step"] = sum(len(result.tokens) for result in own) / sum(
+            result.calls for result in own
         )
         row["equal_texts"] = sum(
             a == b for a, b in zip(texts[name], texts[next(iter(texts))], strict=False)
         )
         row["texts"] = len(
-            {each.prompt.name for each in (*more, *raced) if each.contestant == name}
+            {result.prompt.name for result in (*more, *raced) if result.contestant == name}
         )
-        found.append(row | {"rounds": 1 + max(r.round for r in raced if r.contestant == name)})
-    return found
+        table.append(row | {"rounds": 1 + max(r.round for r in raced if r.contestant == name)})
+    return table
 
 
 def _names(results: Sequence[Result]) -> list[str]:
-    return list(dict.fromkeys(each.contestant for each in results))
+    return list(dict.fromkeys(result.contestant for result in results))
 
 
 def _speed(results: Sequence[Result], name: str) -> float:
     """Tokens a second, the median of the rounds."""
     rounds: dict[int, list] = {}
-    for each in results:
-        if each.contestant == name:
-            rounds.setdefault(each.round, []).append(each.writing)
+    for result in results:
+        if result.contestant == name:
+            rounds.setdefault(result.round, []).append(result.writing)
     return statistics.median(
         sum(len(text.tokens) for text in texts) / sum(text.seconds for text in texts)
         for texts in rounds.values()

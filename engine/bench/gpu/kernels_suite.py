@@ -159,8 +159,8 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits) -> Calla
 
 
 def sdpa_repeated(query: Tensor, key: Tensor, value: Tensor, mask: AncestorBits):
-    """As ``sdpa``, with a copy of the KV heads for each query head, as SDPA's fused kernels require if
-    there is a mask. The copies are not timed either."""
+    """SDPA with a copy of the KV heads for each query head, which SDPA's fused kernels require if there is a mask.
+    Neither mask nor copies are timed."""
     groups, dense = query.shape[1] // key.shape[1], visible(mask)[None, None]
     key, value = (tensor.repeat_interleave(groups, 1) for tensor in (key, value))
     return lambda: F.scaled_dot_product_attention(query, key, value, attn_mask=dense)

@@ -24,17 +24,17 @@ def measure_parts(
     UserError where there is no GPU for it."""
     require_gpu()
     torch.manual_seed(0)
-    deadline, found = Deadline(seconds), ceilings()
+    deadline, rates = Deadline(seconds), ceilings()
     content = {
         "suite": suite,
         "machine": machine(),
-        "bandwidth_gb_s": found.bandwidth / 1e9,
-        "matrix_tflop_s": found.rate / 1e12,
+        "bandwidth_gb_s": rates.bandwidth / 1e9,
+        "matrix_tflop_s": rates.rate / 1e12,
         "rows": [],
         "left_out": [],
     }
-    print(f"copy {found.bandwidth / 1e9:.0f} GB/s, matrix {found.rate / 1e12:.0f} TF/s")
-    measure_all(parts(found, deadline), deadline, content)
+    print(f"copy {rates.bandwidth / 1e9:.0f} GB/s, matrix {rates.rate / 1e12:.0f} TF/s")
+    measure_all(parts(rates, deadline), deadline, content)
     aims = goals(content["rows"])
     content["goals"] = [goal.to_dict() for goal in aims]
     return Report(goal_table(aims) if aims else "", content)

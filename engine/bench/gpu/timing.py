@@ -46,7 +46,7 @@ class Deadline:
 
 
 def captured(call: Callable[[], object]) -> Callable[[], object]:
-    """The call as a CUDA graph, so that its time contains no launch gaps. Raises what CUDA raises."""
+    """The call as a CUDA graph, so that its time contains no launch gaps. Exceptions of CUDA pass through."""
     if here().type != "cuda":
         return call
     recorder = Recorder(here())

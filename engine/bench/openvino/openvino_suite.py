@@ -57,7 +57,7 @@ def _tokens_in_readings(table: Sequence[Row], reading: float) -> str:
 
 REPEATS = 40
 BUSY_PROCESSES = 2
-TEXTS = 5  # of which the steps are taken
+TEXTS, STEADY_TOKENS = 5, 96  # whose steps are timed; tokens of each
 
 
 def reading_milliseconds(target: LanguageModel) -> float:
@@ -71,27 +71,27 @@ def reading_milliseconds(target: LanguageModel) -> float:
     return median(taken)
 
 
-def steadiness(ours: Sequence[Ours], prompt: Sequence[int], count: int = 96) -> dict[str, float]:
+def steadiness(ours: Sequence[Ours], prompt: Sequence[int]) -> dict[str, float]:
     """By drafter, the median time of a step beside two busy processes, divided by that on a machine left
     alone."""
     found = {}
     for contestant in ours:
         if contestant.name in (plain().key, chain().key):
-            contestant.write(prompt, count)
-            alone = _step(contestant, prompt, count)
+            contestant.write(prompt, STEADY_TOKENS)
+            alone = _step(contestant, prompt)
             with _busy():
-                beside = _step(contestant, prompt, count)
+                beside = _step(contestant, prompt)
             found[contestant.name] = beside / alone
     return found
 
 
-def _step(contestant: Ours, prompt: Sequence[int], count: int) -> float:
+def _step(contestant: Ours, prompt: Sequence[int]) -> float:
     """The median time of a step of ``TEXTS`` continuations."""
     with torch_threads(contestant.models.target.torch_threads):
         return median(
             sum(step.milliseconds.values())
             for _ in range(TEXTS)
-            for step in contestant.steps(prompt, count)
+            for step in contestant.steps(prompt, STEADY_TOKENS)
         )
 
 

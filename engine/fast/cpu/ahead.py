@@ -68,8 +68,8 @@ class AheadGraph(nn.Module):
         fresh = [
             torch.cat(rows, 2) for layer in layers for rows in zip(*layer.written, strict=True)
         ]
-        found = [torch.cat(states)] if states else []
-        return torch.cat(logits), torch.cat(likeliest), torch.cat(fresh), *found
+        features_of_rows = [torch.cat(states)] if states else []
+        return torch.cat(logits), torch.cat(likeliest), torch.cat(fresh), *features_of_rows
 
 
 class Written(PassedColumns):
@@ -101,15 +101,15 @@ class AheadPass:
     def __call__(self, columns: Columns, rows: Sequence[np.ndarray], place: int) -> ReadChain:
         """Read rows, each argument [R, ...], after the columns in use, the first one at this place of the text, and the
         rows that follow; all are added to the columns. Returns ``count`` rows, of which the first is the last one given."""
-        given = len(rows[0])
-        spare = self.most - given
+        row_count = len(rows[0])
+        spare = self.most - row_count
         if spare:
-            rows = [np.concatenate([each[:1].repeat(spare, 0), each]) for each in rows]
-        places = np.arange(place - spare, place + given).clip(0)  # of spare rows, any will do
+            rows = [np.concatenate([ids[:1].repeat(spare, 0), ids]) for ids in rows]
+        places = np.arange(place - spare, place + row_count).clip(0)  # of spare rows, any will do
         bias = ahead_bias(columns.length, spare, self.most, columns.capacity, self.count)
 
         def take(logits, likeliest, fresh, *states) -> ReadChain:
-            columns.append(fresh[:, :, spare:], given + self.count - 1)
+            columns.append(fresh[:, :, spare:], row_count + self.count - 1)
             features = torch.from_numpy(states[0].copy()) if states else None
             return ReadChain(torch.from_numpy(logits.copy()), likeliest.tolist(), features)
 
@@ -123,7 +123,7 @@ class AheadPasses(ABC):
     blocks: Sequence[int] = ()
 
     def __init__(self) -> None:
-        self._made: Family[AheadPass] = Family()
+        self._passes_by_size: Family[AheadPass] = Family()
 
     def graph(
         self, count: int, capacity: int, features: tuple[int, ...] = (), ahead: bool = False
@@ -137,7 +137,7 @@ class AheadPasses(ABC):
             what = f"{count} rows ahead"
             return tried(lambda: self._compiled(count, capacity, features), what, logging.INFO)
 
-        return self._made.of((count, capacity, features), make, ahead)
+        return self._passes_by_size.of((count, capacity, features), make, ahead)
 
     @abstractmethod
     def _compiled(self, count: int, capacity: int, features: tuple[int, ...]) -> AheadPass:
@@ -156,13 +156,13 @@ def ahead_pass(
     their positions. columns: k and v of each layer, [1, Hkv, C, D]."""
     most = len(rows[0])
     bias = torch.zeros(most, columns[0].shape[2] + most + count - 1)
-    given = [*rows, bias, *columns]
-    sizes = {number: tuple(each.shape) for number, each in enumerate(given)}
-    return AheadPass(Calls(compiled(graph, given, described, sizes)), count, most, features)
+    inputs = [*rows, bias, *columns]
+    sizes = {number: tuple(array.shape) for number, array in enumerate(inputs)}
+    return AheadPass(Calls(compiled(graph, inputs, described, sizes)), count, most, features)
 
 
 class ModelAhead(AheadPasses):
-    """Those of a language model; none if the module is large, or attends through windows."""
+    """The ahead passes of a language model; none if the module is large, or attends through windows."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         super().__init__()
@@ -180,21 +180,23 @@ class ModelAhead(AheadPasses):
         columns, _ = spread(self._passes.example, UNREAD, capacity)
         described = self._passes.described(f"ahead {count} {features}")
         with self._passes.tracing():
-            made = ahead_pass(graph, [first, first], columns, count, described, bool(features))
-        self._compare(made, features, capacity)
-        return made
+            compiled_pass = ahead_pass(
+                graph, [first, first], columns, count, described, bool(features)
+            )
+        self._compare(compiled_pass, features, capacity)
+        return compiled_pass
 
-    def _compare(self, made: AheadPass, features: tuple[int, ...], capacity: int) -> None:
+    def _compare(self, compiled_pass: AheadPass, features: tuple[int, ...], capacity: int) -> None:
         """Raises ArithmeticError unless plain passes over the same rows give the same numbers."""
         for tokens in ([3], [1, 2]):
             before = self._passes.columns(capacity)
             before.reserve(capacity)
-            found = made(before, [np.array(tokens, np.int64)], 0)
-            rows = tokens + found.tokens[:-1]
+            results = compiled_pass(before, [np.array(tokens, np.int64)], 0)
+            rows = tokens + results.tokens[:-1]
             columns, graphs = self._passes.columns(capacity), self._passes.graphs_with(features)
             expected = self._passes(
                 torch.tensor(rows), chain_mask(len(rows)), columns, graphs, features, None
             )
-            for one, other in zip((found.logits, found.features), expected, strict=True):
-                if one is not None and not close(one, other[len(tokens) - 1 :]):
+            for actual, wanted in zip((results.logits, results.features), expected, strict=True):
+                if actual is not None and not close(actual, wanted[len(tokens) - 1 :]):
                     raise ArithmeticError("the compiled graph gives other numbers")

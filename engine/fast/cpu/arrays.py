@@ -47,14 +47,14 @@ def bias(mask: RowMask, window: int | None, shape: int, capacity: int) -> np.nda
 
 
 def all_seen(rows: int, used: int, capacity: int) -> np.ndarray:
-    """The same if every row sees all columns in use and all rows."""
+    """The bias for rows that all see every column in use and every row."""
     added = _nothing_seen(rows, rows, capacity)
     added[:, :used] = added[:, capacity:] = 0
     return added
 
 
 def chain_bias(start: int, rows: int, shape: int, capacity: int) -> np.ndarray:
-    """The same for rows of which each sees the first ``start`` columns, the rows before it and itself."""
+    """The bias for a chain: each row sees the first ``start`` columns, the rows before it and itself."""
     added = _nothing_seen(rows, shape, capacity)
     added[:rows, :start] = 0
     np.copyto(added[:rows, capacity : capacity + rows], 0, where=np.tri(rows, dtype=bool))

@@ -60,7 +60,7 @@ def _proven() -> bool:
 
 
 def once_per_machine(memory: Remembered, holds: Callable[[], bool]) -> bool:
-    """What was found out about the kernels of this machine, or is found out now."""
+    """Whether ``holds`` is true of this machine's kernels: from memory if it was measured before, else measured now."""
     known, here = memory.read(), machine()
     if not isinstance(known.get(here), bool):
         known[here] = holds()
@@ -141,8 +141,8 @@ class Bf16Matrix:
 
 
 def split_products(model) -> int:
-    """Compute the products of an OpenVINO model with large matrices as the module says, where their numbers allow it;
-    returns the number of these products."""
+    """Replace an OpenVINO model's products with large matrices by products of bf16 parts, if the matrix loses no bit
+    by it; returns how many products were replaced."""
     thirds: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():

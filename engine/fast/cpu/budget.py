@@ -61,10 +61,10 @@ class Budget:
     def held(self, key: Key) -> Sized | None:
         """The graph, which now counts as just used; None if it is not held."""
         with self._lock:
-            found = self._held.get(key)
-            if found is not None:
+            entry = self._held.get(key)
+            if entry is not None:
                 self._held.move_to_end(key)
-            return found
+            return entry
 
     def lacks(self, key: Key, needed: int, ahead: bool) -> bool:
         """Whether a pass must do without this graph of about ``needed`` bytes. ahead: no pass wants the graph yet."""
@@ -138,9 +138,9 @@ class Budget:
     def _let_go(self, keys: Iterable[Key | None], gone: list[Sized]) -> None:
         """keys: of graphs that may have gone since, with their family. gone: gets the graphs, which the caller frees after the
         lock: each may free families of its own."""
-        last = [one for key in keys if (one := self._held.pop(key, None)) is not None]
+        last = [graph for key in keys if (graph := self._held.pop(key, None)) is not None]
         gone += last
-        freed = sum(one.nbytes for one in last)
+        freed = sum(graph.nbytes for graph in last)
         self.used -= freed  # not in one line: what frees families must not run between reading and writing ``used``
 
 
@@ -169,21 +169,21 @@ class Family(Generic[T]):
         the graph yet.
         """
         budget, place = self._budget, (self._number, key)
-        found = budget.held(place)
-        if found is not None or key in self._refused or budget.lacks(place, self._needed, ahead):
-            return found
+        graph = budget.held(place)
+        if graph is not None or key in self._refused or budget.lacks(place, self._needed, ahead):
+            return graph
         with budget.making(wait=ahead) as free:
             if not free:  # another thread makes a graph; a pass goes on without
                 return None
-            found = budget.held(place)
-            if found is not None:
-                return found
-            made = make()
-            if made is None:
+            graph = budget.held(place)
+            if graph is not None:
+                return graph
+            new_graph = make()
+            if new_graph is None:
                 self._refused.add(key)
                 return None
-            self._needed = made.nbytes
-            return made if budget.put(place, made) else None
+            self._needed = new_graph.nbytes
+            return new_graph if budget.put(place, new_graph) else None
 
 
 @cache
@@ -193,8 +193,8 @@ def graph_memory() -> Budget:
 
 
 def wanted_bytes(text: str) -> int:
-    """Of "1 GB", "1.5 GB" or "300 MB". Raises UserError for other texts."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", text, re.IGNORECASE | re.ASCII)
-    if found is None:
+    """The bytes of a text such as "1 GB", "1.5 GB" or "300 MB". Raises UserError for other texts."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(MB|GB)", text, re.IGNORECASE | re.ASCII)
+    if match is None:
         raise UserError(f'{SETTING} must be a number of MB or GB, such as "{USUAL}", not {text!r}.')
-    return int(float(found[1]) * UNITS[found[2].upper()])
+    return int(float(match[1]) * UNITS[match[2].upper()])

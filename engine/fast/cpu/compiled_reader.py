@@ -39,7 +39,7 @@ class Attention:
         return attended_after(before, queries, keys, values, self._bias)
 
     def without_batch(self, layer: int, *rows: Tensor) -> Tensor:
-        """The same for [H, R, D]."""
+        """Attention for rows without the batch dimension: [H, R, D] -> [H, R, D]."""
         return self(layer, *(each[None] for each in rows))[0]
 
     @property
@@ -82,13 +82,13 @@ class CompiledReader:
         self.graphs = Graphs(make(None), make, self.sizes, example)
 
     def arguments(self, size: Size) -> list[Tensor]:
-        """Those of a pass of this size."""
+        """Example arguments for a pass of this size."""
         layers, heads, width = self._shape
         columns = [torch.zeros(1, heads, size.columns, width)] * (2 * layers)
         return [*self._rows(size.rows), torch.zeros(size.rows, size.columns + size.rows), *columns]
 
     def columns(self) -> Columns:
-        """Those of a fresh text."""
+        """Empty columns for a new text."""
         shape = RowShape(self._change, self.sizes)
         return Columns(self._buffers, *self._shape, self._capacity, shape)
 

@@ -41,7 +41,7 @@ class _Asked(RowMask):
 
 @torch.no_grad()
 def windows_of(module: nn.Module, count: int, layers: Layers) -> list[int | None]:
-    """The sliding windows of these layers of a module that has ``count``, with None for a layer without one."""
+    """The sliding windows of some layers of a module with ``count`` layers; None for full attention."""
     mask, tokens = _Asked(), torch.zeros(2, dtype=torch.long)
     rows = torch.zeros(2, module.get_input_embeddings().embedding_dim)
     passed(module, rows, tokens, mask.row_positions, mask, KVCache.empty(count, 2), layers)

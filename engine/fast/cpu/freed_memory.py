@@ -9,7 +9,7 @@ PAGEOUT = 21  # of Linux; the numbers stay, in the file that they come from
 
 
 def give_back() -> None:
-    """Return what was freed, which the C library would keep for later otherwise."""
+    """Return freed memory to the system; otherwise the C library would keep it for later."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 

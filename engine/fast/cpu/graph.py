@@ -146,7 +146,8 @@ def attended(
 def attended_after(
     before: Sequence[Tensor], queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor
 ) -> Tensor:
-    """The same. before: k and v [1,Hkv,C,D] of the columns; keys, values: [1,Hkv,R,D], of the rows themselves."""
+    """Attention of rows to earlier columns and to themselves. before: k and v [1,Hkv,C,D] of the columns; keys,
+    values: [1,Hkv,R,D], of the rows themselves."""
     keys, values = (torch.cat(pair, 2) for pair in zip(before, (keys, values), strict=True))
     return attended(queries, keys, values, bias)
 

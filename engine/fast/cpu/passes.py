@@ -82,7 +82,7 @@ class CompiledPasses:
         self._change, self.large = change_in_rows(self.layers, numbers), is_large(numbers)
         self.sizes: Sequence[int] = ()
         self._buffers = Buffers()
-        self._made: list[FeatureGraphs] = []  # most recently used last
+        self._feature_graphs: list[FeatureGraphs] = []  # most recently used last
         self._refused: dict[tuple[int, ...], str] = {}  # features whose graph gave other numbers
         self._lock = RLock()
         self.general = self._compared(())
@@ -95,7 +95,7 @@ class CompiledPasses:
         return self._columns(capacity if self.large else FIRST, self.row_shape())
 
     def capacities(self, coming: Expected, rows: int) -> list[int]:
-        """Of a small model: the capacities that passes of so many rows need."""
+        """The capacities of buffers that passes over so many rows need, for a small model."""
         return [] if self.large else capacities(coming, rows)
 
     def _columns(self, capacity: int, shape: RowShape) -> Columns:
@@ -135,39 +135,41 @@ class CompiledPasses:
     def prepare(self, features: tuple[int, ...], most_rows: int) -> None:
         """Make the graphs that return these features: the one for all sizes, and those for the usual sizes in passes of
         up to ``most_rows`` rows. Raises as the constructor does."""
-        made = self.graphs_with(features)
+        feature_graphs = self.graphs_with(features)
         for rows in self.sizes:
             if rows <= rounded(most_rows, self.sizes):
-                made.graphs.of(rows, ahead=True)
+                feature_graphs.graphs.of(rows, ahead=True)
 
     def __call__(
         self,
-        given: Tensor,
+        inputs: Tensor,
         mask: RowMask,
         columns: Columns,
-        made: FeatureGraphs,
+        feature_graphs: FeatureGraphs,
         features: tuple[int, ...],
         last: int | None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """given: token ids [R] or vectors [R, W] -> logits [last, V], features [R, n*W]; the rows'
+        """inputs: token ids [R] or vectors [R, W] -> logits [last, V], features [R, n*W]; the rows'
         k and v are added to the columns.
 
-        made: graphs that return the features. last: how many of the last rows get logits; None: all, 0: none.
+        feature_graphs: return the features. last: how many of the last rows get logits; None: all, 0: none.
         """
-        way = self._way(len(given), columns, made, last)
-        return self._passed(given, mask, columns, features, last, way)
+        way = self._way(len(inputs), columns, feature_graphs, last)
+        return self._passed(inputs, mask, columns, features, last, way)
 
-    def _way(self, rows: int, columns: Columns, made: FeatureGraphs, last: int | None) -> Way:
+    def _way(
+        self, rows: int, columns: Columns, feature_graphs: FeatureGraphs, last: int | None
+    ) -> Way:
         shape = columns.shape.of(rows)
         if last is None or shape <= FEW:  # then len(looked) changes only with the number of rows
             looked, wanted = np.arange(shape), slice(0 if last is None else rows - last, rows)
         else:
             looked, wanted = np.arange(rows - max(last, 1), rows), slice(last)
-        return Way(made.graphs.of(shape), shape, looked, wanted)
+        return Way(feature_graphs.graphs.of(shape), shape, looked, wanted)
 
     def _passed(
         self,
-        given: Tensor,
+        inputs: Tensor,
         mask: RowMask,
         columns: Columns,
         features: tuple[int, ...],
@@ -176,51 +178,51 @@ class CompiledPasses:
     ) -> tuple[Tensor | None, Tensor | None]:
         """Like ``__call__``."""
         returned = way.graph.features
-        rows = len(given)
+        rows = len(inputs)
         biases = [bias(mask, window, way.shape, columns.capacity) for window in self.windows]
         wanted = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
         if last != 0:
             wanted.append(_LOGITS)
 
-        def take(fresh, *found):
+        def take(fresh, *outputs):
             columns.append(fresh, rows)
             logits = None
             if last != 0:
-                *found, scores = found
+                *outputs, scores = outputs
                 logits = torch.from_numpy(scores[way.wanted].copy())
-            states = torch.from_numpy(np.concatenate(found, -1)[:rows]) if features else None
+            states = torch.from_numpy(np.concatenate(outputs, -1)[:rows]) if features else None
             return logits, states
 
-        vectors = padded(self.vectors(given), way.shape)
+        vectors = padded(self.vectors(inputs), way.shape)
         arguments = [vectors, positions(mask, way.shape), way.looked, *biases]
         return way.graph(arguments, wanted, take, columns.given)
 
-    def vectors(self, given: Tensor) -> np.ndarray:
+    def vectors(self, inputs: Tensor) -> np.ndarray:
         """Tokens [R] or vectors [R, W] -> [R, W]"""
-        if given.is_floating_point():
-            return given.numpy()
+        if inputs.is_floating_point():
+            return inputs.numpy()
         if self._table is not None:
-            return self._table[given.numpy()]
-        return self._embed(given).detach().numpy()
+            return self._table[inputs.numpy()]
+        return self._embed(inputs).detach().numpy()
 
     def graphs_with(self, features: tuple[int, ...]) -> FeatureGraphs:
         """Graphs that return these features and perhaps more; the graphs without features if none are wanted. They are
         made when first requested. Raises as the constructor does."""
         with self._lock:
-            for made in self._made:
-                alike = self.large or bool(made.features) == bool(features)
-                if alike and set(made.features) >= set(features):
-                    self._made.remove(made)
-                    self._made.append(made)
-                    return made
+            for feature_graphs in self._feature_graphs:
+                alike = self.large or bool(feature_graphs.features) == bool(features)
+                if alike and set(feature_graphs.features) >= set(features):
+                    self._feature_graphs.remove(feature_graphs)
+                    self._feature_graphs.append(feature_graphs)
+                    return feature_graphs
             if features in self._refused:
                 raise NotConvertible(self._refused[features])
             self._return(features)
             if self.large:
-                self._made, features = [], self.general.features
-            made = FeatureGraphs(features, self._graphs(features))
-            self._keep(made)
-            return made
+                self._feature_graphs, features = [], self.general.features
+            feature_graphs = FeatureGraphs(features, self._graphs(features))
+            self._keep(feature_graphs)
+            return feature_graphs
 
     def _return(self, features: tuple[int, ...]) -> None:
         """Have the graph for all sizes return these features, too."""
@@ -232,8 +234,8 @@ class CompiledPasses:
         except NotConvertible as error:
             self._refused[features] = str(error)
             raise
-        for made in self._made:
-            made.graphs.general = self.general
+        for feature_graphs in self._feature_graphs:
+            feature_graphs.graphs.general = self.general
         self.tidy()
 
     def tidy(self) -> None:
@@ -245,21 +247,21 @@ class CompiledPasses:
                 not_wanted(weight.data_ptr(), weight.nbytes)
         give_back()
 
-    def _keep(self, made: FeatureGraphs) -> None:
-        self._made.append(made)
-        sets = [one for one in self._made if one.features]
+    def _keep(self, feature_graphs: FeatureGraphs) -> None:
+        self._feature_graphs.append(feature_graphs)
+        sets = [entry for entry in self._feature_graphs if entry.features]
         if len(sets) > MOST_SETS:
-            self._made.remove(sets[0])
+            self._feature_graphs.remove(sets[0])
 
     def _pass(self, graph: PassGraph, features: tuple[int, ...], rows: int | None) -> Pass:
         """A compiled graph for this number of rows; None: for all sizes."""
-        given, sizes = self._arguments(3), None
+        arguments, sizes = self._arguments(3), None
         if rows is not None:
             sizes = any_columns(lambda size: self._arguments(size.rows, size.columns), rows)
         with self.tracing():
-            made = compiled(graph, given, self.described(features), sizes)
-        last = self.large and not made.stored
-        return Pass(last_of(graph, made) if last else made, graph, features)
+            model = compiled(graph, arguments, self.described(features), sizes)
+        last = self.large and not model.stored
+        return Pass(last_of(graph, model) if last else model, graph, features)
 
     def _graphs(self, features: tuple[int, ...]) -> Graphs:
         graph = self.general.traced
@@ -270,10 +272,10 @@ class CompiledPasses:
             return [argument.numpy() for argument in self._arguments(rows, FIRST)]
 
         def make(rows: int) -> Pass:
-            made = self._pass(graph, features, rows)
+            compiled_pass = self._pass(graph, features, rows)
             if self.large:  # naming the graph's file has read all of the weights
                 self.tidy()
-            return made
+            return compiled_pass
 
         return Graphs(self.general, make, self.sizes, example, awaited=not self.large)
 
@@ -290,7 +292,7 @@ class CompiledPasses:
         """The graph for all sizes that returns these features. Raises NotConvertible unless a prompt and a tree give the
         module's own numbers."""
         graph = PassGraph(self._module, self.layers, self.windows, features)
-        made = self._pass(graph, features, None)
+        compiled_pass = self._pass(graph, features, None)
         generator = torch.Generator().manual_seed(0)
         columns = self._columns(64, self.shared_row_shape())
         cache = KVCache.empty(self.layers, 64)
@@ -298,14 +300,14 @@ class CompiledPasses:
             count = len(mask.row_positions)
             tokens = torch.randint(self._embed.num_embeddings, (count,), generator=generator)
             every = np.arange(count)
-            way = Way(made, count, every, slice(None))
-            found = self._passed(tokens, mask, columns, features, None, way)
+            way = Way(compiled_pass, count, every, slice(None))
+            results = self._passed(tokens, mask, columns, features, None, way)
             positions = mask.row_positions[None]
             expected = forward(self._module, tokens[None], positions, mask, cache, features)
-            for one, other in zip(found, expected, strict=True):
-                if one is not None and not close(one, other[0]):
+            for actual, other in zip(results, expected, strict=True):
+                if actual is not None and not close(actual, other[0]):
                     raise NotConvertible("the compiled graph gives other numbers")
-        return made
+        return compiled_pass
 
 
 def _numbers(module: nn.Module) -> int:
@@ -323,7 +325,7 @@ def spread(columns: Sequence[Tensor], rows: int, capacity: int) -> tuple[list[Te
     spare = max(0, capacity - used)
     bias = torch.zeros(rows, used + spare + rows)
     bias[:, used : used + spare] = float(HIDDEN)
-    return [F.pad(each, (0, 0, 0, spare)) for each in columns], bias
+    return [F.pad(column, (0, 0, 0, spare)) for column in columns], bias
 
 
 def chain_mask(rows: int) -> RowMask:
@@ -331,9 +333,9 @@ def chain_mask(rows: int) -> RowMask:
     return RowMask(0, list(range(rows)), [(2 << row) - 1 for row in range(rows)], _CPU)
 
 
-def close(one: Tensor, other: Tensor) -> bool:
+def close(actual: Tensor, expected: Tensor) -> bool:
     """Whether two ways of computing the same numbers agree."""
-    return torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.std()))
+    return torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * float(expected.std()))
 
 
 def _trial_masks() -> Iterable[RowMask]:

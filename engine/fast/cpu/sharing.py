@@ -1,7 +1,7 @@
 """Equal matrices of a graph become one.
 
 A graph that holds several passes of the same module has the module's matrices once for each pass. If the passes share
-them, those after the first one find the matrices in the processor's caches, and the graph needs less memory.
+them, all passes but the first find the matrices in the processor's caches, and the graph needs less memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LEAST = 2**14
 
 
 def share_matrices(model) -> int:
-    """Share the large constants of an OpenVINO model; returns the number of those that another one replaced."""
+    """Share the large constants of an OpenVINO model; returns the number of constants replaced."""
     first: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():

@@ -61,7 +61,7 @@ class Compiled:
         self._again = again
 
     def on_threads(self, count: int):
-        """The graph on this many threads; it takes as much memory again. Raises whatever OpenVINO raises, and
+        """The graph on this many threads; it takes as much memory again. Exceptions of OpenVINO pass through;
         RuntimeError after ``only``."""
         if self._again is None:
             raise RuntimeError("it was made for one number of threads")
@@ -118,7 +118,7 @@ def _worth_keeping(graph: nn.Module) -> bool:
 
 
 def last_of(graph: nn.Module, made: Compiled) -> Compiled:
-    """The same compiled graph, without what would make it for other sizes and threads: some 20 KB an operation."""
+    """The compiled graph without the data to compile it for other sizes and threads, some 20 KB an operation."""
     _models.pop(graph, None)
     made.only()
     return made
@@ -253,13 +253,13 @@ def in_one_line(error: Exception) -> str:
 
 
 def tried(make: Callable[[], T], what: str, level: int = logging.WARNING) -> T | None:
-    """What ``make`` returns; None, with a line in the log, if it raises: a pass that wants a graph goes on without.
+    """The result of ``make``; None, with a line in the log, if ``make`` raises: the pass then runs without a graph.
     what: the part of the model, for the log."""
     return _or_none(make, f"There is no graph for {what}", level)
 
 
 def through_module(make: Callable[[], T], what: str) -> T | None:
-    """The same for a model or part that goes on through its own module."""
+    """The result of ``make``; None, with a line in the log, if ``make`` raises: the model or part then runs as a plain module."""
     return _or_none(make, f"{what} runs through its own module", logging.WARNING)
 
 

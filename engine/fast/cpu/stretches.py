@@ -43,25 +43,27 @@ class _StretchGraph(nn.Module):
         self._view = decoder_of(view_of(module, Layers(first, stop), self._inner))
         self._first, self._windows = first, list(windows)
 
-    def forward(self, rows: Tensor, places: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        self, rows: Tensor, places: Tensor, *masks_and_columns: Tensor
+    ) -> tuple[Tensor, ...]:
         """rows [R, W] at the first layer, places [R]; for each window the bias added to the scores, [R, C + R];
         then k and v of each layer, [1, Hkv, C, D]. Returns rows [R, W] after the last layer, the rows' own k
         and v, [2 N, Hkv, R, D], and the rows [N - 1, R, W] after each layer but the last, if there are any."""
-        masks = dict(zip(self._windows, given, strict=False))
-        columns = given[len(masks) :]
-        made = [PassedColumns(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
+        masks = dict(zip(self._windows, masks_and_columns, strict=False))
+        columns = masks_and_columns[len(masks) :]
+        passed = [PassedColumns(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]
         taps: dict[int, Tensor] = {}
         output = self._view(
             inputs_embeds=rows[None],
             injected=rows[None],
             position_ids=places[None],
             attention_mask=torch.ones(1, 1, 1, 1, dtype=torch.bool),
-            past_key_values=Cache(layers=[made[0]] * self._first + made),
+            past_key_values=Cache(layers=[passed[0]] * self._first + passed),
             use_cache=True,
             row_mask=masks,
             **({"taps": taps} if self._inner else {}),
         )
-        fresh = torch.cat([each for layer in made for each in layer.fresh])
+        fresh = torch.cat([tensor for layer in passed for tensor in layer.fresh])
         inner = [torch.cat([taps[index] for index in self._inner])] if self._inner else []
         return output.last_hidden_state[0], fresh, *inner
 
@@ -107,25 +109,25 @@ class CompiledStretches:
         self._norm: nn.Module | None = None  # set by the first ``prepare``, as is ``_after``
         self._after: nn.Module | None = None
         self._parts: set[tuple[int, int]] = set()
-        self._made: Family[_Stretch] = Family()
+        self._stretches: Family[_Stretch] = Family()
         self._ends: Family[Calls] = Family()
 
     def prepare(self, parts: Iterable[tuple[int, int]], rows: Iterable[int]) -> None:
         """Make the stretches from the first of these layers up to the second, for passes of these numbers of rows.
         Raises UserError if the module's parts have other names, and whatever the module raises."""
-        shapes = {rounded(each, self._passes.sizes) for each in rows}
+        shapes = {rounded(count, self._passes.sizes) for count in rows}
         if self._norm is None:
             self._after = _EndGraph(self._module, self._count)
             self._norm = final_norm(self._module)
-        known = len(self._parts)
+        parts_before = len(self._parts)
         for part in parts:
-            made = self._stretch(part, ahead=True)
+            stretch = self._stretch(part, ahead=True)
             self._parts.add(part)
-            if made is not None:
+            if stretch is not None:
                 for shape in shapes:
-                    made.graphs.of(shape, ahead=True)
+                    stretch.graphs.of(shape, ahead=True)
         self._end(ahead=True)
-        if len(self._parts) > known:
+        if len(self._parts) > parts_before:
             self._passes.tidy()
 
     def way(self, layers: Layers) -> list[_Stretch] | None:
@@ -133,21 +135,21 @@ class CompiledStretches:
         stop = self._count if layers.stop is None else layers.stop
         if layers.skipped or self._norm is None:
             return None
-        found, at = [], layers.first
+        stretches, at = [], layers.first
         while at < stop:
             ends = [end for first, end in self._parts if first == at and end <= stop]
             stretch = self._stretch((at, max(ends))) if ends else None
             if stretch is None:
                 return None
-            found.append(stretch)
+            stretches.append(stretch)
             at = stretch.stop
-        return found
+        return stretches
 
     def _stretch(self, part: tuple[int, int], ahead: bool = False) -> _Stretch | None:
         def make() -> _Stretch | None:
             return tried(lambda: self._compiled(*part), "layers {} to {}".format(*part))
 
-        return self._made.of(part, make, ahead)
+        return self._stretches.of(part, make, ahead)
 
     def _end(self, ahead: bool = False) -> Calls | None:
         """The graph after the last layer."""
@@ -155,7 +157,7 @@ class CompiledStretches:
 
     def __call__(
         self,
-        given: Tensor,
+        inputs: Tensor,
         mask: RowMask,
         columns: Columns,
         shapes: dict[int, RowShape],
@@ -165,17 +167,17 @@ class CompiledStretches:
         head: bool,
     ) -> Passed:
         """See ``engine.model.layers.passed``. shapes: of the session's passes, by first layer of the stretch."""
-        rows = given.numpy() if layers.first else self._passes.vectors(given)
-        count, found = len(rows), {}
+        rows = inputs.numpy() if layers.first else self._passes.vectors(inputs)
+        count, states = len(rows), {}
         for stretch in way:
             shape = shapes.setdefault(stretch.first, self._passes.row_shape()).of(count)
             inner = tuple(tap for tap in taps if stretch.first < tap < stretch.stop)
             rows, tapped = self._through(stretch, rows, mask, columns, shape, inner)
-            found |= zip(inner, map(torch.from_numpy, tapped), strict=True)
+            states |= zip(inner, map(torch.from_numpy, tapped), strict=True)
             if stretch.stop in taps:
-                found[stretch.stop] = torch.from_numpy(rows)
+                states[stretch.stop] = torch.from_numpy(rows)
         if layers.stop is not None:
-            return Passed(torch.from_numpy(rows), found)
+            return Passed(torch.from_numpy(rows), states)
         end = self._end() if head else None
         if end is not None:
             shape = shapes.setdefault(self._count, self._passes.shared_row_shape()).of(count)
@@ -184,11 +186,11 @@ class CompiledStretches:
         elif head:
             with torch_threads(ALL):
                 out = self._after(torch.from_numpy(rows))
-        if not head or self._count in found:
+        if not head or self._count in states:
             normed = self._norm(torch.from_numpy(rows))
-            if self._count in found:
-                found[self._count] = normed
-        return Passed(out if head else normed, found)
+            if self._count in states:
+                states[self._count] = normed
+        return Passed(out if head else normed, states)
 
     def _through(
         self,
@@ -215,19 +217,19 @@ class CompiledStretches:
 
     @torch.no_grad()
     def _compiled(self, first: int, stop: int) -> _Stretch:
-        found = _stretch_of(self._module, self._passes, first, stop)
-        self._compare(found)
-        return found
+        stretch = _stretch_of(self._module, self._passes, first, stop)
+        self._compare(stretch)
+        return stretch
 
     @torch.no_grad()
     def _compiled_end(self) -> Calls:
         rows = _rows(ROWS, self._passes.width)
         expected = self._after(rows)
-        made = Calls(compiled(self._after, [rows], self._passes.described("end")))
-        found = made([rows.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
-        if not close(found, expected):
+        end = Calls(compiled(self._after, [rows], self._passes.described("end")))
+        actual = end([rows.numpy()], [0], lambda logits: torch.from_numpy(logits.copy()))
+        if not close(actual, expected):
             raise NotConvertible("the compiled head gives other numbers")
-        return made
+        return end
 
     def _compare(self, stretch: _Stretch) -> None:
         rows = _rows(ROWS, self._passes.width)
@@ -241,11 +243,11 @@ class CompiledStretches:
             columns.length = cache.length = mask.committed
             after, tapped = self._through(stretch, rows.numpy(), mask, columns, len(rows), inner)
             tokens, places = torch.zeros(len(rows), dtype=torch.long), mask.row_positions
-            given = rows, tokens, places, mask, cache, layers, inner
-            expected = passed(self._module, *given)
+            arguments = rows, tokens, places, mask, cache, layers, inner
+            expected = passed(self._module, *arguments)
             wanted = [expected.rows, *(expected.taps[index] for index in inner)]
-            for one, other in zip([after, *tapped], wanted, strict=True):
-                if not close(torch.from_numpy(one), other):
+            for actual, state in zip([after, *tapped], wanted, strict=True):
+                if not close(torch.from_numpy(actual), state):
                     raise NotConvertible("a compiled stretch of its layers gives other numbers")
 
 
@@ -261,14 +263,14 @@ def _stretch_of(module: nn.Module, passes: CompiledPasses, first: int, stop: int
         return [_rows(rows, passes.width), torch.arange(rows), *[mask] * len(windows), *pairs]
 
     def make(rows: int | None = None) -> Calls:
-        given, sizes = arguments(ROWS), None
+        inputs, sizes = arguments(ROWS), None
         if rows is not None:
             sizes = any_columns(lambda size: arguments(size.rows, size.columns), rows)
         with passes.tracing():
-            made = compiled(graph, given, described, sizes, kept=False)
-        if len(made.model.inputs) != len(given):
+            model = compiled(graph, inputs, described, sizes, kept=False)
+        if len(model.model.inputs) != len(inputs):
             raise NotConvertible("its layers do not use all that a pass gives them")
-        return Calls(made)
+        return Calls(model)
 
     def example(rows: int) -> list[np.ndarray]:
         return [argument.numpy() for argument in arguments(rows, FIRST)]

@@ -71,8 +71,8 @@ class BufferSet:
     def _forget_laws_but(self, laws: tuple) -> None:
         """Drop the passes of other sampled laws. Such settings are unlimited in number, and each pass
         holds a graph."""
-        known = [key for key in self._passes if isinstance(key[0], tuple)]
-        others = [key for key in known if key[0] != laws]
+        keys = [key for key in self._passes if isinstance(key[0], tuple)]
+        others = [key for key in keys if key[0] != laws]
         self._drop([key for key in others if not all(law.greedy for law in key[0])])
 
     def _make_room(self, columns: int) -> None:
@@ -124,48 +124,50 @@ class BufferSets:
         with self._guard:
             self._collect()
             fitting = [
-                one
-                for one in self._free
-                if one.sequences == sequences and one.cache.capacity >= capacity
+                buffers
+                for buffers in self._free
+                if buffers.sequences == sequences and buffers.cache.capacity >= capacity
             ]
-            found = min(fitting, key=lambda one: one.cache.capacity, default=None)
-            if found is not None:
-                self._free.remove(found)
-        found = found or self._kind(self, capacity, sequences)
+            chosen = min(fitting, key=lambda buffers: buffers.cache.capacity, default=None)
+            if chosen is not None:
+                self._free.remove(chosen)
+        chosen = chosen or self._kind(self, capacity, sequences)
         # a queue, not the lock: an owner may be finalized at any moment, even inside this method
-        weakref.finalize(owner, self._returned.put, found).atexit = False
-        return found
+        weakref.finalize(owner, self._returned.put, chosen).atexit = False
+        return chosen
 
     def _collect(self) -> None:
         """Take back the sets whose owners are gone; if there are too many, drop the oldest."""
         while not self._returned.empty():
-            found = self._returned.get()
-            found.cache.keep(0, [])
-            self._free.append(found)
+            buffers = self._returned.get()
+            buffers.cache.keep(0, [])
+            self._free.append(buffers)
         for oldest in self._free[:-MOST_FREE]:
             oldest.retire()
         del self._free[:-MOST_FREE]
 
-    def run(self, one: Pass, owner: BufferSet) -> object:
+    def run(self, own_pass: Pass, owner: BufferSet) -> object:
         """The result of the pass: replayed if it is captured or can be, else called."""
-        if not (self.captures and self.usable) or one.given_up:
-            return one.function()
+        if not (self.captures and self.usable) or own_pass.given_up:
+            return own_pass.function()
         with self.recorder.lock:
-            if one.recording is None or one.recording.ended:
-                one.recording = self._recorded(one, owner)
-            if one.recording is not None:
-                return one.recording()
-        return one.function()
+            if own_pass.recording is None or own_pass.recording.ended:
+                own_pass.recording = self._recorded(own_pass, owner)
+            if own_pass.recording is not None:
+                return own_pass.recording()
+        return own_pass.function()
 
-    def _recorded(self, one: Pass, owner: BufferSet) -> Recording | None:
+    def _recorded(self, own_pass: Pass, owner: BufferSet) -> Recording | None:
         """None where the capture failed; the log says why."""
         try:
             with HostFree():
-                one.function()
-            recording = self.recorder.record(one.function, owner)
+                own_pass.function()
+            recording = self.recorder.record(own_pass.function, owner)
         except Exception as error:  # noqa: BLE001 - no failed capture may end a run
             # a pass that waits for the host always will; other reasons may be gone the next time
-            one.attempts = ATTEMPTS if isinstance(error, WaitsForHost) else one.attempts + 1
+            own_pass.attempts = (
+                ATTEMPTS if isinstance(error, WaitsForHost) else own_pass.attempts + 1
+            )
             reason = (str(error) or type(error).__name__).splitlines()[0]
             if reason not in self._said:
                 _log.warning("%s runs a pass without a CUDA graph: %s.", self._name, reason)

@@ -81,8 +81,8 @@ class Recorder:
         self._pools: weakref.WeakKeyDictionary[Hashable, object] = weakref.WeakKeyDictionary()
 
     def record(self, function: Callable[[], object], owner: Hashable) -> Recording:
-        """Warm up and capture. Graphs of one owner share their memory: the result of one is valid until
-        another of them is replayed. Raises what CUDA or a compiler raises."""
+        """Run ``function`` to warm it up, then capture it. Graphs of the same owner share memory: a graph's result is valid
+        until another graph of that owner is replayed. Exceptions of CUDA and of a compiler pass through."""
         with self.lock, _CAPTURING:
             if self._retired > MOST_RETIRED:
                 self.end_all()

@@ -105,7 +105,8 @@ def commit(buffers: list[Tensor], addresses: Tensor, start: int, rows: list[int]
 def move(
     buffers: list[Tensor], addresses: Tensor, start: Tensor, rows: Tensor, count: Tensor
 ) -> None:
-    """As ``commit``, for several sequences, with numbers on the device (``engine.fast.kernels.kv_commit``)."""
+    """Move the kept rows of several sequences, like ``commit``, with row numbers on the device
+    (``engine.fast.kernels.kv_commit``)."""
     from engine.fast.kernels.kv_commit import kv_commit
 
     kv_commit(buffers, start, rows, count, addresses)

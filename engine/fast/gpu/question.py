@@ -39,7 +39,7 @@ class JudgingKey:
 
 @dataclass(frozen=True)
 class Question:
-    """One tree to be judged.
+    """A tree for the device to judge.
 
     places: of the tree. coins: one per draw, if the rule tosses coins. noise: [D, V] on the device,
     one row per depth, if the rule draws tokens.

@@ -19,7 +19,7 @@ class KernelRowMask(RowMask):
 
     @cached_property
     def bits(self) -> AncestorBits:
-        """The same mask as the few words of bits that GPU kernels read."""
+        """The mask as a few words of bits, in which form GPU kernels read it."""
         return AncestorBits.of_sets(
             self._ancestors, self._all_depths, self._committed, self._device
         )
@@ -38,7 +38,7 @@ def tree_attention(
     s_aux: Tensor | None = None,
     **others: object,
 ) -> tuple[Tensor, None]:
-    """As ``engine.model.attention.tree_attention``; row_mask: a KernelRowMask or a StaticMask."""
+    """Does the work of ``engine.model.attention.tree_attention``. row_mask: a KernelRowMask or a StaticMask."""
     if "watch" not in others and kernel_calls.takes(query):
         out = kernel_calls.attend(
             query, key, value, row_mask, scaling, sliding_window, softcap, s_aux

@@ -21,7 +21,8 @@ class StaticLayer(KVLayer):
         self.columns: Tensor | None = None
 
     def update(self, key_states: Tensor, value_states: Tensor, *args, **kwargs):
-        """As in ``KVLayer``. If ``columns`` is set, the rows go there and the whole buffers are returned."""
+        """Append rows as ``KVLayer.update`` does. If ``columns`` is set, the rows go there and the whole buffers are
+        returned."""
         if self.columns is None:
             return super().update(key_states, value_states)
         if not self.is_initialized:

@@ -67,7 +67,7 @@ class StaticMask:
 def step(
     module: nn.Module, inputs: StepInputs, cache: StaticCache, features: tuple[int, ...] = ()
 ) -> tuple[Tensor, Tensor | None]:
-    """One pass: logits [B, R, V], features [B, R, n*H] of all rows, including padded ones."""
+    """Make one pass; returns logits [B, R, V], features [B, R, n*H] of all rows, including padded ones."""
     mask = StaticMask(inputs, cache.capacity)
     with cache.written_at(mask.columns):
         return forward(module, inputs.tokens, mask.row_positions, mask, cache, features)

@@ -32,7 +32,7 @@ class TextBuffers(BufferSet):
     def feed(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
-        """One pass over rows of every sequence: the logits and features of each sequence's rows.
+        """Read rows of every sequence in one pass; returns the logits and features of each sequence's rows.
 
         None where no size is large enough, and for a single sequence whose pass cannot be captured,
         because the plain pass is faster then.
@@ -60,7 +60,7 @@ class TextBuffers(BufferSet):
     def judge(
         self, given: Sequence[DeviceRows], features: tuple[int, ...]
     ) -> list[JudgedSeen] | None:
-        """As ``feed``, with a verdict on every sequence's tree. Afterwards the kept rows are in their place.
+        """Does the work of ``feed``, and judges every sequence's tree. Afterwards the kept rows are in their place.
 
         Also None before the buffers exist, and where there are too many draws.
         """

@@ -33,7 +33,7 @@ class AncestorBits:
 
     @classmethod
     def of(cls, seen: Tensor, depths: Tensor, prefix: int, device=None) -> "AncestorBits":
-        """One sequence. seen: bool [R, S]; depths: integers [S]."""
+        """The bits of a single sequence. seen: bool [R, S]; depths: integers [S]."""
         return cls(
             words=pack(seen).unsqueeze(0).to(device),
             depths=depths.to(device=device, dtype=torch.int32).unsqueeze(0),
@@ -45,7 +45,7 @@ class AncestorBits:
     def of_sets(
         cls, ancestors: list[int], depths: list[int], prefix: int, device=None
     ) -> "AncestorBits":
-        """One sequence, from integers whose bit s says that the row sees scratch row s.
+        """The bits of a single sequence, from integers whose bit s says that the row sees scratch row s.
 
         Everything crosses to the device in one copy.
         """

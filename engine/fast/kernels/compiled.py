@@ -80,7 +80,7 @@ def launches_of(call: Callable[[], object]) -> list[Launch]:
 
 
 def build(launch: Launch, architecture: int):
-    """Compile a caught launch for sm_<architecture>; raises what the compiler raises."""
+    """Compile a caught launch for sm_<architecture>; exceptions of the compiler pass through."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource

@@ -36,7 +36,7 @@ class FlatTree:
         return self.tokens.shape[0]
 
     def holding(self, ids: Tensor) -> "FlatTree":
-        """The same tree with these tokens, int32 [N]."""
+        """The tree with other tokens, int32 [N]."""
         return replace(self, tokens=ids)
 
     @classmethod

@@ -49,7 +49,7 @@ def kv_commit_reference(buffers, start, rows, count) -> None:
 
 
 def kv_commit_triton(buffers, start, rows, count, addresses: Tensor | None = None) -> None:
-    """The kernel."""
+    """The Triton kernel of ``kv_commit``."""
     first = buffers[0]
     batch, heads, _, head = first.shape
     if addresses is None:

@@ -1,4 +1,5 @@
-"""A step scorer: how likely all steps of a worked sum so far are to be right, from what the target thinks of their tokens.
+"""A step scorer: the probability that all steps of a worked sum so far are right, from the target's log-probabilities
+of their tokens.
 
 It stands for the process reward model of Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025): two small linear maps
 with SiLU between them. It reads log p of the tokens, at temperature 1. Heads on the target's hidden state at the end of a step were

@@ -51,8 +51,8 @@ class Prefixes(Store):
 
 
 class Weights:
-    """The bounds as they are when a text begins. They stay so until it ends, so that what is drafted cannot change the law
-    from which the text is drawn."""
+    """The bounds as they are when a text begins. The bounds stay fixed until the text ends, so that drafts cannot
+    change the law from which the text is drawn."""
 
     def __init__(self, bounds: dict[Prefix, float]) -> None:
         self.root = bounds.get((), 1.0)

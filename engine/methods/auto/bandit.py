@@ -1,4 +1,4 @@
-"""Which drafter drafts at a step and how much, or none: by what steps cost and by what was kept lately.
+"""Chooses the drafter and the size for a step, or no drafter, by the cost of steps and by recent acceptance.
 
 A bandit with a prior. Each pair of a drafter and a size promises a number of tokens and a time; the pair with the most
 tokens in its time is chosen, pairs that were seldom seen lately with some hope. Two budgets bound what that may cost: the
@@ -156,14 +156,15 @@ class Source:
         return plain * (self._a_pass(size) + arm.start + arm.token * size)
 
     def see(self, offer: Offer, kept: int, judged: int, tokens: int) -> None:
-        """Take note of what a step with this offer wrote."""
+        """Record the outcome of a step that used this offer."""
         self.acceptance.see(kept, judged)
         self._yielded = FORGETTING * self._yielded + (1 - FORGETTING) * BELIEF + tokens
         self._promised = FORGETTING * self._promised + (1 - FORGETTING) * BELIEF + offer.promise
         self._lately += 1
 
     def time(self, size: int, milliseconds: float) -> None:
-        """Take note of a step's time. That of a step in which much of the text was read tells nothing of later ones."""
+        """Record a step's time. A step in which the drafter read much of the text is skipped: its time says nothing
+        about later steps."""
         if self.behind <= USUAL:
             self.costs.setdefault(size, Cost()).see(milliseconds)
             self._seen = size, self.costs[size].milliseconds

@@ -1,4 +1,5 @@
-"""One of the drafters between which is chosen: it is begun when first chosen, and reads what it missed when chosen again."""
+"""A drafter among which the method chooses. It is begun when first chosen, and catches up with the text when chosen
+again."""
 
 from __future__ import annotations
 

@@ -46,14 +46,14 @@ def draw_allowed(
 
     draw: an index from weights [V] of any sum. allows: of one token. mask: of all tokens, bool [V]. Raises Died.
     """
-    left, found = law.double().cpu().clone(), Tested()
+    left, tested = law.double().cpu().clone(), Tested()
 
     def tried() -> bool:
         """Draw one more."""
-        found.token = draw(left)
-        found.checks += 1
-        allowed = allows(found.token)
-        found.tokens.append((found.token, allowed))
+        tested.token = draw(left)
+        tested.checks += 1
+        allowed = allows(tested.token)
+        tested.tokens.append((tested.token, allowed))
         return allowed
 
     for _ in range(MOST_REFUSED):
@@ -61,28 +61,28 @@ def draw_allowed(
         if whole <= 0:
             raise Died(NOTHING)
         allowed = tried()
-        token, share = found.token, float(left[found.token]) / whole
+        token, share = tested.token, float(left[tested.token]) / whole
         left[token] = 0
         rest = float(left.sum())
         if allowed:
             if rest > 0 and not tried():
-                found.weight *= share
-            found.token = token
-            return found
-        found.weight *= rest / whole
-    return _all_tested(left, draw, mask(), found)
+                tested.weight *= share
+            tested.token = token
+            return tested
+        tested.weight *= rest / whole
+    return _all_tested(left, draw, mask(), tested)
 
 
 def _all_tested(
-    left: Tensor, draw: Callable[[Tensor], int], mask: Tensor | None, found: Tested
+    left: Tensor, draw: Callable[[Tensor], int], mask: Tensor | None, tested: Tested
 ) -> Tested:
     """Ask about every token at once; the weight stays unbiased. left: [V], the law without the tokens that were refused."""
     kept = left * masked(torch.zeros_like(left), mask).exp()
-    found.checks += len(left)
+    tested.checks += len(left)
     share = float(kept.sum() / left.sum())
     if not share > 0:
         raise Died(NOTHING)
-    found.weight *= share
-    found.token = draw(kept)
-    found.tokens.append((found.token, True))
-    return found
+    tested.weight *= share
+    tested.token = draw(kept)
+    tested.tokens.append((tested.token, True))
+    return tested

@@ -79,44 +79,49 @@ class AwrsDrafter(SeveralTexts):
             self._nodes: dict[Path, int] = {(): ROOT}
 
     def advance(self):
-        going = [one for one in self.particles if not (one.dead or self.over(one.path))]
-        begun = [one.path for one in going]
+        going = [
+            particle
+            for particle in self.particles
+            if not (particle.dead or self.over(particle.path))
+        ]
+        begun = [particle.path for particle in going]
         self._forget_all_but(begun)
         self._draw_by_draft(going)
         self._read_new(going, begun)
-        for one, path in zip(going, begun, strict=True):
-            self._weigh(one, len(path))
+        for particle, path in zip(going, begun, strict=True):
+            self._weigh(particle, len(path))
         shares = shares_of(self.particles)
         if effective(shares) < LEAST * len(shares):
             self.particles = resampled(self.particles, self.chance.draw)
             self.resampled += 1
-        alive = [one for one in self.particles if not one.dead]
-        alive.sort(key=lambda one: -one.log_weight)
+        alive = [particle for particle in self.particles if not particle.dead]
+        alive.sort(key=lambda particle: -particle.log_weight)
         self.candidates = [
-            Candidate(one.path, one.log_weight, self.over(one.path)) for one in alive
+            Candidate(particle.path, particle.log_weight, self.over(particle.path))
+            for particle in alive
         ]
-        if all(self.over(one.path) for one in alive):
+        if all(self.over(particle.path) for particle in alive):
             self.winner = self.particles[self.chance.draw(shares_of(self.particles))].path
 
     def _draw_by_draft(self, going: Sequence[Particle]) -> None:
         """Every text goes on by tokens drawn from q, weighed as such. One of whose q the constraint leaves nothing waits for the
         target."""
         for _ in range(self._depth(going)):
-            drawing = [one for one in going if not self.over(one.path)]
-            self._read_by_draft([one.path for one in drawing])
+            drawing = [particle for particle in going if not self.over(particle.path)]
+            self._read_by_draft([particle.path for particle in drawing])
             going = []
-            for one in drawing:
+            for particle in drawing:
                 try:
-                    self._go_on(one, self._q[one.path])
+                    self._go_on(particle, self._q[particle.path])
                 except Died:
                     continue
-                going.append(one)
+                going.append(particle)
 
     def _depth(self, going: Sequence[Particle]) -> int:
         """How many tokens the draft model draws: one place is the target's."""
         if self._reader is None:
             return 0
-        longest = max(len(one.path) for one in going)
+        longest = max(len(particle.path) for particle in going)
         fits = self._draft.max_context - len(self.start.prompt)
         return max(0, min(self.settings["length"], min(self.room, fits) - longest - 1))
 
@@ -138,36 +143,36 @@ class AwrsDrafter(SeveralTexts):
     def _read_new(self, going: Sequence[Particle], begun: Sequence[Path]) -> None:
         """Have p after the texts as they were, and after each token that was drawn; in one pass of the target."""
         new = {}
-        for one, path in zip(going, begun, strict=True):
-            for end in range(len(path), len(one.path) + 1):
-                if one.path[:end] not in self._p and not self.over(one.path[:end]):
-                    new[one.path[:end]] = None
+        for particle, path in zip(going, begun, strict=True):
+            for end in range(len(path), len(particle.path) + 1):
+                if particle.path[:end] not in self._p and not self.over(particle.path[:end]):
+                    new[particle.path[:end]] = None
         if new:
             rows = display_distribution(self.free([*new]), self.sampling)
             self._p |= zip(new, rows, strict=True)
 
-    def _weigh(self, one: Particle, begun: int) -> None:
+    def _weigh(self, particle: Particle, begun: int) -> None:
         """Weigh the tokens behind the first ``begun`` by p / q, and add one of the target's."""
-        for end in range(begun, len(one.path)):
-            p, q = self._p[one.path[:end]], self._q[one.path[:end]]
-            one.weigh(ratio(p, q, one.path[end]))
-            self.chances[one.path[: end + 1]] = float(p[one.path[end]])
-        if one.dead or self.over(one.path):
+        for end in range(begun, len(particle.path)):
+            p, q = self._p[particle.path[:end]], self._q[particle.path[:end]]
+            particle.weigh(ratio(p, q, particle.path[end]))
+            self.chances[particle.path[: end + 1]] = float(p[particle.path[end]])
+        if particle.dead or self.over(particle.path):
             return
-        p = self._p[one.path]
+        p = self._p[particle.path]
         try:
-            self._go_on(one, p)
+            self._go_on(particle, p)
         except Died:
-            one.weigh(0)
+            particle.weigh(0)
             return
-        self.chances[one.path] = float(p[one.path[-1]])
+        self.chances[particle.path] = float(p[particle.path[-1]])
 
-    def _go_on(self, one: Particle, law: Tensor) -> None:
+    def _go_on(self, particle: Particle, law: Tensor) -> None:
         """One token more from a law [V], weighed for this law. Raises Died."""
-        found = self._tested(one.path, law)
-        self.checks, self.written = self.checks + found.checks, self.written + 1
-        one.path += (found.token,)
-        one.weigh(found.weight)
+        draw = self._tested(particle.path, law)
+        self.checks, self.written = self.checks + draw.checks, self.written + 1
+        particle.path += (draw.token,)
+        particle.weigh(draw.weight)
 
     def _tested(self, path: Path, law: Tensor) -> Tested:
         constraint = self.start.constraint
@@ -181,7 +186,7 @@ class AwrsDrafter(SeveralTexts):
         """Keep the laws after these texts and those that they may become."""
         for laws in (self._p, self._q):
             for path in [*laws]:
-                if not any(path[: len(one)] == one for one in begun):
+                if not any(path[: len(start)] == start for start in begun):
                     del laws[path]
 
     def passes(self):

@@ -47,7 +47,8 @@ def effective(shares: Tensor) -> float:
 
 
 def resampled(particles: Sequence[Particle], choose: Callable[[Tensor], int]) -> list[Particle]:
-    """As many texts, each on average as often as its weight says, all with the mean weight (systematic resampling).
+    """The same number of texts, all with the mean weight; each text occurs on average as often as its weight says
+    (systematic resampling).
 
     choose: an index from weights of any sum. Systematic resampling lays a comb with a random start over the shares; the starts that
     choose the same texts are one stretch, and a stretch is chosen by its length."""

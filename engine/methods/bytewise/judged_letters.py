@@ -37,13 +37,14 @@ class JudgedLetter:
 
 
 class JudgedString:
-    """What may become of a drawn string.
+    """The possible outcomes for a drawn string of letters.
 
-    A letter x is kept with the chance min(1, p(x) / q(x)), where p is the target's law of the next letter by the covers that lead
-    through the tree; a refused letter is replaced by a draw from the residual. Where a token of the target may have ended without
-    a node of the tree, that is decided at once: if it has, the string is kept up to here. In the end the target's tokens are drawn, given
-    the letters that came of it, and that the last one reaches or passes their end. So a step writes tokens by the target's own law,
-    whichever nodes the tree has, if a node depends only on letters that lead to it.
+    A letter x is kept with the chance min(1, p(x) / q(x)), where p is the target's law of the next letter by the
+    covers that lead through the tree; a refused letter is replaced by a draw from the residual. Where a token of the
+    target may have ended without a node of the tree, that is decided at once: if it has, the string is kept up to
+    here. In the end the target's tokens are drawn, under the condition that they spell the letters that were kept or
+    replaced, and that the last token reaches or passes the end of these letters. So a step writes tokens by the
+    target's own law, whichever nodes the tree has, if a node depends only on letters that lead to it.
 
     outcomes: [N+1, V] float64, the chance that the step keeps the path to the root (row 0) or to node i (row i+1), and ends with this
     token of the target's own. letters: as they were judged.

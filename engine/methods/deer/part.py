@@ -50,7 +50,7 @@ class DiffusionLMConfig:
 
     @classmethod
     def of(cls, raw: Mapping) -> DiffusionLMConfig:
-        """From a config.json. Raises ValueError, whose message ends a sentence."""
+        """The sizes in a config.json. Raises ValueError; its message is a clause with which the caller's sentence ends."""
         made = sizes_of(cls, raw)
         if made.num_hidden_layers > MOST_LAYERS:
             raise ValueError(f"{made.num_hidden_layers} layers are too many")

@@ -38,7 +38,7 @@ class DistilledStudent(DraftStudent):
         return draft_loss(part, lesson, lesson.tokens, lesson.counted, divergence)
 
     def own_lesson(self, part: nn.Module, lesson: Lesson, noise: torch.Generator) -> Lesson:
-        """The windows' beginnings, an eighth to a half, continued by the draft; only what it wrote counts."""
+        """The windows' beginnings, an eighth to a half, continued by the draft; only the draft's tokens count."""
         length = lesson.tokens.shape[1]
         prefix = int(torch.randint(length // 8, length // 2 + 1, (1,), generator=noise))
         tokens = continued(part, lesson.tokens[:, :prefix], length, noise)

@@ -94,7 +94,7 @@ class SparkHeads(BlockHeads):
         return self.hidden, self.embed_before.num_embeddings, self.embed_after.out_features
 
     def bias(self, before: Tensor) -> Tensor:
-        """What is added to the logits after these tokens: int [...] -> [..., K]"""
+        """The terms added to the logits after these tokens: int [...] -> [..., K]"""
         return self.embed_after(self.embed_before(before))
 
     def odds(self, hidden: Tensor, before: Tensor) -> Tensor:

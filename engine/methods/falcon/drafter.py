@@ -42,7 +42,7 @@ class FalconDrafter(CellTree):
     trial = {"nodes": 5, "passes": 2, "top_k": 2}
 
     def expect(self, coming):
-        """Its passes are not compiled."""
+        """Nothing to prepare: this drafter's passes are not compiled."""
 
     def _open(self):
         self._context = FalconContext(self.cell)

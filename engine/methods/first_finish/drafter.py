@@ -34,13 +34,13 @@ class Lane:
         self._index = NgramIndex(1, 3)
 
     def draw(self, p: Tensor) -> None:
-        """One token more."""
+        """Draw the text's next token from p [V]."""
         token = self._chance.draw(p, len(self._prompt) + len(self.path))
         self.path += (token,)
         self.log_p += math.log(float(p[token]))
 
     def guesses(self, most: int) -> Path:
-        """What followed the last tokens when they stood in this text before."""
+        """The tokens that followed an earlier occurrence of this text's last tokens; at most ``most``."""
         text = [*self._prompt, *self.path]
         if not most:
             return ()

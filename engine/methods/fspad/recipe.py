@@ -52,7 +52,7 @@ class FSPADStudent(CellStudent):
 
     @classmethod
     def of(cls, teacher, settings):
-        """To be compared with the part `eagle`, or the cell at --start, where there is one."""
+        """The student, to be compared with the part `eagle` or with the cell at --start, if there is such a cell."""
         folder = teacher.start or teacher.parts / cls.after
         if not (folder / "config.json").is_file():
             return cls(teacher.module, settings)

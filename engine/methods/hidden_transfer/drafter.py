@@ -20,7 +20,7 @@ class HiddenTransferDrafter(ProbedTreeDrafter):
     summary = "Linear maps at a middle layer make pseudo states of coming tokens, for the layers above to finish."
     needs = {"hidden_transfer": "transfer_maps"}
     probes_are = "pseudo states"
-    options = ProbedTreeDrafter.usual_options(3, probes_are)
+    options = ProbedTreeDrafter.usual_options(probes_are)
 
     @classmethod
     def build(cls, settings, models):

@@ -192,7 +192,8 @@ def _numbering(prefix: bool) -> tuple[int, int]:
 
 
 class Layout(NamedTuple):
-    """What the published names say. numbers: of the blocks of a head. projections: whether the heads have their own."""
+    """The layout that the published tensor names imply. numbers: of the blocks of a head. projections: whether the
+    heads have their own."""
 
     heads: int
     numbers: list[int]

@@ -122,7 +122,7 @@ class Adapter(ModulePart):
         return cls(config).eval().requires_grad_(False)
 
     def reader(self, target: LanguageModel) -> AdapterReader:
-        """Of a text that has not begun."""
+        """A reader for a new text."""
         return self.make_reader() if self.make_reader else AdapterReader(self, target)
 
     def forward(self, states: Tensor) -> Tensor:

@@ -54,8 +54,8 @@ class CandidateSelector(BlockHeads):
         return self.projection.in_features, tokens, tokens
 
     def transitions(self, hidden: Tensor, before: Tensor, candidates: Tensor) -> Tensor:
-        """What is added to the logits of candidates int [..., C] at places with states [..., H], after tokens int [...]:
-        [..., C]"""
+        """The terms added to the logits of candidates int [..., C] at places with states [..., H], after tokens int
+        [...]: [..., C]"""
         context = self.embed_before(before) * self.projection(hidden)
         return (context[..., None, :] * self.embed_after(candidates)).sum(-1)
 

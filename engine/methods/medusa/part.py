@@ -79,11 +79,11 @@ class MedusaHeads(HeadsPart):
         return state
 
     def forward(self, state: Tensor) -> Tensor:
-        """One state [H] -> the hidden states [K, H] of all heads"""
+        """A state [H] -> the hidden states [K, H] of all heads."""
         return torch.stack([self.hidden(head, state) for head in range(len(self))])
 
     def project(self, hidden: Tensor) -> Tensor:
-        """One row per head [K, H] -> logits [K, V], if the heads have projections of their own."""
+        """Hidden states [K, H], a row per head -> logits [K, V], if the heads have projections of their own."""
         rows = zip(self.lm_head, hidden, strict=True)
         return torch.stack([projection(row) for projection, row in rows])
 

@@ -5,7 +5,8 @@ that reads W[norm(e(x_{t+1})); norm(h_t)], where h_t is the model's last state a
 gives the law of x_{t+2}. For drafting the layer reads its own state in place of h from the second token on ("FastMTP:
 Accelerating LLM Inference with Enhanced Multi-Token Prediction", Cai et al., 2025).
 
-All but the norms is EAGLE's cell, so the layer drafts as that does, a tree where more nodes are wanted than a chain has.
+Apart from its norms the layer is an EAGLE cell, so it drafts in the same way: a tree, if there are to be more nodes than a
+chain has.
 """
 
 from engine.methods.shared.cell_tree import CellTree

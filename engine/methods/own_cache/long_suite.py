@@ -59,27 +59,27 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     )
     tokens = QUICK_TOKENS if quick else TOKENS
     most = models.target.max_context - tokens
-    asked = bool(models.target.tokenizer.chat_template)
+    as_turns = bool(models.target.tokenizer.chat_template)
     lengths = sorted({min(length, most) for length in (QUICK_LENGTHS if quick else LENGTHS)})
     selectors = [
         key
-        for key, one in SELECTORS.items()
-        if not one.needs_draft or parts.keys() <= models.parts.keys()
+        for key, selector in SELECTORS.items()
+        if not selector.needs_draft or parts.keys() <= models.parts.keys()
     ]
-    rows, spent, shared, told = [], [], [], []
+    rows, spent, shared, text = [], [], [], []
     for length in lengths:
-        some, passes, joined = compared(models, selectors, length, tokens, asked)
+        some, passes, joined = compared(models, selectors, length, tokens, as_turns)
         rows, spent, shared = rows + some, spent + passes, shared + joined
         columns = ["selector", *(f"{kind}:.3f" for kind in KINDS), "middle:.3f", "mean:.3f"]
         columns += ["read:.0%", "equal", "alone:.0%", "the paper=claim"]
-        told += [TITLE.format(length=length), table(some, columns), ""]
-    told.append(
+        text += [TITLE.format(length=length), table(some, columns), ""]
+    text.append(
         "middle: the kinds whose answer stands in the middle of the prompt. read: of the cache's bytes. alone: of the tokens, those\n"
         "before the first that differs from plain decoding's where the part alone writes and nobody checks (reduced_cache)."
     )
     length = next((length for length in lengths if length >= TOGETHER), lengths[-1])
-    raced = written_together(partial(_drafting, models), spent, length, tokens, asked)
-    told = ["\n".join(told), told_times(spent), told_race(raced, length), told_shared(shared)]
+    raced = written_together(partial(_drafting, models), spent, length, tokens, as_turns)
+    text = ["\n".join(text), told_times(spent), told_race(raced, length), told_shared(shared)]
     data = {
         "setting": setting(models, tokens=tokens),
         "rows": rows,
@@ -87,16 +87,16 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
         "together": raced,
         "shared": shared,
     }
-    return Report("\n\n".join(told), data)
+    return Report("\n\n".join(text), data)
 
 
 def compared(
-    models: Models, selectors: Sequence[str], length: int, tokens: int, asked: bool
+    models: Models, selectors: Sequence[str], length: int, tokens: int, as_turns: bool
 ) -> tuple[list[dict], list[dict], list[dict]]:
     """A row for each selector, for prompts of one length; and, on the last of the prompts, the rows of ``timed`` and of
     ``below_one_prompt``."""
-    target, found = models.target, {key: {} for key in selectors}
-    prompts = long_prompts(length, lambda text: len(turn_of(target.tokenizer, text)), asked)
+    target, measures = models.target, {key: {} for key in selectors}
+    prompts = long_prompts(length, lambda text: len(turn_of(target.tokenizer, text)), as_turns)
     with (
         torch_threads(target.torch_threads),
         tqdm(total=len(KINDS) * (1 + len(selectors)), leave=False, disable=None) as progress,
@@ -111,15 +111,15 @@ def compared(
             progress.update()
             for key in selectors:
                 ours = _drafting(models, key)
-                found[key][kind] = guessed(ours, session, prompt, written)
+                measures[key][kind] = guessed(ours, session, prompt, written)
                 unchecked = Ours(drafter_class("reduced_cache"), models, key, {"selector": key})
                 alone = text_of(unchecked, prompt, min(tokens, EQUAL), reading)
-                found[key][kind]["alike"] = alike(alone, written)
+                measures[key][kind]["alike"] = alike(alone, written)
                 if kind == KINDS[0]:
                     some = text_of(ours, prompt, min(tokens, EQUAL), reading)
-                    found[key]["equal"] = some == written[: len(some)]
+                    measures[key]["equal"] = some == written[: len(some)]
                 progress.update()
-        rows = [_row(key, found[key], length) for key in selectors]
+        rows = [_row(key, measures[key], length) for key in selectors]
         session.rewind(len(prompt) - 1)
         passes = timed(partial(_drafting, models), session, prompt, rows)
         return rows, passes, below_one_prompt(models, session, prompt, TEXTS[-1])
@@ -170,9 +170,9 @@ class _Before:
         return keys[:, :, : self.length], values[:, :, : self.length]
 
 
-def _row(key: str, found: dict, length: int) -> dict:
+def _row(key: str, measures: dict, length: int) -> dict:
     def rate(*kinds: str) -> float:
-        right = [each for kind in kinds for each in found[kind]["right"]]
+        right = [hit for kind in kinds for hit in measures[kind]["right"]]
         return sum(right) / len(right)
 
     return {
@@ -181,9 +181,9 @@ def _row(key: str, found: dict, length: int) -> dict:
         **{kind: rate(kind) for kind in KINDS},
         "middle": rate(*MIDDLE),
         "mean": rate(*KINDS),
-        "tokens": sum(len(found[kind]["right"]) for kind in KINDS),
-        "read": sum(found[kind]["read"] for kind in KINDS) / len(KINDS),
-        "equal": "yes" if found["equal"] else "no",
-        "alone": sum(found[kind]["alike"] for kind in KINDS) / len(KINDS),
+        "tokens": sum(len(measures[kind]["right"]) for kind in KINDS),
+        "read": sum(measures[kind]["read"] for kind in KINDS) / len(KINDS),
+        "equal": "yes" if measures["equal"] else "no",
+        "alone": sum(measures[kind]["alike"] for kind in KINDS) / len(KINDS),
         "claim": SELECTORS[key].claim,
     }

@@ -84,7 +84,7 @@ class ParallelEagleStudent(Student):
         return masked_loss(rows, states, head, lesson.logits[:, 1:], lesson.counted[:, 1:])
 
     def accepted(self, part: EagleCell, lesson: Lesson) -> Tensor:
-        """Of a chain of the likeliest tokens; the drafter's tree holds more."""
+        """How many tokens of a chain of the likeliest tokens match the text, int64 [S, T]; the drafter's tree has more tokens."""
 
         def guess(rows: MaskedRows) -> Tensor:
             return self._logits(part, self._read(part, lesson, rows)).argmax(-1)

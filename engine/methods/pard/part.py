@@ -9,7 +9,7 @@ MASK = "pard_token"
 
 
 def mask_of(draft: LanguageModel) -> int:
-    """Its mask token. Raises UserError for a draft model that names none, or one without an embedding."""
+    """The draft model's mask token. Raises UserError if the model names no mask token, or has no embedding for it."""
     mask = getattr(draft.model.config, MASK, None)
     if mask is None:
         raise UserError(

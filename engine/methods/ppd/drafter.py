@@ -13,4 +13,4 @@ class PromptDecodingDrafter(ProbedTreeDrafter):
     summary = "Trained prompt tokens in the target's own pass predict the tokens to come."
     needs = {"ppd": "prompt_tokens"}
     probes_are = "prompt tokens"
-    options = ProbedTreeDrafter.usual_options(3, probes_are)
+    options = ProbedTreeDrafter.usual_options(probes_are)

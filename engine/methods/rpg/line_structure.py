@@ -33,7 +33,7 @@ def kinds(line: str) -> Line:
 
 
 def structures(lines: Sequence[str]) -> list[Structure]:
-    """Those of the last lines."""
+    """The structures of the last lines, each with the index of its line."""
     first = max(0, len(lines) - SEEN)
     return [(kinds(line), place) for place, line in enumerate(lines[first:], first)]
 

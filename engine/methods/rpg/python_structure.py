@@ -18,7 +18,7 @@ GOES_ON = ("elif", "else", "except", "finally", ")", "]", "}")
 
 
 def statements(lines: Sequence[str]) -> list[Structure] | None:
-    """Those of the last lines, each with the index of its first line; None where these are not Python."""
+    """The statements in the last lines, each with the index of its first line; None if the lines are not Python."""
     begun = max(0, len(lines) - SEEN)
     begins = (
         place

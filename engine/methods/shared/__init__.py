@@ -1,1 +1,1 @@
-"""What several methods stand on: a draft model, heads, a cell, a block, a datastore. Imports no method."""
+"""Building blocks of several methods: a draft model, heads, a cell, a block, a datastore. Imports no method."""

@@ -24,7 +24,7 @@ MOST = 40.0  # log-odds
 
 
 def log_odds(q: Tensor) -> float:
-    """Of the likeliest token under q [V]."""
+    """The log-odds of the likeliest token under q [V]."""
     best = float(q.max())
     least = exp(-MOST)
     return log(max(best, least) / max(1 - best, least))
@@ -39,12 +39,12 @@ class AcceptanceEstimator:
         self._steps = 0
 
     def chance(self, odds: float, place: int) -> float:
-        """Of the token at a place (0 is right behind the root), from the log-odds of the likeliest one there."""
+        """The chance that the token at a place (0 is right behind the root) is kept. odds: log-odds of the likeliest token there."""
         return float(_sigmoid(self._slope * odds + self._intercepts[place]))
 
     def see(self, odds: Sequence[float], accepted: int) -> None:
-        """The outcome of a step. odds: of its drafted tokens. accepted: how many were kept; those behind the first refused one
-        were not judged."""
+        """Learn from a step. odds: log-odds at the drafted tokens. accepted: how many tokens were kept; tokens behind the first
+        refusal were not judged."""
         judged = odds[: accepted + 1]
         self._seen += [(place, one, place < accepted) for place, one in enumerate(judged)]
         self._steps += 1

@@ -10,7 +10,8 @@ from engine.methods.shared.module_columns import ModuleColumns
 
 
 class BlockContext(ABC):
-    """One instance serves one sequence. Shapes: T committed rows, B block rows, H hidden size, n feature layers."""
+    """The committed rows of one sequence, for a block drafter. Shapes: T committed rows, B block rows, H hidden size,
+    n feature layers."""
 
     @abstractmethod
     def read(self, features: Tensor) -> None:

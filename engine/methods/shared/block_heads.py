@@ -1,4 +1,4 @@
-"""What heads on a block drafter's last hidden states have in common: the drafter that they belong to, and how they are opened
+"""Shared by heads on a block drafter's last hidden states: the drafter that they belong to, and how they are opened
 beside it, from a folder of their own or from a published one that holds both."""
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _copied(hidden: np.ndarray) -> Tensor:
 
 
 def compiled_head(head: TrimmedHead) -> Head:
-    """The head compiled; the module, with a line in the log, if it cannot be."""
+    """The head, compiled; if compiling fails, the plain module, with a line in the log."""
     example = [torch.zeros(2, head.in_features)]
     calls = through_module(lambda: Calls(compiled(head, example, "trimmed head")), "The cut head")
     if calls is None:

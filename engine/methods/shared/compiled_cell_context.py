@@ -77,19 +77,19 @@ class CompiledContext(EagleContext):
     """See ``EagleContext``. Drafted rows are in the columns after the committed ones."""
 
     def __init__(
-        self, cell: EagleCell, target: LanguageModel, made: CompiledReader, ahead: CellAhead
+        self, cell: EagleCell, target: LanguageModel, reader: CompiledReader, ahead: CellAhead
     ) -> None:
         super().__init__(cell, target)
-        self._made, self._ahead = made, ahead
-        self._columns = made.columns()
+        self._reader, self._ahead = reader, ahead
+        self._columns = reader.columns()
 
     @property
     def blocks(self) -> Sequence[int]:
         return self._ahead.blocks
 
     def expect(self, coming: Expected) -> None:
-        for rows in self._made.sizes:
-            self._made.graphs.of(rows, ahead=True)
+        for rows in self._reader.sizes:
+            self._reader.graphs.of(rows, ahead=True)
         for count in self.blocks:
             for capacity in capacities(coming, MOST_PAIRS + count):
                 self._ahead.graph(count, capacity, ahead=True)
@@ -155,32 +155,32 @@ class CompiledContext(EagleContext):
             added[row, capacity + row] = 0
 
         first = rows - last
-        looked = np.arange(shape) if shape in self._made.sizes else np.arange(first, rows)
+        looked = np.arange(shape) if shape in self._reader.sizes else np.arange(first, rows)
 
-        def take(found: np.ndarray, fresh: np.ndarray, logits: np.ndarray) -> Read:
+        def take(states: np.ndarray, fresh: np.ndarray, logits: np.ndarray) -> Read:
             columns.append(fresh, rows)
             logits = logits[first:rows] if len(looked) == shape else logits
-            return Read(*(torch.from_numpy(each.copy()) for each in (found[first:rows], logits)))
+            return Read(*(torch.from_numpy(array.copy()) for array in (states[first:rows], logits)))
 
-        given = [padded(each, shape) for each in (*_arrays(states, embedded), places)]
-        return self._made(columns, [*given, looked, added], range(3), take)
+        padded_rows = [padded(array, shape) for array in (*_arrays(states, embedded), places)]
+        return self._reader(columns, [*padded_rows, looked, added], range(3), take)
 
 
 def _arrays(*rows: Tensor) -> list[np.ndarray]:
-    return [each.numpy() for each in rows]
+    return [row.numpy() for row in rows]
 
 
 def compiled_contexts(cell: EagleCell) -> Callable[[EagleCell, LanguageModel], EagleContext]:
     """Returns a maker of contexts over compiled passes; over the module, with a line in the log, where the passes cannot
     be compiled. The passes are compiled once for each target, whose head they hold."""
-    known: WeakKeyDictionary[LanguageModel, tuple[CompiledReader, CellAhead] | None]
-    known = WeakKeyDictionary()
+    passes_by_target: WeakKeyDictionary[LanguageModel, tuple[CompiledReader, CellAhead] | None]
+    passes_by_target = WeakKeyDictionary()
 
     def context(cell: EagleCell, target: LanguageModel) -> EagleContext:
-        if target not in known:
-            made = through_module(lambda: compiled_cell(cell, target), "The feature drafter")
-            known[target] = made and (made, CellAhead(cell, target, made.sizes))
-        passes = known[target]
+        if target not in passes_by_target:
+            reader = through_module(lambda: compiled_cell(cell, target), "The feature drafter")
+            passes_by_target[target] = reader and (reader, CellAhead(cell, target, reader.sizes))
+        passes = passes_by_target[target]
         return CompiledContext(cell, target, *passes) if passes else ModuleContext(cell, target)
 
     return context

@@ -121,40 +121,40 @@ class DraftReader:
     def expand(self, nodes: Sequence[int], tokens: Sequence[int], parents: Sequence[int]) -> Tensor:
         """Read tree nodes, parents before children, in one pass; in none if all were read ahead. Returns
         q [len(nodes), V]."""
-        given = list(zip(nodes, tokens, parents, strict=True))
-        found = self._read_before(given)
-        rest = [each for each in given if each[0] not in found]
+        requests = list(zip(nodes, tokens, parents, strict=True))
+        laws = self._read_before(requests)
+        rest = [row for row in requests if row[0] not in laws]
         if rest:
-            found |= zip((node for node, _, _ in rest), self._passed(rest), strict=True)
-        rows = [found[node] for node in nodes]
+            laws |= zip((node for node, _, _ in rest), self._passed(rest), strict=True)
+        rows = [laws[node] for node in nodes]
         if rows[0].state is not None:
             self.states = torch.stack([row.state for row in rows])
         return torch.stack([row.q for row in rows]) if len(rows) > 1 else rows[0].q[None]
 
-    def _read_before(self, given: Sequence[tuple[int, int, int]]) -> dict[int, ReadRow]:
-        """The nodes whose rows were read ahead. given: node, token and parent of each."""
-        found = {}
-        for node, token, parent in given if self._ahead is not None else ():
-            taken = self._ahead.take(token, self._row_of.get(parent), len(given) == 1)
+    def _read_before(self, requests: Sequence[tuple[int, int, int]]) -> dict[int, ReadRow]:
+        """The nodes whose rows were read ahead. requests: node, token and parent of each."""
+        laws = {}
+        for node, token, parent in requests if self._ahead is not None else ():
+            taken = self._ahead.take(token, self._row_of.get(parent), len(requests) == 1)
             self.passes += self._ahead.read
             if taken is not None:
-                self._row_of[node], found[node] = taken
-        return found
+                self._row_of[node], laws[node] = taken
+        return laws
 
-    def _passed(self, given: Sequence[tuple[int, int, int]]) -> list[ReadRow]:
+    def _passed(self, requests: Sequence[tuple[int, int, int]]) -> list[ReadRow]:
         """Read these nodes in one pass."""
-        nodes, tokens, parents = zip(*given, strict=True)
+        nodes, tokens, parents = zip(*requests, strict=True)
         parent_rows = []
         for row, (node, parent) in enumerate(zip(nodes, parents, strict=True), self._session.rows):
             parent_rows.append(self._row_of[parent])
             self._row_of[node] = row
             if self._ahead is not None:
-                self._ahead.grow(row, parent_rows[-1], len(given) == 1)
+                self._ahead.grow(row, parent_rows[-1], len(requests) == 1)
         self.passes += 1
         logits, states = self._session.feed(tokens, parent_rows)
         logits = self._spread(logits)
         if self._constraint is not None:
-            for node, token, parent in given:
+            for node, token, parent in requests:
                 self._path_of[node] = (*self._path_of[parent], token)
             rows = zip(logits, nodes, strict=True)
             logits = torch.stack([self._constrained(row, node) for row, node in rows])

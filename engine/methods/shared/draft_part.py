@@ -36,7 +36,8 @@ def _load(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel
 
 
 def open_draft(path: str, target: LanguageModel, dtype, device: str) -> LanguageModel:
-    """The model of a folder, with the target's tokenizer if it has none. Raises UserError if it knows other tokens."""
+    """The draft model in a folder, with the target's tokenizer if the folder has no tokenizer. Raises UserError if the model's
+    vocabulary is not the target's."""
     folder = Path(path)
     bare = folder.is_dir() and not any((folder / name).is_file() for name in TOKENIZERS)
     draft = open_model(path, dtype, device, *[target.tokenizer] * bare)

@@ -85,8 +85,8 @@ class EagleConfig:
         return self.feature_layers or (2, target_layers // 2, target_layers - 3)
 
     def inverse_frequencies(self) -> tuple[list[float], float]:
-        """Those of the rotary positions, [head_dim / 2], and the factor on cos and sin. Raises ValueError for positions
-        that a cell cannot have."""
+        """The inverse frequencies of the rotary positions, [head_dim / 2], and the factor on cos and sin. Raises ValueError
+        for a kind of position that a cell cannot have."""
         llama = LlamaConfig(
             hidden_size=self.hidden_size,
             num_attention_heads=self.num_attention_heads,
@@ -239,7 +239,7 @@ def _rope(inner: dict) -> dict:
 
 
 def tiny_config(target, layout: Layout = "eagle") -> EagleConfig:
-    """Of a cell beside a tiny target."""
+    """The configuration of a cell for a tiny target."""
     return EagleConfig(
         layout=layout,
         norm_output=layout == "mtp",

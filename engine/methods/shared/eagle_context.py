@@ -32,7 +32,8 @@ class Read:
 
 
 class EagleContext(ABC):
-    """One instance serves one text. Shapes: R rows of this pass, S drafted rows before them, H hidden size."""
+    """The rows of one text that an EAGLE cell has read. Shapes: R rows of this pass, S drafted rows before them, H
+    hidden size."""
 
     length: int = 0
     """Number of committed pairs."""
@@ -65,7 +66,7 @@ class EagleContext(ABC):
         return self._followed(self.read(states, embedded), 0, count)
 
     def grow_ahead(self, state: Tensor, embedded: Tensor, depth: int, count: int) -> ReadChain:
-        """The same from a drafted pair on, a state [H] and an embedding [1, H], if the drafted rows are one chain."""
+        """Like ``read_ahead``, but from a drafted pair, a state [H] and an embedding [1, H]. The drafted rows must be one chain."""
         return self._followed(self.grow(state[None], embedded, depth, None), depth + 1, count)
 
     @abstractmethod

@@ -69,7 +69,7 @@ def cell_of(
 
 
 def layout_of(raw: Mapping[str, object], tensors: Mapping[str, Tensor], name: str) -> Layout:
-    """The layout of a config and its tensors. Raises UserError if it is none of these."""
+    """The layout of a config and its tensors. Raises UserError if they have no layout that the engine knows."""
     kind = raw.get("speculators_model_type")
     known = {said: layout for layout, (said, _) in PUBLISHED.items()}
     if kind is not None and kind not in known:

@@ -16,28 +16,28 @@ MOST_ROWS = 6  # of a table; nobody reads a longer one
 BINS = 5  # of confidence
 
 
-def shown_tree(found: Candidates, kept: Sequence[int]) -> list[Later]:
+def shown_tree(candidates: Candidates, kept: Sequence[int]) -> list[Later]:
     """kept: places of the candidates in the tree."""
-    if not len(found):
+    if not len(candidates):
         return []
-    return [Later(lambda: _levels(found, kept)), Later(lambda: _ranking(found, kept))]
+    return [Later(lambda: _levels(candidates, kept)), Later(lambda: _ranking(candidates, kept))]
 
 
-def _levels(found: Candidates, kept: Sequence[int]) -> Table:
+def _levels(candidates: Candidates, kept: Sequence[int]) -> Table:
     rows = []
-    for depth in range(1, found.depths[-1] + 1):
-        level = [place for place, one in enumerate(found.depths) if one == depth]
-        stay = [place for place in kept if found.depths[place] == depth]
-        best = max(level, key=lambda place: (found.joint[place], -place))
-        least = min((found.joint[place] for place in stay), default=None)
-        asked = len({found.parents[place] for place in level})
+    for depth in range(1, candidates.depths[-1] + 1):
+        level = [place for place, own_depth in enumerate(candidates.depths) if own_depth == depth]
+        stay = [place for place in kept if candidates.depths[place] == depth]
+        best = max(level, key=lambda place: (candidates.joint[place], -place))
+        least = min((candidates.joint[place] for place in stay), default=None)
+        parents = len({candidates.parents[place] for place in level})
         rows.append(
             [
                 depth,
-                asked,
+                parents,
                 len(level),
-                Token(found.tokens[best]),
-                found.joint[best],
+                Token(candidates.tokens[best]),
+                candidates.joint[best],
                 len(stay),
                 least,
             ]
@@ -51,23 +51,23 @@ def _levels(found: Candidates, kept: Sequence[int]) -> Table:
     )
 
 
-def _ranking(found: Candidates, kept: Sequence[int]) -> Table:
+def _ranking(candidates: Candidates, kept: Sequence[int]) -> Table:
     stays = set(kept)
     rows = [
         [
-            Token(found.tokens[place]),
-            found.depths[place],
-            found.own[place],
-            found.joint[place],
+            Token(candidates.tokens[place]),
+            candidates.depths[place],
+            candidates.own[place],
+            candidates.joint[place],
             "yes" if place in stays else "no",
         ]
-        for place in found.best(MOST_ROWS)
+        for place in candidates.best(MOST_ROWS)
     ]
     return Table(
         title="Re-ranking",
         columns=["token", "level", "confidence", "joint", "kept"],
         rows=rows,
-        note=f"{len(kept)} of {len(found)} candidates are kept: the most confident of all levels.",
+        note=f"{len(kept)} of {len(candidates)} candidates are kept: the most confident of all levels.",
     )
 
 
@@ -81,10 +81,10 @@ def shown_path(
     true: the true states, [len(places), H].
     """
     near: list[float | None] = [None] * len(places)
-    found = [row for row, place in enumerate(places) if drafted.get(place) is not None]
-    if found:
-        drawn = [_numbers(drafted[places[row]]) for row in found]
-        for row, cosine in zip(found, _cosines(drawn, _numbers(true)[found]), strict=True):
+    rows = [row for row, place in enumerate(places) if drafted.get(place) is not None]
+    if rows:
+        drawn = [_numbers(drafted[places[row]]) for row in rows]
+        for row, cosine in zip(rows, _cosines(drawn, _numbers(true)[rows]), strict=True):
             near[row] = cosine
     tree = kept.tree
     sure = [None, *(tree.q[node] for node in kept.path)]
@@ -107,10 +107,12 @@ def _numbers(tensor: Tensor) -> np.ndarray:
     return tensor.detach().float().cpu().numpy()
 
 
-def _cosines(one: Sequence[np.ndarray], other: np.ndarray) -> list[float]:
+def _cosines(drafted: Sequence[np.ndarray], true: np.ndarray) -> list[float]:
     """R vectors [H] and [R, H] -> a cosine for each."""
-    one = np.array(one)
-    products = [np.einsum("rh,rh->r", *pair) for pair in ((one, other), (one, one), (other, other))]
+    drafted = np.array(drafted)
+    products = [
+        np.einsum("rh,rh->r", *pair) for pair in ((drafted, true), (drafted, drafted), (true, true))
+    ]
     return (products[0] / np.sqrt(np.maximum(products[1] * products[2], 1e-16))).tolist()
 
 
@@ -143,7 +145,7 @@ class Outcomes:
                 self._count[place] += 1
 
     def shown(self) -> list[Later]:
-        """Of the outcomes so far."""
+        """The exhibits of the outcomes so far."""
         if not any(self._count):
             return []
         so_far = tuple(map(tuple, (self._sure, self._kept, self._count)))

@@ -49,7 +49,7 @@ class BlockReader:
     def guesses(
         self, root: int, length: int, filled: Mapping[int, int] = EMPTY
     ) -> tuple[Tensor, Tensor]:
-        """The same before temperature and truncation: hidden states [length, H], logits [length, V]."""
+        """The prediction of ``marginals`` before temperature and truncation: hidden states [length, H], logits [length, V]."""
         first = self._config.first_row
         hidden = self.denoise(root, filled)[first : first + length]
         return hidden, self._head(hidden)

@@ -1,4 +1,4 @@
-"""What is done with every EAGLE cell that is opened: it must fit its target, and on a CPU its passes are compiled."""
+"""Opens an EAGLE cell: checks that the cell fits its target, and compiles its passes on a CPU."""
 
 from functools import lru_cache
 from weakref import WeakKeyDictionary

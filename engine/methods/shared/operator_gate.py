@@ -10,7 +10,7 @@ OPERATORS = ("text only", "pruned", "pooled")
 
 
 class OperatorGate(ModulePart):
-    """One linear layer on the hidden state before the target's last layer."""
+    """A gate: a linear layer on the hidden state before the target's last layer."""
 
     key, noun = "operator_gate", "gate of operators"
 

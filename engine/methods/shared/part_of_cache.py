@@ -133,7 +133,7 @@ class CachePartDrafter(Drafter):
         return self._selector.share(self._past.session.length)
 
     def turn_to(self, context: Sequence[int]) -> None:
-        """Before a pass: read what the selector says of the text up to the root, context[-1]."""
+        """Before a pass: let the selector choose columns of the text up to the root, context[-1]."""
         self._past.tokens = context
         changes = self._selector.changes(self._past)
         self.view.take(self._selector.chosen if changes else None)
@@ -143,7 +143,7 @@ class CachePartDrafter(Drafter):
         self._rows = []
 
     def read(self, tokens: Sequence[int]) -> Tensor:
-        """One pass; returns logits [R, V]."""
+        """Read the tokens in one pass over a part of the cache; returns logits [R, V]."""
         self._passes += 1
         self._rows += tokens
         logits = self.view.feed(tokens)
@@ -151,7 +151,7 @@ class CachePartDrafter(Drafter):
         return logits
 
     def learn(self, count: int) -> None:
-        """Of the rows read since ``turn_to``, so many stayed in the text."""
+        """Let the selector learn from the step: the text kept the first ``count`` of the rows read since ``turn_to``."""
         queries, tokens, self._rows = self._queries.taken(), self._rows[:count], []
         if self._selector.follows and tokens:
             kept = {layer: rows[:, : len(tokens)] for layer, rows in queries.items()}

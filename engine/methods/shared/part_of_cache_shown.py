@@ -1,4 +1,4 @@
-"""What is read of the text's keys and values, as exhibits."""
+"""Exhibits of the keys and values that a draft pass reads."""
 
 import torch
 
@@ -13,8 +13,8 @@ SENTENCES, BEGINNING = 5, 12  # that are quoted, and tokens of each
 def exhibits(
     selector: Selector, past: Past, layers: list[int], reader: str, rest: str
 ) -> list[Exhibit | Later]:
-    """For the recorder, when something else is read than before. layers: those of which a part is read. reader: of that part.
-    rest: a sentence on what is left out."""
+    """The exhibits after a change of the selected columns. layers: the layers of which only a part is read. reader:
+    who reads that part. rest: a sentence on the columns left out."""
     length = past.session.length
     if not layers:
         note = f"All layers have a sliding window, so {reader} reads what the target reads."

@@ -16,7 +16,7 @@ from engine.methods.shared.eagle_cell import EagleCell
 class PictureCell(EagleCell):
     @classmethod
     def of(cls, cell: EagleCell) -> PictureCell:
-        """The same weights."""
+        """A picture cell with the weights of ``cell``."""
         made = cls(cell.config, cell.pieces)
         made.load_state_dict(cell.state_dict())
         return made.to(cell.fc.weight).eval()

@@ -122,8 +122,8 @@ class PrivateDraft(Store):
         self.waiting += 1
 
     def update(self) -> None:
-        """One step of gradient descent on the failures in a few windows. Does nothing if there are none, or if the
-        step would not be finite."""
+        """Make a step of gradient descent on the failures in a few windows. Nothing happens if there are no failures,
+        or if the step would not be finite."""
         self.waiting = 0
         chosen = list(self._chosen())
         if not chosen:

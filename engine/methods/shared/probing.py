@@ -95,11 +95,11 @@ class ProbedTreeDrafter(ProbingDrafter):
     """The name of its probe rows."""
 
     @classmethod
-    def usual_options(cls, asked: int, probes_are: str) -> tuple[Option, ...]:
+    def usual_options(cls, probes_are: str) -> tuple[Option, ...]:
         """The options of every such drafter."""
         return (
             tree_size(64),
-            whole("asked", asked, 1, 16, f"Nodes with {probes_are}").meaning(
+            whole("asked", 3, 1, 16, f"Nodes with {probes_are}").meaning(
                 f"Most nodes, the likeliest ends of the step, behind which {probes_are} stand."
             ),
         )

@@ -26,7 +26,7 @@ class ReadAhead:
         self._reads: deque[int] = deque(maxlen=REMEMBERED)
 
     def saw(self, reads: int) -> None:
-        """Take note of a chain for which this many rows were wanted."""
+        """Record how many rows the drafter wanted of a chain."""
         self._reads.append(reads)
 
     def rows(self, most: int, room: int, before: int = 0) -> int:

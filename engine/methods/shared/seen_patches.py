@@ -18,8 +18,8 @@ TITLE = "Patches that the draft sees"
 
 @dataclass(frozen=True)
 class SeenPart:
-    """What the draft model is given in the place of the picture: itself with some rows for it, the tokens of these rows, and for
-    every patch how much it weighs in them, 0 where it is not seen."""
+    """The draft model's input in the place of the picture: the model with some rows for the picture, the tokens of
+    these rows, and for every patch how much it weighs in them, 0 where it is not seen."""
 
     model: CaptionsModel
     tokens: Sequence[int]
@@ -49,7 +49,7 @@ class PartSeenChain(DraftChain):
 
     @abstractmethod
     def look(self, start: Start) -> SeenPart | None:
-        """Choose what the draft model sees; None: nothing. It is asked only where there is a picture."""
+        """Choose the patches that the draft model sees; None: none. Called only if there is a picture."""
 
     def propose(self, context, max_depth):
         tree = super().propose(self._of_draft(context), max_depth)

@@ -1,4 +1,4 @@
-"""What a selector is: it says what a draft pass reads in place of a layer's keys and values.
+"""The interface of selectors: a selector chooses the keys and values of a layer that a draft pass reads.
 
 Letters in shapes: H query heads, Hkv heads of keys, T columns, C columns that are read, R rows, D head size.
 """
@@ -30,7 +30,7 @@ class Queries:
         self._parts.setdefault(layer, []).append(queries[0])
 
     def taken(self) -> dict[int, Tensor]:
-        """Those of all rows since the last call, [H, R, D]."""
+        """Layer -> the queries of all rows since the last call, [H, R, D]."""
         parts, self._parts = self._parts, {}
         return {layer: torch.cat(rows, 1) for layer, rows in parts.items()}
 
@@ -60,7 +60,7 @@ class Past:
     def queries_of(
         self, session: Session, count: int, after: Sequence[int] = ()
     ) -> tuple[dict[int, Tensor], int]:
-        """The same in a session of any model that has read the text."""
+        """Like ``queries``, in a session of any model that has read the text."""
         first = max(0, min(len(self.tokens) - count, session.length))
         watch = Queries()
         read_again(session, [*self.tokens[first:], *after], first, watch)
@@ -68,7 +68,7 @@ class Past:
 
 
 class Selector(ABC):
-    """One text's choice. What is read changes at most once a step."""
+    """The choice of columns for one text. The choice changes at most once a step."""
 
     key: ClassVar[str]
     claim: ClassVar[str]
@@ -88,7 +88,7 @@ class Selector(ABC):
         """Look at the prompt."""
 
     def learn(self, queries: Mapping[int, Tensor], tokens: Sequence[int]) -> None:
-        """The queries [H, R, D] by layer of R tokens that were drafted and kept."""
+        """Learn from a step. queries: layer -> the queries [H, R, D] of the R tokens that were drafted and kept."""
 
     @abstractmethod
     def changes(self, past: Past) -> bool:

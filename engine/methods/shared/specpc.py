@@ -1,4 +1,4 @@
-"""The prompt's tokens that a draft model attends to; and of these the columns that its answer makes the target look at.
+"""Selects the prompt's tokens to which a draft model attends, and among these the columns to which the draft's answer attends.
 
 Galim et al., Draft-based Approximate Inference for LLMs (ICLR 2026): SpecPC, and SpecKV-PC, which puts SpecKV behind it. In the paper
 the target reads the tokens that are left as a shorter prompt. Here it has read the whole prompt, and sees their columns where they are.

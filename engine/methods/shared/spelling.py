@@ -56,7 +56,8 @@ class Spelling:
         return torch.tensor(tokens), torch.tensor(firsts)
 
     def first_law(self, p: Tensor, rows: int) -> Tensor:
-        """The target's law p [..., V] -> the law [..., rows] of the first draft token of what it writes."""
+        """The target's law p [..., V] -> the law [..., rows] of the first draft token in the spelling of the target's
+        token."""
         tokens, firsts = (table.to(p.device) for table in self._firsts)
         return p.new_zeros(*p.shape[:-1], rows).index_add_(-1, firsts, p[..., tokens])
 

@@ -130,7 +130,7 @@ def read(drafter: DFlashModel, inputs: StepInputs, features: Tensor, cache: Stat
 def denoise(
     drafter: DFlashModel, inputs: StepInputs, embeddings: Tensor, cache: StaticCache
 ) -> Tensor:
-    """As ``DFlashModel.forward_block``, on whole buffers: [B, H] -> hidden [B, H]."""
+    """Does the work of ``DFlashModel.forward_block`` on whole buffers: [B, H] -> hidden [B, H]."""
     mask = StaticMask(inputs, cache.capacity)
     turn = drafter.turn(mask.row_positions[0])
     rows = embeddings

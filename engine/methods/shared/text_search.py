@@ -93,8 +93,8 @@ class SeveralTexts(Drafter):
         return self._shown(len(written), chosen, before)
 
     def free(self, paths: Sequence[Path]) -> Tensor:
-        """Logits [P, V] after these texts, without the constraint; in one pass. None of them was read before; what each continues was,
-        or stands before it here."""
+        """Logits [P, V] after these texts, without the constraint, in one pass. No text may have been read before; the text that each
+        continues must have been read, or come earlier in ``paths``."""
         first, prompt = self.start.target.rows, self.start.prompt
         if first + len(paths) > MOST_ROWS:
             raise UserError(
@@ -110,7 +110,7 @@ class SeveralTexts(Drafter):
         return logits.float().cpu()
 
     def read(self, paths: Sequence[Path]) -> Tensor:
-        """The same under the constraint, if there is one."""
+        """Logits [P, V] after these texts, under the constraint if there is one; otherwise as ``free``."""
         logits, constraint = self.free(paths), self.start.constraint
         if constraint is None:
             return logits

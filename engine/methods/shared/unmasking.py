@@ -18,7 +18,7 @@ from engine.methods.shared.block_drafter import DiffusionDrafter
 
 @dataclass(frozen=True)
 class Fill:
-    """One place of the canvas, its token, the token's probability, the pass that filled it, and why."""
+    """A filled place of the canvas: its token, the token's probability, the pass that filled it, and why."""
 
     place: int
     token: int

@@ -76,5 +76,5 @@ def logs(step: Step) -> list[float]:
 
 
 def prices(step: Step) -> list[float]:
-    """What the rule's clusters cost in each judged place of the step."""
+    """The acceptance that the rule's clusters cost, at each judged place of the step."""
     return [row[4] for shown in step.verdict.exhibits for row in shown.make().rows]

@@ -67,8 +67,9 @@ def goodputs_alike(tokens: Sequence[float], costs: Costs, coming: Round) -> list
 
 
 def goodputs(chance: float, most: int, costs: Costs, coming: Round) -> list[float]:
-    """By this text's length, 0 to ``most``: its expected tokens of the coming round, divided by its time: an equal share
-    of a round in which all texts draft the length that is best for all, and the time by which its own length changes it.
+    """By the length of this text's draft, 0 to ``most``: the text's expected tokens in the coming round, divided by
+    the text's time. This time is an equal share of a round in which all texts draft the length best for all, plus the
+    change that the text's own length makes to that round.
 
     Every text finds about the same length for all, so all move together: where a pass is as long as its longest
     text, none could shorten it alone. A text pays for its place in the pass, because the next text waits for it.

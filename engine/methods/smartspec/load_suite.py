@@ -129,8 +129,8 @@ def joined(
     count: int,
     places: int,
 ) -> Texts:
-    """So many texts at a time in one pass of ``target`` a round. When one ends, the next begins in its place, and when
-    there is none, the clock stops, so that the load stays what it is."""
+    """Write ``count`` texts at a time, with one pass of ``target`` a round. When a text ends, the next begins in its
+    place; when no text is left to begin, the clock stops, so that the load stays constant."""
     requests = [contestant.request(prompt, count) for prompt in prompts]
     steps = decode_together(target, requests, places=places)
     return Texts(steps, len(prompts), places)

@@ -25,7 +25,7 @@ class Retries:
         return self._idle >= self._most
 
     def put_off(self) -> None:
-        """Wait as long once more."""
+        """Put the next try off by the same number of rounds again."""
         self._idle = 0
 
     def passed(self, drafted: bool) -> None:

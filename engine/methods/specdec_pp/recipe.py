@@ -77,7 +77,7 @@ class AcceptanceStudent(Student):
         return total.sum() / (refused.sum() + kept.sum()).clamp(min=1e-6)
 
     def graded(self, part: AcceptanceHead, lesson: Lesson, favourites: bool = False) -> Graded:
-        """favourites: of a text in which the draft takes its favourites."""
+        """The head's verdicts against the labels. favourites: True for a text of the draft's likeliest tokens."""
         mixed, chance, counts = self._mixed(lesson, favourites)
         return Graded(part(self._read(mixed)[1]), chance, counts)
 

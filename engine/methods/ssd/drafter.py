@@ -84,9 +84,9 @@ class SsdDrafter(DraftModelDrafter):
         if not self._outcomes:
             return None
         base, before = len(self._context), self._drafted
-        for one in self._outcomes:
-            if context[base:] == [*before[: one.kept], one.token]:
-                return one
+        for outcome in self._outcomes:
+            if context[base:] == [*before[: outcome.kept], outcome.token]:
+                return outcome
         return None
 
     def prepare(self):
@@ -114,31 +114,31 @@ class SsdDrafter(DraftModelDrafter):
         return laws
 
     def _likeliest(self, tree: DraftTree, laws: list[Tensor]) -> list[Outcome]:
-        count, reached, every = self.settings["outcomes"], 1.0, []
+        count, reached, outcomes = self.settings["outcomes"], 1.0, []
         for kept, law in enumerate(laws):
             chances = law.clone()
             if kept < len(tree):
                 chances[tree.tokens[kept]] = 0.0
             for chance, token in zip(
-                *(each.tolist() for each in chances.topk(min(count, len(law)))), strict=True
+                *(column.tolist() for column in chances.topk(min(count, len(law)))), strict=True
             ):
-                every.append(Outcome(kept, token, reached * chance))
+                outcomes.append(Outcome(kept, token, reached * chance))
             if kept < len(tree):
                 reached *= float(law[tree.tokens[kept]])
-        every = [one for one in every if one.chance > 0]
-        return sorted(every, key=lambda one: (-one.chance, one.kept))[:count]
+        outcomes = [outcome for outcome in outcomes if outcome.chance > 0]
+        return sorted(outcomes, key=lambda outcome: (-outcome.chance, outcome.kept))[:count]
 
     def _write(self, length: int, nodes: int) -> None:
         """Draft behind each outcome, all of them in one pass a token. nodes: of the tree that is being verified."""
-        ends = [(one.token, one.kept - 1) for one in self._outcomes]
+        ends = [(outcome.token, outcome.kept - 1) for outcome in self._outcomes]
         for place in range(length):
             numbers = [nodes + place * len(ends) + row for row in range(len(ends))]
             laws = self._reader.expand(numbers, *zip(*ends, strict=True))
             drawn = None if self.sampling.greedy else self.chance.uniforms(len(ends))
             ends = []
-            for row, (one, q) in enumerate(zip(self._outcomes, laws, strict=True)):
+            for row, (outcome, q) in enumerate(zip(self._outcomes, laws, strict=True)):
                 kind, token = self._pick(q, None if drawn is None else drawn[row])
-                one.tokens.append(token), one.laws.append(q), one.kinds.append(kind)
+                outcome.tokens.append(token), outcome.laws.append(q), outcome.kinds.append(kind)
                 ends.append((token, numbers[row]))
 
     def observe(self, kept):
@@ -153,13 +153,13 @@ class SsdDrafter(DraftModelDrafter):
 def _table(outcomes: tuple[Outcome, ...], real: tuple[int, int]) -> Table:
     rows = [
         [
-            one.kept,
-            Token(one.token),
-            one.chance,
-            Token(one.tokens[0]),
-            "yes" if (one.kept, one.token) == real else "no",
+            outcome.kept,
+            Token(outcome.token),
+            outcome.chance,
+            Token(outcome.tokens[0]),
+            "yes" if (outcome.kept, outcome.token) == real else "no",
         ]
-        for one in outcomes
+        for outcome in outcomes
     ]
     hit = any(row[-1] == "yes" for row in rows)
     note = "A draft was ready for what came." if hit else "Nothing was ready for what came."

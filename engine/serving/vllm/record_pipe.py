@@ -16,10 +16,6 @@ import time
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from engine.serving.vllm.recorder_plugin import RecordSettings
 
 MOST_WAITING = 512
 """Steps of a batch that may wait to be sent."""
@@ -30,10 +26,10 @@ REPOSITORY = Path(__file__).parents[3]
 class RecordPipe:
     """broken: why nothing is sent any more, "" while all is well."""
 
-    def __init__(self, settings: RecordSettings, about: dict) -> None:
-        """Begins the process. Raises OSError."""
+    def __init__(self, folder: str, most_bytes: int, about: dict) -> None:
+        """Begin the process that writes the records into the folder. most_bytes: see ``RecordSettings``. Raises OSError."""
         self.broken = ""
-        os.makedirs(settings.folder, mode=0o700, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "engine.serving.vllm.record_process"],
             stdin=subprocess.PIPE,
@@ -44,7 +40,7 @@ class RecordPipe:
         os.set_blocking(self._pipe, False)
         with suppress(OSError):  # the system's own size does, too
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        self._waiting: deque = deque([(None, (settings.folder, settings.most_bytes, about))])
+        self._waiting: deque = deque([(None, (folder, most_bytes, about))])
         self._unsent = memoryview(b"")
         self._lock = threading.Lock()
         self._left: threading.Thread | None = None

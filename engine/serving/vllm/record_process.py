@@ -35,7 +35,7 @@ class RecordFolder:
         self._full = False
 
     def take(self, parcel: dict) -> None:
-        """Write what a parcel tells."""
+        """Write the steps of a parcel into their records."""
         for name in parcel["ended"]:
             self._close(name)
         for begun in parcel["begun"]:

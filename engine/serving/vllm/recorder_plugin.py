@@ -18,7 +18,8 @@ USUAL_BYTES = 256_000_000
 
 
 class RecordSettings(NamedTuple):
-    """folder: of the records. most_bytes: that the records in it may take together. share: of the requests that are recorded, 0 to 1."""
+    """folder: holds the records. most_bytes: limit for all records in the folder together. share: which part of the requests is
+    recorded, 0 to 1."""
 
     folder: str
     most_bytes: int
@@ -79,7 +80,8 @@ def attach(worker, settings: RecordSettings) -> None:
             from engine.serving.vllm.step_taps import StepTaps
 
             runner = worker.model_runner
-            StepTaps(runner, RecordPipe(settings, about(runner)), settings.share).install()
+            pipe = RecordPipe(settings.folder, settings.most_bytes, about(runner))
+            StepTaps(runner, pipe, settings.share).install()
             log.info("Draftscope records in %s.", settings.folder)
     except Exception as error:  # noqa: BLE001
         log.error("Draftscope records nothing: %s", error)
@@ -93,7 +95,7 @@ def _is_first(worker) -> bool:
 
 
 def about(runner) -> dict:
-    """What all records of a server share. tokenizer: its name or folder, and revision."""
+    """The facts that all records of a server share. tokenizer: its name or folder, and revision."""
     from vllm import __version__
 
     model, speculative = runner.model_config, runner.speculative_config

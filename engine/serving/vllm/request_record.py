@@ -48,7 +48,8 @@ class Numbers:
 
 
 class RequestRecord:
-    """One request. begun: what ``StepTaps`` noted of it; about: what all requests of the server share."""
+    """The record of one request. begun: the notes of ``StepTaps`` on it; about: facts that all requests of the server
+    share."""
 
     def __init__(self, begun: dict, about: dict, words: Words) -> None:
         self._begun, self._about = begun, about
@@ -111,17 +112,17 @@ class RequestRecord:
             }
         )
 
-    def step(self, told: dict) -> str:
-        """The line of a step, to be kept or dropped; "" where it wrote nothing of this text. told: the request's part of a
+    def step(self, step: dict) -> str:
+        """The line of a step, to be kept or dropped; "" where it wrote nothing of this text. step: the request's part of a
         parcel."""
-        spent = {stage: told["milliseconds"][stage] for stage in ("draft", "verify", "judge")}
-        if told["discarded"] or self._stop is not None or not told["written"]:
+        spent = {stage: step["milliseconds"][stage] for stage in ("draft", "verify", "judge")}
+        if step["discarded"] or self._stop is not None or not step["written"]:
             self._prefill += sum(spent.values())  # a part of the prompt was read
             return ""
         totals = self._totals
         line = {"kind": "step", "index": totals.steps}
         line["position"] = len(self._begun["prompt"]) + totals.new_tokens
-        line |= self._outcome(told)
+        line |= self._outcome(step)
         if not totals.steps:  # the first token comes with the pass over the prompt
             line["prefill"] = round(self._prefill + spent.pop("verify"), 4)
         stages = ("draft", "verify", "judge", "commit")
@@ -132,22 +133,22 @@ class RequestRecord:
         return _line(line)
 
     def keep(self) -> None:
-        """The line of the last step is written."""
+        """Count the last step: its line has been written."""
         self._totals.add(self._line)
         self._beyond += self._over
 
     def drop(self) -> None:
-        """It is not, so the text ends before it."""
+        """Discard the last step: its line was not written, so the text ends before that step."""
         self._stop = None
 
-    def _outcome(self, told: dict) -> dict:
-        drafted = told.get("drafted", [])
+    def _outcome(self, step: dict) -> dict:
+        drafted = step.get("drafted", [])
         if -1 in drafted:  # vLLM fills up with -1, for instance what a grammar forbids
             drafted = drafted[: drafted.index(-1)]
         size = len(drafted)
-        kept = min(len(told["written"]) - 1, size)
+        kept = min(len(step["written"]) - 1, size)
         faces, ends = self._faces(drafted)
-        tokens = self._within(told["written"])
+        tokens = self._within(step["written"])
         shown = min(kept, len(tokens))
         self._over = kept - shown
         final = "none" if len(tokens) <= kept else "bonus" if kept == size else "recovered"
@@ -155,7 +156,7 @@ class RequestRecord:
         pieces, self._end = self._end.pieces(tokens)
         if self._stop is not None:
             pieces[-1] += self._end.rest
-        q = told.get("q")
+        q = step.get("q")
         source = self._about["method"] + ("" if q is not None else ", q one-hot")
         statuses = ["accepted"] * shown + ["rejected"] * (len(judged) - shown)
         return {
@@ -164,15 +165,15 @@ class RequestRecord:
                 "piece": faces,
                 "parent": [*range(-1, size - 1)],
                 "depth": [*range(1, size + 1)],
-                "q": [None] * size if q is None else [_short(each) for each in q[:size]],
-                "p": [_short(each) for each in told.get("p", [])[:size]],
+                "q": [None] * size if q is None else [_short(value) for value in q[:size]],
+                "p": [_short(value) for value in step.get("p", [])[:size]],
                 "status": statuses + ["ignored"] * (size - len(judged)),
                 "source": [source] * size,
             },
-            "judgements": [self._judgement(told, node, node < kept) for node in judged],
+            "judgements": [self._judgement(step, node, node < kept) for node in judged],
             "output": {"tokens": tokens, "pieces": pieces, "final": final},
             "distributions": [
-                self._distribution(told, node, drafted[node], ends[node]) for node in judged
+                self._distribution(step, node, drafted[node], ends[node]) for node in judged
             ],
             "passes": {"target": 1},
             "drafter": {},
@@ -204,31 +205,33 @@ class RequestRecord:
             ends.append(end)
         return faces, ends
 
-    def _judgement(self, told: dict, node: int, kept: bool) -> dict:
+    def _judgement(self, step: dict, node: int, kept: bool) -> dict:
         """As vLLM judged: at temperature 0 by the target's favourite, otherwise with a coin against p ÷ q."""
         if self._about["rule"] == "synthetic":
             return _judgement(node, "synthetic", None, None, float(kept), None)
         if self._begun["temperature"] == 0:
             return _judgement(node, "greedy", float(kept), None, float(kept), None)
-        p, q = told["p"][node], told["q"][node] if "q" in told else 1.0
+        p, q = step["p"][node], step["q"][node] if "q" in step else 1.0
         accept = _short(p / q) if q > 0 else 0.0
-        rule = "iid" if "q" in told else "one_hot"
-        return _judgement(node, rule, _short(p), _short(q), accept or 0.0, told["coins"][node])
+        rule = "iid" if "q" in step else "one_hot"
+        return _judgement(node, rule, _short(p), _short(q), accept or 0.0, step["coins"][node])
 
-    def _distribution(self, told: dict, node: int, drafted: int, end) -> dict:
+    def _distribution(self, step: dict, node: int, drafted: int, end) -> dict:
         """p and q before a drafted token: the likeliest tokens, and the drafted one."""
 
         def few(name: str) -> list:
-            values = told.get(f"top_{name}")
+            values = step.get(f"top_{name}")
             if values is None or values[node] is None:
                 return []
-            row = dict(zip(told["top"][node], values[node], strict=True))
-            row.setdefault(drafted, told[name][node])
-            known = [
-                (token, each) for token, value in row.items() if (each := _short(value)) is not None
+            row = dict(zip(step["top"][node], values[node], strict=True))
+            row.setdefault(drafted, step[name][node])
+            entries = [
+                (token, rounded)
+                for token, value in row.items()
+                if (rounded := _short(value)) is not None
             ]
-            known.sort(key=lambda pair: -pair[1])
-            return [[token, end.add(token)[1], value] for token, value in known]
+            entries.sort(key=lambda pair: -pair[1])
+            return [[token, end.add(token)[1], value] for token, value in entries]
 
         return {"node": node - 1, "p": few("p"), "q": few("q"), "residual": []}
 

@@ -222,8 +222,8 @@ class StepTaps:
 
 
 def likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """As ``logits.topk(count)`` of each row [N, V], in a fifth of the time on a CPU: each of the greatest numbers lies in one of
-    as many blocks, those with the greatest maxima."""
+    """Returns ``logits.topk(count)`` of each row [N, V], in a fifth of its time on a CPU: each of the greatest
+    numbers lies in one of as many blocks, those with the greatest maxima."""
     size = logits.shape[-1] // BLOCK * BLOCK
     if size < 2 * count * BLOCK:
         return logits.topk(min(count, logits.shape[-1]), -1)

@@ -33,7 +33,7 @@ from engine.methods.token_recycling.drafter import TokenRecyclingDrafter
 
 
 class VllmDrafter:
-    """What vLLM calls, for one method with its usual options."""
+    """The object that vLLM calls, for one method with its usual options."""
 
     method: ClassVar[type[Drafter]]
     learns_from_logits: ClassVar[bool] = False

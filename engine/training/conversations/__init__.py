@@ -1,4 +1,4 @@
-"""What people ask a chat model: conversations to be answered by a target, whose drafters learn from its answers.
+"""Requests to a chat model: conversations to be answered by a target, whose drafters learn from its answers.
 
 Every kind of request is a function of a random generator and the ``Material`` that it may quote. A conversation is held
 out by a hash of its first request, as the generators' examples are.

@@ -1,4 +1,4 @@
-"""What requests quote: passages, word problems, small programs and their comments, taken from the corpora."""
+"""The material that requests quote: passages, word problems, small programs and their comments, taken from the corpora."""
 
 from __future__ import annotations
 

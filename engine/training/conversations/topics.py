@@ -1,4 +1,4 @@
-"""What the questions are about: short noun phrases by field, and the people, places and words of everyday requests."""
+"""The topics of the questions: short noun phrases by field, and the people, places and words of everyday requests."""
 
 from __future__ import annotations
 

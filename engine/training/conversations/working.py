@@ -84,7 +84,7 @@ PROBLEM_ORDERS = [
 
 
 def code(rng: random.Random, material: Material) -> str:
-    """A program to be written."""
+    """A request to write a program."""
     if material.programs and rng.random() < 0.35:
         task, _ = rng.choice(material.programs)
         return rng.choice(CODE_ORDERS).format(task)
@@ -94,7 +94,7 @@ def code(rng: random.Random, material: Material) -> str:
 
 
 def program(rng: random.Random, material: Material) -> str:
-    """A program to be explained or changed."""
+    """A request to explain or change a program."""
     if material.programs and rng.random() < 0.8:
         _, found = rng.choice(material.programs)
     else:
@@ -126,7 +126,7 @@ def translation(rng: random.Random, material: Material) -> str:
 
 
 def arithmetic(rng: random.Random, material: Material) -> str:
-    """A sum, or a problem in words."""
+    """A request to solve a sum, or a problem in words."""
     if material.problems and rng.random() < 0.6:
         return rng.choice(PROBLEM_ORDERS).format(rng.choice(material.problems))
     a, operator, b = easy_sum(rng) if rng.random() < 0.5 else large_sum(rng)
@@ -155,7 +155,7 @@ def _article(rng: random.Random) -> dict:
 
 
 def record(rng: random.Random, material: Material) -> str:
-    """JSON and tables, to be written, read or changed."""
+    """A request to write, read or change JSON or a table."""
     make = rng.choice([_person, _article])
     rows = [make(rng) for _ in range(rng.randint(1, 4))]
     keys = ", ".join(rows[0])
@@ -188,7 +188,7 @@ def _sentence_of(row: dict) -> str:
 
 
 def items(rng: random.Random, material: Material) -> str:
-    """A list to be sorted, reversed, filtered or counted."""
+    """A request to sort, reverse, filter or count a list."""
     pool = rng.choice([ITEMS, FIRST_NAMES, TOWNS, COLOURS, [str(n) for n in range(100)]])
     some = ", ".join(rng.sample(pool, rng.randint(4, 9)))
     return rng.choice(

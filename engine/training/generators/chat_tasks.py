@@ -30,7 +30,7 @@ KNOWN = {word for words in (ANIMALS, THINGS, FOODS, PLACES, NAMES) for word in w
 SUBJECTS = {word for words in (ANIMALS, THINGS, FOODS, PLACES) for word in words}
 
 
-def _asked(question: str, answer: str) -> Turns:
+def _exchange(question: str, answer: str) -> Turns:
     return [("user", question), ("assistant", answer)]
 
 
@@ -47,16 +47,18 @@ def _subjects(text: str) -> list[str]:
 def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     """A story of the corpus, requested by words from its beginning."""
     while True:
-        told = (
+        text = (
             rng.choice(vocabulary.stories)
             if vocabulary.stories
             else paragraph(rng, vocabulary, 3, 5)
         )
-        found = _subjects(told)
-        if found:
+        subjects = _subjects(text)
+        if subjects:
             break
-    about = [_named(word) for word in rng.sample(found, min(len(found), rng.choice([1, 1, 2])))]
-    asked = rng.choice(
+    about = [
+        _named(word) for word in rng.sample(subjects, min(len(subjects), rng.choice([1, 1, 2])))
+    ]
+    request = rng.choice(
         [
             "Tell a story about {}.",
             "Tell me a story about {}.",
@@ -67,38 +69,38 @@ def story(rng: random.Random, vocabulary: Vocabulary) -> Turns:
             "I want to hear a story about {}.",
         ]
     )
-    return _asked(asked.format(" and ".join(about)), told)
+    return _exchange(request.format(" and ".join(about)), text)
 
 
 def one_sentence(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     """A sentence with the requested word, for the system turn that allows only one sentence."""
     if rng.random() < 0.3:
-        return _asked(*_sum_question(rng, easy_sum(rng)))
+        return _exchange(*_sum_question(rng, easy_sum(rng)))
     while True:
-        told = rng.choice(vocabulary.sentences)
-        found = [w for w in re.findall(r"\w+", told) if w in SUBJECTS]
-        if found:
-            return _asked(f"Tell me about {_named(rng.choice(found))}.", told)
+        text = rng.choice(vocabulary.sentences)
+        subjects = [w for w in re.findall(r"\w+", text) if w in SUBJECTS]
+        if subjects:
+            return _exchange(f"Tell me about {_named(rng.choice(subjects))}.", text)
 
 
-def _sum_question(rng: random.Random, given: tuple[int, str, int]) -> tuple[str, str]:
-    a, operator, b = given
-    asked = rng.choice(["What is {}?", "How much is {}?", "Please compute {}.", "{} = ?"])
-    return asked.format(f"{a} {operator} {b}"), f"{worked(a, operator, b)}."
+def _sum_question(rng: random.Random, terms: tuple[int, str, int]) -> tuple[str, str]:
+    a, operator, b = terms
+    request = rng.choice(["What is {}?", "How much is {}?", "Please compute {}.", "{} = ?"])
+    return request.format(f"{a} {operator} {b}"), f"{worked(a, operator, b)}."
 
 
 def sums(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     turns: Turns = []
     for _ in range(rng.choices([1, 2, 3], [4, 1, 1])[0]):
-        given = easy_sum(rng) if rng.random() < 0.4 else large_sum(rng)
-        turns += _asked(*_sum_question(rng, given))
+        terms = easy_sum(rng) if rng.random() < 0.4 else large_sum(rng)
+        turns += _exchange(*_sum_question(rng, terms))
     return turns
 
 
 def problem(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     question, answer = word_problem(rng, vocabulary)
-    asked = question.removeprefix("Question: ").removesuffix("\nAnswer:")
-    return _asked(asked, answer.strip())
+    request = question.removeprefix("Question: ").removesuffix("\nAnswer:")
+    return _exchange(request, answer.strip())
 
 
 def lists(rng: random.Random, vocabulary: Vocabulary) -> Turns:
@@ -114,7 +116,7 @@ def lists(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     kind = rng.choices(
         ["Sort", "Reverse", "Shuffle", "Remove", "Replace", "Copy"], [4, 2, 1, 2, 2, 1]
     )[0]
-    turns = _asked(*_on_list(rng, vocabulary, kind, items))
+    turns = _exchange(*_on_list(rng, vocabulary, kind, items))
     if rng.random() < 0.2:
         items = turns[-1][1].split(", ")
         again = rng.choice(["Sort", "Reverse"])
@@ -122,7 +124,7 @@ def lists(rng: random.Random, vocabulary: Vocabulary) -> Turns:
             "Sort": ["Now sort them.", "Sort it."],
             "Reverse": ["Now reverse it.", "And in reverse?"],
         }
-        turns += _asked(rng.choice(words[again]), ", ".join(_changed(again, items)))
+        turns += _exchange(rng.choice(words[again]), ", ".join(_changed(again, items)))
     return turns
 
 
@@ -135,30 +137,30 @@ def _changed(kind: str, items: list[str]) -> list[str]:
 def _on_list(
     rng: random.Random, vocabulary: Vocabulary, kind: str, items: list[str]
 ) -> tuple[str, str]:
-    given, old, new = ", ".join(items), rng.choice(items), rng.choice(vocabulary.words)
+    listed, old, new = ", ".join(items), rng.choice(items), rng.choice(vocabulary.words)
     what = rng.choice(["", " this list", " these"]) if kind != "Copy" else rng.choice(["", " this"])
     if kind == "Remove":
         left = [item for item in items if item != old] or items
-        return f"Remove {old} from {given}.", ", ".join(left)
+        return f"Remove {old} from {listed}.", ", ".join(left)
     if kind == "Replace":
         return (
-            f"Replace {old} with {new} in {given}.",
+            f"Replace {old} with {new} in {listed}.",
             ", ".join(new if item == old else item for item in items),
         )
     changed = rng.sample(items, len(items)) if kind == "Shuffle" else _changed(kind, items)
-    return f"{kind}{what}: {given}.", ", ".join(changed)
+    return f"{kind}{what}: {listed}.", ", ".join(changed)
 
 
 def edit(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     prompt, answer = edits.change(rng, vocabulary)
     order, text = prompt.removeprefix("Edit: ").removesuffix("\nOutput:").split("\nText: ")
-    asked = rng.choice(["{o} {t}", "{o}\n{t}"])
-    return _asked(asked.format(o=f"{order[0].upper()}{order[1:-1]}:", t=text), answer.strip())
+    request = rng.choice(["{o} {t}", "{o}\n{t}"])
+    return _exchange(request.format(o=f"{order[0].upper()}{order[1:-1]}:", t=text), answer.strip())
 
 
 def copy(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     text = paragraph(rng, vocabulary, 1, 3)
-    return _asked(
+    return _exchange(
         rng.choice(["Copy this: {}", "Say this again: {}", "Repeat: {}"]).format(text), text
     )
 
@@ -168,8 +170,8 @@ def record(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     prompt, answer = rng.choice(
         [records.json_lines, records.json_lines, records.table, records.form, records.letter]
     )(rng, vocabulary)
-    asked = re.sub(r"^Write (\d+) JSON records with id, ", r"Write \1 records with id, ", prompt)
-    return _asked(asked.strip().removesuffix(".") + ".", answer)
+    request = re.sub(r"^Write (\d+) JSON records with id, ", r"Write \1 records with id, ", prompt)
+    return _exchange(request.strip().removesuffix(".") + ".", answer)
 
 
 def function(rng: random.Random, vocabulary: Vocabulary) -> Turns:
@@ -179,8 +181,8 @@ def function(rng: random.Random, vocabulary: Vocabulary) -> Turns:
         if not is_held_out(head):
             break
     comment, signature = head.removeprefix("# ").split("\n", 1)
-    asked = rng.choice(["Write a Python function. {}", "Write a function. {}", "Python: {}"])
-    return _asked(asked.format(comment), f"{signature}{body}")
+    request = rng.choice(["Write a Python function. {}", "Write a function. {}", "Python: {}"])
+    return _exchange(request.format(comment), f"{signature}{body}")
 
 
 def name_some(rng: random.Random, vocabulary: Vocabulary) -> Turns:
@@ -196,7 +198,7 @@ def name_some(rng: random.Random, vocabulary: Vocabulary) -> Turns:
     number = rng.randint(2, 6)
     said = ["two", "three", "four", "five", "six"][number - 2]
     shown = rng.choice([said, str(number)])
-    return _asked(f"Name {shown} {kind}.", ", ".join(rng.sample(words, number)))
+    return _exchange(f"Name {shown} {kind}.", ", ".join(rng.sample(words, number)))
 
 
 def small_talk(rng: random.Random, vocabulary: Vocabulary) -> Turns:
@@ -214,8 +216,8 @@ def small_talk(rng: random.Random, vocabulary: Vocabulary) -> Turns:
             f"That is nice. Shall I tell a story about {_named(adjective)} {animal}?"
         ),
     }
-    asked = rng.choice(sorted(pairs))
-    return _asked(asked, pairs[asked])
+    request = rng.choice(sorted(pairs))
+    return _exchange(request, pairs[request])
 
 
 TASKS = [story, sums, problem, lists, edit, copy, record, function, name_some, small_talk]

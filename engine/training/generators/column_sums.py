@@ -69,7 +69,7 @@ def value(a: int, operator: str, b: int) -> int:
 
 
 def column_steps(a: int, operator: str, b: int) -> list[str]:
-    """One text for each column, and one that names the written digits in reading order."""
+    """A text for each column, and a last text that names the written digits in reading order."""
     steps, written = OPERATIONS[operator][1](a, b)
     lines = [f"{place}: {step}" for place, step in zip(PLACES, steps, strict=False)]
     named = [f"{place} {digit}" for place, digit in zip(PLACES, written, strict=False)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -14,12 +16,19 @@ from engine.training.student import Student
 @cache
 def students() -> dict[str, type[Student]]:
     """Key -> the ``STUDENT`` of the recipe in the method's folder; those of this repository alone."""
-    return {key: module.STUDENT for key, module in modules("recipe")}
+    return {key: module.STUDENT for key, module in modules("recipe") if hasattr(module, "STUDENT")}
+
+
+@cache
+def other_recipes() -> dict[str, Callable[[argparse.Namespace], None]]:
+    """Key -> the function ``recipe`` in the method's folder, for parts that learn in a way of their own. Its docstring is the
+    line of help."""
+    return {key: module.recipe for key, module in modules("recipe") if hasattr(module, "recipe")}
 
 
 @cache
 def outside_students() -> tuple[dict[str, type[Student]], dict[str, str]]:
-    """The same for methods from outside; and for each whose recipe cannot be used the reason, a sentence."""
+    """The students of methods from outside; and, for each method whose recipe cannot be used, the reason, a sentence."""
     usable, reasons = {}, {}
     for key, folder in outside_folders().items():
         if (folder / "recipe.py").is_file():

@@ -65,12 +65,12 @@ class BlockStudent(Student):
 
     @abstractmethod
     def scores(self, part, blocks: Blocks) -> tuple[Tensor, Tensor | None]:
-        """The scores by which each place picks its token after the text's token before it, [S, A, L, C], of these candidates,
-        int64 [S, A, L, C]; None: of all tokens."""
+        """(scores, candidates). Given the text's previous token, each place picks its token by the scores [S, A, L, C] of the
+        candidates int64 [S, A, L, C]; candidates None: all tokens, C = V."""
 
     @torch.no_grad()
     def blocks(self, lesson: Lesson, anchors: Tensor) -> Blocks:
-        """Those after these roots, int64 [S, A]."""
+        """The blocks after these roots. anchors: places of the roots, int64 [S, A]."""
         config, tokens = self.denoiser.config, lesson.tokens
         roots, embedding = tokens.gather(1, anchors), self.target.get_input_embeddings()
         masked = block_embeddings(embedding, roots, config.block_size, config.mask_token_id)

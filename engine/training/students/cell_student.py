@@ -1,4 +1,4 @@
-"""What the recipes share that train an EAGLE cell: the loss of EAGLE-1 and 2 on features and tokens, or EAGLE-3's
+"""Shared by recipes that train an EAGLE cell: the loss of EAGLE-1 and 2 on features and tokens, or EAGLE-3's
 training-time test; a cell that continues to learn, or is compared with another."""
 
 from __future__ import annotations

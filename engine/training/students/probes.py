@@ -26,7 +26,7 @@ DECAY = 0.8
 
 
 class ProbeStudent(Student):
-    """Its part has ``places``, as the drafter reads them."""
+    """A student whose part has ``places``, as the drafter reads them."""
 
     @staticmethod
     def asked_option(probes_are: str) -> Option:

@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
+from engine.methods.a_star import recipe as a_star_recipe
 from engine.methods.a_star.part import StepScorer, told
-from engine.training import step_scorer
-from engine.training.step_scorer import Sums, Worked, texts
+from engine.methods.a_star.recipe import Sums, Worked, texts
 from presets import family
 from tests.engine.family import embedded_module, embedded_tokenizer
 
@@ -36,11 +36,9 @@ def test_what_is_told_of_a_text():
 
 def test_the_recipe_writes_a_part_that_knows_a_wrong_token(monkeypatch, tmp_path):
     for name, count in (("DRAWN", 4), ("PLANTED", 24), ("HELD_OUT", 4)):
-        monkeypatch.setattr(step_scorer, name, count)
+        monkeypatch.setattr(a_star_recipe, name, count)
     folder = tmp_path / "part"
-    step_scorer.step_scorer(
-        SimpleNamespace(target=family().target, seed=1, output=folder, name=None)
-    )
+    a_star_recipe.recipe(SimpleNamespace(target=family().target, seed=1, output=folder, name=None))
     scorer = StepScorer.read(folder).requires_grad_(False)
     assert scorer.right([-0.1] * 12, 6) > 0.6
     assert scorer.right([-0.1] * 11 + [-9.0], 6) < 0.4

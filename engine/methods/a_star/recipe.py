@@ -47,9 +47,9 @@ class Worked:
 
 @dataclass(frozen=True)
 class Labelled:
-    """told: float32 [N, TOLD], of the text up to the end of each step. right: bool [N]."""
+    """signals: float32 [N, TOLD], of the text up to the end of each step. right: bool [N]."""
 
-    told: Tensor
+    signals: Tensor
     right: Tensor
 
     @property
@@ -66,7 +66,7 @@ class Labelled:
 
 
 class Sums:
-    """Worked sums of a target, and what it thinks at the ends of their steps."""
+    """Worked sums of a target, with the target's log-probabilities at the ends of their steps."""
 
     def __init__(self, module: PreTrainedModel, tokenizer) -> None:
         self._module, self._tokenizer = module, tokenizer
@@ -75,58 +75,65 @@ class Sums:
 
     def drawn(self, seed: int, count: int, held_out: bool) -> list[Worked]:
         """Sums that the target works, drawn at a temperature at which it goes wrong now and then."""
-        asked = [(self._tokens(prompt), truth) for prompt, truth in texts(seed, count, held_out)]
+        sums = [(self._tokens(prompt), truth) for prompt, truth in texts(seed, count, held_out)]
         torch.manual_seed(seed)
-        found = []
+        worked_sums = []
         for start in range(0, count, ROWS):
-            some = asked[start : start + ROWS]
+            some = sums[start : start + ROWS]
             prompts = [prompt for prompt, _ in some]
             answers = continue_batch(self._module, prompts, LONGEST, TEMPERATURE, min(self._ends))
-            found += [
+            worked_sums += [
                 Worked(prompt, answer, truth)
                 for (prompt, truth), answer in zip(some, answers, strict=True)
             ]
-        return found
+        return worked_sums
 
     def planted(self, seed: int, count: int, held_out: bool) -> list[Worked]:
         """Sums of the generator, one digit of which is another."""
-        rng, found = random.Random(seed), []
+        rng, worked_sums = random.Random(seed), []
         for prompt, truth in texts(seed, count, held_out):
             place = rng.choice([at for at, letter in enumerate(truth) if letter.isdigit()])
-            digit = rng.choice([one for one in "0123456789" if one != truth[place]])
+            digit = rng.choice([other for other in "0123456789" if other != truth[place]])
             said = truth[:place] + digit + truth[place + 1 :]
             answer = [*self._tokens(said), min(self._ends)]
-            found.append(Worked(self._tokens(prompt), answer, truth))
-        return found
+            worked_sums.append(Worked(self._tokens(prompt), answer, truth))
+        return worked_sums
 
     def labelled(self, worked: Sequence[Worked]) -> Labelled:
-        """What the target thinks of the text up to the end of every step, and whether that text is the generator's."""
-        found, rights = [], []
-        for one in worked:
-            logs, begun = self._logs(one), 0
-            for at, right in self.labels(one):
-                found.append(told(logs[: at + 1], begun))
+        """The signals of the text up to the end of each step, and whether that text agrees with the generator's answer."""
+        rows, rights = [], []
+        for worked_sum in worked:
+            logs, begun = self._logs(worked_sum), 0
+            for at, right in self.labels(worked_sum):
+                rows.append(told(logs[: at + 1], begun))
                 rights.append(right)
                 begun = at + 1
-        return Labelled(torch.stack(found), torch.tensor(rights))
+        return Labelled(torch.stack(rows), torch.tensor(rights))
 
-    def labels(self, one: Worked) -> Iterator[tuple[int, bool]]:
+    def labels(self, worked_sum: Worked) -> Iterator[tuple[int, bool]]:
         """The place in the answer of each token that ends a step, and whether all is right up to it."""
         begun = 0
-        for at, token in enumerate(one.answer):
-            if self._steps.ended(one.answer[begun : at + 1]):
+        for at, token in enumerate(worked_sum.answer):
+            if self._steps.ended(worked_sum.answer[begun : at + 1]):
                 begun = at + 1
                 said = self._tokenizer.decode(
-                    [t for t in one.answer[:begun] if t not in self._ends]
+                    [t for t in worked_sum.answer[:begun] if t not in self._ends]
                 )
-                yield at, said == one.truth if token in self._ends else one.truth.startswith(said)
+                yield (
+                    at,
+                    said == worked_sum.truth
+                    if token in self._ends
+                    else worked_sum.truth.startswith(said),
+                )
 
     @torch.inference_mode()
-    def _logs(self, one: Worked) -> list[float]:
+    def _logs(self, worked_sum: Worked) -> list[float]:
         """log p of each token of the answer."""
-        ids = torch.tensor([[*one.prompt, *one.answer]], device=self._module.device)
-        logits = self._module(ids, use_cache=False).logits[0, len(one.prompt) - 1 : -1].float()
-        answer = ids[0, len(one.prompt) :, None]
+        ids = torch.tensor([[*worked_sum.prompt, *worked_sum.answer]], device=self._module.device)
+        logits = (
+            self._module(ids, use_cache=False).logits[0, len(worked_sum.prompt) - 1 : -1].float()
+        )
+        answer = ids[0, len(worked_sum.prompt) :, None]
         return logits.log_softmax(-1).gather(-1, answer)[:, 0].tolist()
 
     def _tokens(self, text: str) -> list[int]:
@@ -143,12 +150,12 @@ def texts(seed: int, count: int, held_out: bool) -> Iterator[tuple[str, str]]:
             yield prompt, truth
 
 
-def fitted(found: Labelled, seed: int) -> StepScorer:
+def fitted(labelled: Labelled, seed: int) -> StepScorer:
     """A scorer that has learned these labels. It learns from numbers of mean 0 and deviation 1; both go into its weights."""
     torch.manual_seed(seed)
     scorer = StepScorer(INNER)
-    mean, spread = found.told.mean(0), found.told.std(0).clamp(min=1e-6)
-    inputs, labels = (found.told - mean) / spread, found.right.float()
+    mean, spread = labelled.signals.mean(0), labelled.signals.std(0).clamp(min=1e-6)
+    inputs, labels = (labelled.signals - mean) / spread, labelled.right.float()
     optimizer = torch.optim.AdamW(scorer.parameters(), RATE, weight_decay=DECAY)
     for _ in range(LOOKS):
         optimizer.zero_grad()
@@ -160,20 +167,21 @@ def fitted(found: Labelled, seed: int) -> StepScorer:
     return scorer.eval().requires_grad_(False)
 
 
-def step_scorer(args) -> None:
+def recipe(args) -> None:
+    """sums of the generators, and the target's own -> <models>/parts/a_star: a scorer of their steps (also of --target DIR)"""
     folder = args.target or place(args, "target")
     module = causal_model(str(folder), torch.float32).to(usual_device()).eval()
     sums = Sums(module.requires_grad_(False), AutoTokenizer.from_pretrained(folder))
     learned = _of(sums, args.seed, DRAWN, PLANTED, held_out=False)
     scorer = fitted(_joined(learned.values()), args.seed)
     figures = {}
-    for name, found in _of(sums, args.seed, HELD_OUT, HELD_OUT, held_out=True).items():
-        odds = scorer(found.told)
+    for name, labelled in _of(sums, args.seed, HELD_OUT, HELD_OUT, held_out=True).items():
+        odds = scorer(labelled.signals)
         figures[name] = {
             "steps": len(odds),
-            "right": round(found.share, 4),
-            "accuracy": round(found.accuracy(odds), 4),
-            "auc": round(found.auc(odds), 4),
+            "right": round(labelled.share, 4),
+            "accuracy": round(labelled.accuracy(odds), 4),
+            "auc": round(labelled.auc(odds), 4),
         }
         say(f"held out, {name}: {json.dumps(figures[name])}")
     output = args.output or args.models / "parts" / (args.name or "a_star")
@@ -183,15 +191,18 @@ def step_scorer(args) -> None:
 
 
 def _of(sums: Sums, seed: int, drawn: int, planted: int, held_out: bool) -> dict[str, Labelled]:
-    found = {
+    sets = {
         "drawn": sums.labelled(sums.drawn(seed, drawn, held_out)),
         "planted": sums.labelled(sums.planted(seed, planted, held_out)),
     }
-    for name, one in found.items():
-        say(f"{name}: {len(one.right):,} steps, {one.share:.0%} right")
-    return found
+    for name, labelled in sets.items():
+        say(f"{name}: {len(labelled.right):,} steps, {labelled.share:.0%} right")
+    return sets
 
 
 def _joined(every: Iterable[Labelled]) -> Labelled:
     every = list(every)
-    return Labelled(torch.cat([one.told for one in every]), torch.cat([one.right for one in every]))
+    return Labelled(
+        torch.cat([labelled.signals for labelled in every]),
+        torch.cat([labelled.right for labelled in every]),
+    )
