@@ -26,7 +26,9 @@ def shown(model: LanguageModel, prompt: str) -> tuple[LanguageModel, str, dict |
         )
     if not words:
         raise UserError(f"Ask something about the picture: “{DESCRIBE}” for instance.")
-    picture = pixels(address, model.side)
+    picture = pixels(address, model.side, model.frames)
     flat = base64.b64encode(picture.tobytes()).decode()
     told = {"side": model.side, "patch": model.patch, "pixels": flat}
+    if len(picture) > model.side:
+        told["frames"] = len(picture) // model.side
     return model.seeing(picture), words, told

@@ -7,6 +7,7 @@ Both learn from scenes that are drawn by code; there is no other data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,11 @@ from engine.parts.digest import FIELD, digest_of
 from engine.parts.files import WEIGHTS, halve
 from engine.parts.opening import causal_model
 from engine.parts.stored_file import compress
+from engine.scenes.film_talk import FILM_KINDS
 from engine.scenes.scene_talk import KINDS
 from engine.training.caption_text import (
     IGNORED,
-    PATCHES,
-    ROOM,
+    PLACES,
     Batch,
     Talks,
     caption_words,
@@ -32,6 +33,7 @@ from engine.training.caption_text import (
 from engine.training.checkpoint import export_model
 from engine.training.common import say
 from engine.training.loop import Budget, fit
+from engine.training.mimetic_start import mimetic_start
 from engine.training.new_models import parameter_count
 
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}
@@ -41,15 +43,14 @@ DRAFT = {"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "h
     "patch_width": 64
 }
 """About 0.15 M parameters."""
-ROWS = 32  # pictures of a batch
 UNSEEN, POOLED = 0.3, 0.15
 """Shares of the batches in which the draft sees nothing, and the means of four patches; in the others it sees any number of
 patches."""
 STEPS = 31  # the whole numbers of a matrix lie between -31 and 31
-MEASURED = 256  # held-out scenes for each kind of question
+MEASURED = 256  # held-out scenes or films for each kind of question
 
-Loss = Callable[[CaptionsForCausalLM, int], Tensor]
-"""Of a model on the batch of an index."""
+Loss = Callable[[CaptionsForCausalLM, int], tuple[Tensor, int]]
+"""Of a model on the batch of an index, and how many tokens it reads."""
 
 
 def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
@@ -58,7 +59,7 @@ def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0,
     talks = Talks(tokenizer, seed)
     model = trained(
         TARGET | HEADS | shape,
-        lambda model, index: whole_loss(model, talks.batch(index, ROWS)),
+        lambda model, index: whole_loss(model, talks.mixed(index)),
         budget,
         checkpoints / "captions.pt",
     )
@@ -71,7 +72,7 @@ def train_draft(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, 
     talks = Talks(caption_words(), seed + 1)
     model = trained(
         DRAFT | HEADS | shape,
-        lambda model, index: partly_loss(model, talks.batch(index, ROWS), index),
+        lambda model, index: partly_loss(model, talks.mixed(index), index),
         budget,
         checkpoints / "captions-draft.pt",
     )
@@ -82,16 +83,18 @@ def train_draft(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, 
 def trained(shape: dict, loss: Loss, budget: Budget, checkpoint: Path) -> CaptionsForCausalLM:
     torch.manual_seed(0)
     model = CaptionsForCausalLM(captions_config(len(caption_words()), **shape))
-    parameters, read = parameter_count(model), ROWS * (PATCHES + ROOM)
-    say(f"{checkpoint.stem}: {parameters:,} parameters; one thread, under 1 GB of memory")
-    fit(model, lambda index: (loss(model, index), read), budget, checkpoint, say=say)
-    say(f"{budget.spent_tokens // read * ROWS:,} pictures")
+    mimetic_start(model)
+    say(
+        f"{checkpoint.stem}: {parameter_count(model):,} parameters; one thread, under 1 GB of memory"
+    )
+    fit(model, partial(loss, model), budget, checkpoint, say=say)
     return model
 
 
-def whole_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
+def whole_loss(model: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, int]:
     """Nats per token of the answers, with all patches seen, and of the words for the patches."""
-    return answers_loss(batch, logits_of(model, batch, batch.patches)) + words_loss(model, batch)
+    loss = answers_loss(batch, logits_of(model, batch, batch.patches)) + words_loss(model, batch)
+    return loss, batch.tokens.numel()
 
 
 def answers_loss(batch: Batch, logits: Tensor) -> Tensor:
@@ -106,16 +109,17 @@ def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
     return F.cross_entropy(both.flatten(0, 2), batch.named.flatten())
 
 
-def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> Tensor:
-    """The same with a part of the patches in the sequence; or with all of them there, and nothing seen of them."""
-    generator = np.random.default_rng(index)
+def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> tuple[Tensor, int]:
+    """The same with a part of the patches in the sequence, a small one as often as a large one; or with all of them there, and
+    nothing seen of them."""
+    generator, patches = np.random.default_rng(index), batch.patches.shape[1]
     chance, way = generator.random(), "pruned"
-    count = int(generator.integers(1, PATCHES + 1))
-    kept = np.sort(generator.choice(PATCHES, count, replace=False))
+    count = round(patches ** generator.random())
+    kept = np.sort(generator.choice(patches, count, replace=False))
     if chance < UNSEEN + POOLED:
         way = "text only" if chance < UNSEEN else "pooled"
     batch, logits = seen_by(model, batch, way, kept)
-    return answers_loss(batch, logits) + words_loss(model, batch)
+    return answers_loss(batch, logits) + words_loss(model, batch), batch.tokens.numel()
 
 
 def seen_by(
@@ -128,7 +132,7 @@ def seen_by(
     if way == "pruned":
         batch = batch.without(torch.from_numpy(kept))
         return batch, logits_of(model, batch, batch.patches)
-    rows = pooled(model.rows(batch.tokens[:, :PATCHES], batch.patches))
+    rows = pooled(model.rows(batch.tokens[:, : batch.patches.shape[1]], batch.patches), PLACES)
     batch = batch.without(torch.arange(rows.shape[1]))
     text = model.rows(batch.tokens, batch.patches[:, :0])[:, rows.shape[1] :]
     return batch, logits_of(model, batch, torch.cat([rows, text], 1), embedded=True)
@@ -149,11 +153,11 @@ def logits_of(
 
 @torch.no_grad()
 def right_shares(model: CaptionsForCausalLM) -> dict[str, float]:
-    """The share of held-out questions of each kind whose greedy answer is right to the last token: every token of the true
+    """The share of held-out questions of each kind, about pictures and films, whose greedy answer is right to the last token: every token of the true
     answer is the likeliest one behind those before it."""
     model.eval()
     talks, shares = Talks(caption_words(), held_out=True), {}
-    for kind in KINDS:
+    for kind in (*KINDS, *FILM_KINDS):
         batch = talks.batch(0, MEASURED, kind)
         likeliest = logits_of(model, batch, batch.patches).argmax(-1)
         right = (likeliest == batch.labels) | (batch.labels == IGNORED)
