@@ -151,10 +151,22 @@ def logits_of(
     return output.logits.float()
 
 
+def states_of(target: CaptionsForCausalLM, batch: Batch, before_last: bool = False) -> Tensor:
+    """[B, T, H]: the normed state after the last layer, or that before it."""
+    output = target.model(
+        inputs_embeds=target.rows(batch.tokens, batch.patches),
+        attention_mask=batch.mask,
+        position_ids=batch.places,
+        use_cache=False,
+        output_hidden_states=before_last,
+    )
+    return output.hidden_states[-2] if before_last else output.last_hidden_state
+
+
 @torch.no_grad()
 def right_shares(model: CaptionsForCausalLM) -> dict[str, float]:
-    """The share of held-out questions of each kind, about pictures and films, whose greedy answer is right to the last token: every token of the true
-    answer is the likeliest one behind those before it."""
+    """The share of held-out questions of each kind, about pictures and films, whose greedy answer is right to the last token: every
+    token of the true answer is the likeliest one behind those before it."""
     model.eval()
     talks, shares = Talks(caption_words(), held_out=True), {}
     for kind in (*KINDS, *FILM_KINDS):

@@ -36,10 +36,8 @@ SEEING = ["specvlm_video", "specvlm", "msd", "flash_mm"]
 
 def module_of(seed: int = 0, side: int = SIDE, **changes) -> CaptionsForCausalLM:
     config = config_of("captions")
-    sizes = {
-        **{"picture_side": side, "patch_side": PATCH, "first_patch": FIRST, "frames": FRAMES},
-        **changes,
-    }
+    usual = {"picture_side": side, "patch_side": PATCH, "first_patch": FIRST, "frames": FRAMES}
+    sizes = usual | changes
     for name, value in sizes.items():
         setattr(config, name, value)
     return random_module(config, seed)
