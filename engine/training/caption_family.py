@@ -46,6 +46,8 @@ DRAFT = {"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "h
 UNSEEN, POOLED = 0.3, 0.15
 """Shares of the batches in which the draft sees nothing, and the means of four patches; in the others it sees any number of
 patches."""
+SHARP = 16.0
+"""Factor on a patch's likeness to words, so that a short row is sure of its words; a long one would drown the row of its place."""
 STEPS = 31  # the whole numbers of a matrix lie between -31 and 31
 MEASURED = 256  # held-out scenes or films for each kind of question
 
@@ -104,7 +106,7 @@ def answers_loss(batch: Batch, logits: Tensor) -> Tensor:
 def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
     """A patch's row should be near the embeddings of the words for what stands in it, so that a question about a ring finds the
     ring. Without it a model sees, but takes long to learn which thing it is asked about."""
-    logits = (model.patches(batch.patches) @ model.model.embed_tokens.weight.T).float()
+    logits = SHARP * (model.patches(batch.patches) @ model.model.embed_tokens.weight.T).float()
     both = logits[..., None, :].expand(-1, -1, 2, -1)
     return F.cross_entropy(both.flatten(0, 2), batch.named.flatten())
 
