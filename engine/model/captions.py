@@ -149,6 +149,7 @@ class CaptionsModel(LanguageModel):
 
 
 def patch_grid(model: CaptionsModel, values: Sequence[float]) -> list[list[float]]:
-    """One number for each patch, as rows of the picture."""
-    across = model.side // model.patch
+    """One number for each patch, as rows of the picture; of a film a row for each frame."""
+    each = model.model.config.patches
+    across = model.side // model.patch if len(values) == each else each
     return [list(values[at : at + across]) for at in range(0, len(values), across)]

@@ -22,7 +22,7 @@ MOST_PIXELS = 16_000_000
 TOO_MANY = f"at most {MOST_PIXELS // 1_000_000} million pixels are decoded"
 NARROW = 20  # the longer side must be less than so many times the shorter one
 PAPER = (238, 238, 238)  # behind what is transparent, and beside a picture that is no square
-SMALL = 3000  # letters of an address that is not made smaller
+SMALL = 12_000  # letters of an address that is not made smaller
 MOST_FRAMES = 2000  # of an animation
 PAUSE = 350  # milliseconds of each frame of a film that is shown
 
