@@ -26,6 +26,8 @@ from engine.model.language_model import LanguageModel
 from engine.model.layers import decoder_of, shallow
 
 MOST_SHOWN = 8  # pictures that are remembered for one model
+SEEN = 0.25
+"""Factor on what is seen of a patch: without it a row says much of the pixels and next to nothing of the place."""
 
 
 @strict
@@ -65,7 +67,11 @@ class CaptionsForCausalLM(LlamaForCausalLM):
         count = patches.shape[1]
         places = self.places(tokens[:, :count])
         text = self.model.embed_tokens(tokens[:, count:])
-        return torch.cat([places + self.patches(patches).to(places.dtype), text], 1)
+        return torch.cat([places + self.seen(patches).to(places.dtype), text], 1)
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """[.., D] -> [.., H]"""
+        return SEEN * self.patches(patches)
 
     def places(self, tokens: Tensor) -> Tensor:
         """Embeddings [.., K, H] of patch tokens [.., K] of which nothing is seen: of the place in a frame, and of the frame."""

@@ -24,11 +24,13 @@ from engine.scenes.film_talk import FILM_KINDS
 from engine.scenes.scene_talk import KINDS
 from engine.training.caption_text import (
     IGNORED,
+    PATCHES,
     PLACES,
     Batch,
     Talks,
     caption_words,
     captions_config,
+    place_words,
 )
 from engine.training.checkpoint import export_model
 from engine.training.common import say
@@ -104,11 +106,17 @@ def answers_loss(batch: Batch, logits: Tensor) -> Tensor:
 
 
 def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """A patch's row should be near the embeddings of the words for what stands in it, so that a question about a ring finds the
-    ring. Without it a model sees, but takes long to learn which thing it is asked about."""
-    logits = SHARP * (model.patches(batch.patches) @ model.model.embed_tokens.weight.T).float()
+    """A patch's row should be near the embeddings of the words for what stands in it, and for its place, so that a question about a
+    ring finds the ring, and one about the top left finds that place. Without it a model sees, but takes long to learn which thing it
+    is asked about."""
+    words, first = model.model.embed_tokens.weight, model.config.first_patch
+    logits = SHARP * (model.seen(batch.patches) @ words.T).float()
     both = logits[..., None, :].expand(-1, -1, 2, -1)
-    return F.cross_entropy(both.flatten(0, 2), batch.named.flatten())
+    places = SHARP * (words[first:][:PATCHES] @ words.T).float()
+    named = F.cross_entropy(
+        places[:, None].expand(-1, 2, -1).flatten(0, 1), place_words().flatten()
+    )
+    return F.cross_entropy(both.flatten(0, 2), batch.named.flatten()) + named
 
 
 def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> tuple[Tensor, int]:

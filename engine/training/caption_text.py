@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from engine.scenes.film import FRAMES, draw_film, frame_of, invent_film_for
 from engine.scenes.film_talk import FILM_KINDS, FILM_WORDS, asked_film
 from engine.scenes.scene import SIDE, Scene, draw, invent_for
 from engine.scenes.scene_talk import KINDS, Asked, asked, words
+from engine.scenes.scene_talk import PLACES as PLACE_NAMES
 
 PATCH = 16  # pixels of a side
 PLACES = SIDE // PATCH
@@ -60,6 +62,15 @@ def caption_words() -> PreTrainedTokenizerFast:
     )
     made.decoder = decoders.Metaspace()
     return PreTrainedTokenizerFast(tokenizer_object=made, eos_token=END, unk_token=UNKNOWN)
+
+
+@cache
+def place_words() -> Tensor:
+    """[P, 2]: the words for the place of each patch of a frame, the last of them first; twice the same where it has one word."""
+    tokenizer, told = caption_words(), [place.split()[2:] for place in PLACE_NAMES]
+    return torch.tensor(
+        tokenizer.convert_tokens_to_ids([f"▁{each[at]}" for each in told for at in (-1, 0)])
+    ).view(-1, 2)
 
 
 def captions_config(vocabulary: int, **shape) -> CaptionsConfig:

@@ -67,7 +67,7 @@ def plain(module: CaptionsForCausalLM, pixels: np.ndarray, count: int) -> list[i
             cut = seen[row * PATCH :, column * PATCH :][:PATCH, :PATCH]
             numbers = torch.tensor([channel / 127.5 - 1 for channel in cut.reshape(-1).tolist()])
             own = module.model.embed_tokens.weight[FIRST + place] + module.frames.weight[frame]
-            rows.append(own + module.patches(numbers))
+            rows.append(own + 0.25 * module.patches(numbers))
     table, written = module.model.embed_tokens.weight.clone(), []
     table[FIRST : FIRST + len(rows)] = torch.stack(rows)  # also where it writes such a token itself
     while len(written) < count:
