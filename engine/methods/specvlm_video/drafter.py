@@ -6,8 +6,6 @@ cover a share of it; then others at even distances, so that no region and no tim
 The paper drafts a static tree of 25 nodes; here it is a chain.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -34,10 +32,11 @@ class SpecVLMVideoDrafter(PartSeenChain):
     uses_target = True
 
     def look(self, start):
-        count = math.ceil(self.settings["share"] * len(self._target.patch_tokens))
-        if not count:
+        patches, share = len(self._target.patch_tokens), self.settings["share"]
+        if not share:
             return None
-        scores = asked_for(start.target, start.prompt, len(self._target.patch_tokens))
+        count = max(1, round(share * patches))
+        scores = asked_for(start.target, start.prompt, patches)
         kept = pruned(scores, count)
         weights = torch.zeros(len(scores))
         weights[kept] = scores[kept] / scores.max()
