@@ -34,7 +34,7 @@ from engine.training.caption_text import (
 )
 from engine.training.checkpoint import export_model
 from engine.training.common import say
-from engine.training.loop import Budget, fit
+from engine.training.loop import Budget, fit, rate_scale
 from engine.training.mimetic_start import mimetic_start
 from engine.training.new_models import parameter_count
 
@@ -50,11 +50,21 @@ UNSEEN, POOLED = 0.3, 0.15
 patches."""
 SHARP = 16.0
 """Factor on a patch's likeness to words, so that a short row is sure of its words; a long one would drown the row of its place."""
+FOUND, THEN, LEAST = 0.25, 0.6, 0.02
+"""Of the target's training: the part after which it has found which thing is asked about, the factor on its rates from then on, which
+falls evenly, and the factor at the end. At the full rates its steps are too wide to count and to tell places apart."""
 STEPS = 31  # the whole numbers of a matrix lie between -31 and 31
 MEASURED = 256  # held-out scenes or films for each kind of question
 
 Loss = Callable[[CaptionsForCausalLM, int], tuple[Tensor, int]]
 """Of a model on the batch of an index, and how many tokens it reads."""
+
+
+def falling(progress: float) -> float:
+    """The factor on the rates of the target's training."""
+    if progress < FOUND:
+        return rate_scale(progress)
+    return LEAST + (THEN - LEAST) * (1 - progress) / (1 - FOUND)
 
 
 def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
@@ -66,6 +76,7 @@ def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0,
         lambda model, index: whole_loss(model, talks.mixed(index)),
         budget,
         checkpoints / "captions.pt",
+        falling,
     )
     export(model, folder, tokenizer)
     say(f"right: {right_shares(causal_model(str(folder)))}")
@@ -84,14 +95,20 @@ def train_draft(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, 
     say(f"right: {right_shares(causal_model(str(folder / 'draft')))}")
 
 
-def trained(shape: dict, loss: Loss, budget: Budget, checkpoint: Path) -> CaptionsForCausalLM:
+def trained(
+    shape: dict,
+    loss: Loss,
+    budget: Budget,
+    checkpoint: Path,
+    rate: Callable[[float], float] = rate_scale,
+) -> CaptionsForCausalLM:
     torch.manual_seed(0)
     model = CaptionsForCausalLM(captions_config(len(caption_words()), **shape))
     mimetic_start(model)
     say(
         f"{checkpoint.stem}: {parameter_count(model):,} parameters; one thread, under 1 GB of memory"
     )
-    fit(model, partial(loss, model), budget, checkpoint, say=say)
+    fit(model, partial(loss, model), budget, checkpoint, say=say, rate=rate)
     return model
 
 
