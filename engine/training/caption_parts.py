@@ -147,12 +147,28 @@ def msd_loss(
 
 def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> Tensor:
     """FLASH's loss: that of EAGLE for each of the K features behind a row, which are those of the row's token and of the tokens after
-    it, as far as these belong to the same answer."""
+    it, as far as these belong to the same text."""
     features, law, embedded, states = _taught(target, batch)
-    patches, few = batch.patches.shape[1], cell.sizes.features
+    patches = batch.patches.shape[1]
+    made = flash_features(cell, batch, features, embedded, states)
+    texts, losses = batch.texts[:, patches:], []
+    for ahead in range(cell.sizes.features):
+        here, there = slice(patches + ahead, None), slice(None, texts.shape[1] - ahead)
+        counted = (batch.labels[:, here] != IGNORED) & (batch.texts[:, here] == texts[:, there])
+        drafted = made[:, there, ahead]
+        losses.append(_missed(target, drafted, features[:, here], law[:, here], counted))
+    return torch.stack(losses).sum()
+
+
+def flash_features(
+    cell: LatentCell, batch: Batch, features: Tensor, embedded: Tensor, states: Tensor
+) -> Tensor:
+    """[B, T - P, K, H]: of each token of the texts the features that the cell makes. features, embedded: [B, T, H] of the target;
+    states: [B, T - 1, H], for each token but the first the feature before it."""
+    patches = batch.patches.shape[1]
     latents = cell.latents(features[:, :patches])
-    count, rows = latents.shape[1], batch.tokens.shape[1] - patches
     pairs = cell.pairs(states[:, patches - 1 :], embedded[:, patches:])
+    count, rows = latents.shape[1], pairs.shape[1]
     mask = batch.mask[:, :, patches:, patches:]
     mask = torch.cat([mask.new_ones(*mask.shape[:3], count), mask], -1)
     first = mask.new_ones(len(mask), 1, count, count).tril()
@@ -163,14 +179,4 @@ def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> T
     def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(queries, keys, values, mask, enable_gqa=True)
 
-    made = cell(torch.cat([latents, pairs], 1), cell.turn(places), attend)[:, count:]
-    losses = []
-    for ahead in range(few):
-        here, there = slice(patches + ahead, None), slice(None, rows - ahead)
-        counted = (batch.labels[:, here] != IGNORED) & (
-            batch.texts[:, here] == batch.texts[:, patches:][:, there]
-        )
-        losses.append(
-            _missed(target, made[:, there, ahead], features[:, here], law[:, here], counted)
-        )
-    return torch.stack(losses).sum()
+    return cell(torch.cat([latents, pairs], 1), cell.turn(places), attend)[:, count:]
