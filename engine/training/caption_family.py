@@ -45,13 +45,13 @@ DRAFT = {"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "h
     "patch_width": 64
 }
 """About 0.15 M parameters."""
-UNSEEN, POOLED = 0.3, 0.15
-"""Shares of the batches in which the draft sees nothing, and the means of four patches; in the others it sees any number of
+UNSEEN, POOLED, WHOLE = 0.2, 0.1, 0.4
+"""Shares of the batches in which the draft sees nothing, the means of three patches, and all; in the others it sees any number of
 patches."""
 SHARP = 16.0
 """Factor on a patch's likeness to words, so that a short row is sure of its words; a long one would drown the row of its place."""
 FOUND, THEN, LEAST = 0.25, 0.6, 0.02
-"""Of the target's training: the part after which it has found which thing is asked about, the factor on its rates from then on, which
+"""Of a training: the part after which it has found which thing is asked about, the factor on its rates from then on, which
 falls evenly, and the factor at the end. At the full rates its steps are too wide to count and to tell places apart."""
 STEPS = 31  # the whole numbers of a matrix lie between -31 and 31
 MEASURED = 256  # held-out scenes or films for each kind of question
@@ -61,7 +61,7 @@ Loss = Callable[[CaptionsForCausalLM, int], tuple[Tensor, int]]
 
 
 def falling(progress: float) -> float:
-    """The factor on the rates of the target's training."""
+    """The factor on the rates of a training."""
     if progress < FOUND:
         return rate_scale(progress)
     return LEAST + (THEN - LEAST) * (1 - progress) / (1 - FOUND)
@@ -90,6 +90,7 @@ def train_draft(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, 
         lambda model, index: partly_loss(model, talks.mixed(index), index),
         budget,
         checkpoints / "captions-draft.pt",
+        falling,
     )
     export(model, folder / "draft", None, {FIELD: digest_of(folder)})
     say(f"right: {right_shares(causal_model(str(folder / 'draft')))}")
@@ -137,11 +138,11 @@ def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
 
 
 def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> tuple[Tensor, int]:
-    """The same with a part of the patches in the sequence, a small one as often as a large one; or with all of them there, and
-    nothing seen of them."""
+    """The same with a part of the patches in the sequence, a small one as often as a large one, or all; or with all of them there,
+    and nothing seen of them."""
     generator, patches = np.random.default_rng(index), batch.patches.shape[1]
     chance, way = generator.random(), "pruned"
-    count = round(patches ** generator.random())
+    count = patches if chance > 1 - WHOLE else round(patches ** generator.random())
     kept = np.sort(generator.choice(patches, count, replace=False))
     if chance < UNSEEN + POOLED:
         way = "text only" if chance < UNSEEN else "pooled"
