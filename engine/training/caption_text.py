@@ -32,6 +32,8 @@ PATCHES = PLACES * PLACES  # of a picture, and of each frame
 END, UNKNOWN = "<|endoftext|>", "<|unknown|>"
 ROOM = 60  # tokens of text beside one picture
 SHARES, FIRST = (0.0, 0.25, 0.35, 0.35, 0.05), (0.3, 0.15, 0.22, 0.23, 0.1)
+COUNTING = 2700  # batches before things are counted more often; colours are known by then
+LATER, LATER_FIRST = (0.0, 0.45, 0.1, 0.3, 0.15), (0.3, 0.3, 0.08, 0.2, 0.12)
 FILM_SHARES, FILM_FIRST = (0.0, 0.4, 0.2, 0.4), (0.35, 0.25, 0.15, 0.25)
 """How often each kind is asked, and asked first; a caption is asked first or not at all."""
 ROWS, FILM_ROWS = 32, 16  # pictures or films of a batch
@@ -148,6 +150,7 @@ class Talks:
     def batch(self, index: int, rows: int, only: str | None = None, film: bool = False) -> Batch:
         """only: one question of this kind for each picture or film, in place of a caption and as many questions as fit."""
         generator = np.random.default_rng((self._seed, index))
+        self._shares = (LATER, LATER_FIRST) if index >= COUNTING else (SHARES, FIRST)
         make = self._film if film or only in FILM_KINDS else self._picture
         found = [make(generator, only) for _ in range(rows)]
         pictures, *columns = zip(*found, strict=True)
@@ -164,7 +167,7 @@ class Talks:
         picture = draw(scene, generator)
 
         def ask(number: int) -> Asked | None:
-            shares = SHARES if number else FIRST
+            shares = self._shares[0 if number else 1]
             return asked(only or str(generator.choice(KINDS, p=shares)), scene, generator)
 
         return picture, *self._row(PATCHES, ask, only is not None), self._named(scene)
