@@ -7,9 +7,9 @@ a question, its answer.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -150,8 +150,9 @@ class Talks:
     def batch(self, index: int, rows: int, only: str | None = None, film: bool = False) -> Batch:
         """only: one question of this kind for each picture or film, in place of a caption and as many questions as fit."""
         generator = np.random.default_rng((self._seed, index))
-        self._shares = (LATER, LATER_FIRST) if index >= COUNTING else (SHARES, FIRST)
-        make = self._film if film or only in FILM_KINDS else self._picture
+        shares = (LATER, LATER_FIRST) if index >= COUNTING else (SHARES, FIRST)
+        films = film or only in FILM_KINDS
+        make = self._film if films else partial(self._picture, shares)
         found = [make(generator, only) for _ in range(rows)]
         pictures, *columns = zip(*found, strict=True)
         tokens, labels, texts, places, named = (
@@ -160,15 +161,18 @@ class Talks:
         patches = patches_of(torch.from_numpy(np.stack(pictures)), PATCH)
         return Batch(tokens, patches, labels, texts, places, named)
 
-    def _picture(self, generator: np.random.Generator, only: str | None) -> tuple[np.ndarray, ...]:
+    def _picture(
+        self, shares: Sequence, generator: np.random.Generator, only: str | None
+    ) -> tuple[np.ndarray, ...]:
+        """shares: how often each kind is asked later, and first."""
         scene = invent_for(generator, self._held_out)
         while only and asked(only, scene, generator) is None:
             scene = invent_for(generator, self._held_out)
         picture = draw(scene, generator)
 
         def ask(number: int) -> Asked | None:
-            shares = self._shares[0 if number else 1]
-            return asked(only or str(generator.choice(KINDS, p=shares)), scene, generator)
+            often = shares[0 if number else 1]
+            return asked(only or str(generator.choice(KINDS, p=often)), scene, generator)
 
         return picture, *self._row(PATCHES, ask, only is not None), self._named(scene)
 
