@@ -21,7 +21,7 @@ from engine.training.caption_text import IGNORED, PLACES, Batch, Talks, caption_
 from engine.training.common import say
 from engine.training.loop import Budget, fit
 
-PRICE = 0.5
+PRICE = 0.1
 """Nats per token that a gate would pay for reading the whole picture instead of none of it."""
 LEARNED = 2  # operators with weights, the last of them all
 
