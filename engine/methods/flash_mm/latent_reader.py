@@ -31,6 +31,7 @@ class LatentReader:
         self._known = 0  # features, of tokens 0 ... known - 1
         self._paired = max(0, patches - 1)  # features whose pairs were read
         self._patches, self.shares = patches, None
+        self._made: Tensor | None = None  # features [K, H] behind the text
         self.passes = 0
 
     def learn(self, features: Tensor | None) -> None:
@@ -46,10 +47,11 @@ class LatentReader:
 
         Tokens at the end that the target has not read, because they were forced, take the places of those drafted first.
         """
-        if self._known <= self._paired:
+        if self._known > self._paired:
+            self._made = self._through(self._fresh(context), commit=True)
+        if self._made is None:
             return [], torch.empty(0, self._target.vocab_size)
-        forced = list(context[self._known + 1 :])
-        made = self._through(self._fresh(context), commit=True)
+        forced, made = list(context[self._known + 1 :]), self._made
         laws = self._laws(made)
         tokens = [*forced, *laws.argmax(-1).tolist()[len(forced) :]]
         ahead = 0
