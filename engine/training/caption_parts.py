@@ -1,7 +1,7 @@
 """The recipe `captions`: a target that sees pictures and films, its draft, and three parts that draft for it: the gate of ``specvlm``
 and the cells of ``msd`` and ``flash_mm``.
 
-    python -m engine.training captions        -> <models>/families/captions, an hour and a half of one thread
+    python -m engine.training captions        -> <models>/families/captions, 105 minutes of one thread
 
 A stopped training resumes.
 """
@@ -29,7 +29,7 @@ from engine.training.cell_training import FEATURES, NOISE, TOKENS, eagle_config,
 from engine.training.common import say
 from engine.training.loop import Budget, fit
 
-MINUTES = 90
+MINUTES = 105
 RATES = {"adam_rate": 1e-3, "muon_rate": 0.01}
 
 
@@ -37,11 +37,11 @@ def captions(args) -> None:
     torch.set_num_threads(1)
     budget, folder = Budget.of(args, MINUTES), args.models / "families" / "captions"
     for train, share in (
-        (train_target, 0.7),
-        (train_draft, 0.12),
-        (train_gate, 0.03),
-        (train_msd, 0.075),
-        (train_flash, 0.075),
+        (train_target, 0.54),
+        (train_draft, 0.32),
+        (train_gate, 0.02),
+        (train_msd, 0.05),
+        (train_flash, 0.07),
     ):
         train(folder, args.checkpoints, budget.part(share), args.seed)
 
