@@ -25,6 +25,7 @@ from engine.scenes.scene_talk import KINDS
 from engine.training.caption_text import (
     IGNORED,
     PATCHES,
+    PICTURES_FIRST,
     PLACES,
     Batch,
     Talks,
@@ -70,7 +71,7 @@ def falling(progress: float) -> float:
 def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
     """Train, and write the model with its tokenizer into the folder."""
     tokenizer = caption_words()
-    talks = Talks(tokenizer, seed)
+    talks = Talks(tokenizer, seed, pictures_first=PICTURES_FIRST)
     model = trained(
         TARGET | HEADS | shape,
         lambda model, index: whole_loss(model, talks.mixed(index)),
@@ -84,7 +85,7 @@ def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0,
 
 def train_draft(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
     """Train a draft for the target in this folder, and write it below."""
-    talks = Talks(caption_words(), seed + 1)
+    talks = Talks(caption_words(), seed + 1, pictures_first=PICTURES_FIRST)
     model = trained(
         DRAFT | HEADS | shape,
         lambda model, index: partly_loss(model, talks.mixed(index), index),

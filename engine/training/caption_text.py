@@ -130,10 +130,13 @@ class Batch:
 
 class Talks:
     """Batches of pictures with questions; each depends on the seed and its index alone. held_out: of scenes that no training
-    draws."""
+    draws. pictures_first: batches of a training before the first of films."""
 
-    def __init__(self, tokenizer, seed: int = 0, held_out: bool = False) -> None:
+    def __init__(
+        self, tokenizer, seed: int = 0, held_out: bool = False, pictures_first: int = 0
+    ) -> None:
         self._tokenizer, self._seed, self._held_out = tokenizer, seed, held_out
+        self._pictures_first = pictures_first
         self._known: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
@@ -144,7 +147,7 @@ class Talks:
 
     def mixed(self, index: int) -> Batch:
         """The batch of a training: of pictures, or of films."""
-        film = index >= PICTURES_FIRST and index % EVERY == EVERY - 1
+        film = index >= self._pictures_first and index % EVERY == EVERY - 1
         return self.batch(index, FILM_ROWS if film else ROWS, film=film)
 
     def batch(self, index: int, rows: int, only: str | None = None, film: bool = False) -> Batch:

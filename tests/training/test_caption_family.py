@@ -7,7 +7,7 @@ from engine.parts.opening import causal_model, load_language_model
 from engine.scenes.film import FRAMES
 from engine.scenes.film_talk import FILM_KINDS
 from engine.scenes.scene_talk import KINDS
-from engine.training import caption_family, caption_text
+from engine.training import caption_family
 from engine.training.caption_family import right_shares, train_draft, train_target
 from engine.training.caption_gate import train_gate
 from engine.training.caption_parts import train_flash, train_msd
@@ -21,7 +21,7 @@ STEP = 32 * (PATCHES + ROOM)
 
 def test_a_small_training_learns_resumes_and_opens(tmp_path, monkeypatch):
     monkeypatch.setattr(caption_family, "MEASURED", 8)
-    monkeypatch.setattr(caption_text, "PICTURES_FIRST", 1)  # so the third batch is of films
+    monkeypatch.setattr(caption_family, "PICTURES_FIRST", 1)  # so the third batch is of films
     folder, work = tmp_path / "captions", tmp_path / "work"
     train_target(folder, work, Budget(tokens=4 * STEP), **SHAPE)
     first = (folder / "model.safetensors.gz").read_bytes()
