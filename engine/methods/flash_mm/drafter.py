@@ -72,7 +72,8 @@ class FlashDrafter(Drafter):
         shares = self._reader.shares.cpu()
         latents, patches = ([str(at + 1) for at in range(size)] for size in shares.shape)
         note = f"The draft reads {len(latents)} rows for the picture, in the place of {len(patches)} patches."
-        return Matrix("Patches in each latent", latents, patches, shares.tolist(), note=note)
+        values = [[round(share, 3) for share in row] for row in shares.tolist()]
+        return Matrix("Patches in each latent", latents, patches, values, note=note)
 
     def observe(self, kept):
         self._reader.learn(kept.features)
