@@ -51,7 +51,7 @@ def test_held_out_scenes_and_films_are_answered_rightly(monkeypatch):
     """The model card has the shares over more of them."""
     monkeypatch.setattr(caption_family, "MEASURED", 128)
     shares = right_shares(causal_model(family("captions").target))
-    assert all(shares[kind] >= 0.9 for kind in KINDS), shares
+    assert all(shares[kind] >= 0.95 for kind in KINDS), shares
 
 
 @pytest.mark.parametrize("asked", ASKED)
