@@ -73,7 +73,7 @@ ABOUT_MODELS = {
     "experts": "1.6 M parameters, mostly small experts; neighbouring tokens use the same ones, so a pass skips most.",
     "experts-topk": "The same size, a usual mixture: each token uses eight experts of its own choice.",
     "image": "0.4 M parameters that draw digits, token by token.",
-    "captions": "0.9 M parameters that see a small picture: ask what is where, how many, of which colour.",
+    "captions": "0.9 M parameters that see a small picture or a film of eight frames: ask what is where, how many, what moves.",
 }
 """What each family is."""
 

@@ -1,29 +1,32 @@
-// The picture that a prompt is about, below the control Model of a family that sees pictures: a scene by its number, or
-// one that the visitor brings. Its address stands in the prompt as in Markdown, so links, files and races hold it, too.
+// The picture that a prompt is about, below the control Model of a family that sees pictures: a scene or a film by its
+// number, or one that the visitor brings; a film plays. Its address stands in the prompt as in Markdown, so links,
+// files and races hold it, too.
 /** @import { Component, Tab } from "./types.d.ts" */
 import { onModels } from "./choices.js";
 import { el, setAttributes, writeText } from "../../viz/web/base.js";
 
-const FAMILY = "captions", USUAL = "describe the picture. ![](scene:7)", SCENES = 1e6;
+const FAMILY = "captions", USUAL = "describe the picture. ![](scene:7)", NUMBERS = 1e6;
+const PICTURE_WORDS = "describe the picture.", FILM_WORDS = "describe the film.";
 const PICTURE = /!\[[^\]\n]*\]\(([^()\s]*)\)/;
 
 /**
  * c.props: prompt: the id of the prompt's box; limit: bytes of a file. c.server.prompt_picture(given): of an address,
- * or of a file as one, {address, image} or {error}.
+ * or of a file as one, {address, image, film} or {error}.
  * @type {(room: Tab, c: Component) => void}
  */
 export function pictureAsk(room, c) {
   const { prompt, limit } = c.props;
   const box = () => /** @type {HTMLTextAreaElement} */ (document.querySelector(`#${prompt} textarea`));
   const image = el("img", { class: "pg-asked-picture", alt: "The picture that the prompt is about", hidden: true });
-  const other = el("button", { type: "button", class: "pg-tool", text: "Another scene",
-    onclick: () => bring(`scene:${Math.floor(Math.random() * SCENES)}`) });
+  const drawn = (text, scheme) => el("button", { type: "button", class: "pg-tool", text,
+    onclick: () => bring(`${scheme}:${Math.floor(Math.random() * NUMBERS)}`) });
   const file = el("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/gif,image/bmp",
-    class: "pg-file", "aria-label": "A picture to ask about", id: `${prompt}-picture`, tabindex: "-1" });
+    class: "pg-file", "aria-label": "A picture or a film to ask about", id: `${prompt}-picture`, tabindex: "-1" });
   const own = el("button",
     { type: "button", class: "pg-tool", text: "Your own picture…", onclick: () => file.click() });
   const problem = el("p", { class: "pg-alarm", role: "alert" });
-  const whole = el("div", { class: "pg-picture-ask", hidden: true }, image, el("div", {}, other, own, file), problem);
+  const buttons = el("div", {}, drawn("Another scene", "scene"), drawn("Another film", "film"), own, file);
+  const whole = el("div", { class: "pg-picture-ask", hidden: true }, image, buttons, problem);
   c.element.append(whole);
   let shown = "", asked = 0;
 
@@ -49,7 +52,9 @@ export function pictureAsk(room, c) {
     const answer = await answerTo(given);
     if (!answer || !answer.address) return;
     shown = answer.address;
-    const words = box().value, mark = `![](${answer.address})`;
+    const mark = `![](${answer.address})`;
+    const words = answer.film ? box().value.replace(PICTURE_WORDS, FILM_WORDS)
+      : box().value.replace(FILM_WORDS, PICTURE_WORDS);
     write(PICTURE.test(words) ? words.replace(PICTURE, mark) : `${words.trim()} ${mark}`.trim());
   }
   /** Show the picture of the prompt as it is now. */

@@ -113,7 +113,11 @@ def _add_run(run: argparse.ArgumentParser, action: Action) -> None:
     add("--rule-option", metavar="NAME=VALUE", action="append", default=[], help="of the rule")
     add("--prompt", metavar="TEXT", type=_text, help=r"taken as it is: \n is a backslash and an n")
     add("--prompt-file", metavar="FILE", help="a prompt of any length: UTF-8 text")
-    add("--picture", metavar="FILE", help="the picture that the prompt is about, for captions")
+    add(
+        "--picture",
+        metavar="FILE",
+        help="the picture or animation that the prompt is about, for captions",
+    )
     add("--chat", action="store_true", help="the prompt is a user's turn, for a chat model")
     add(
         "--system",

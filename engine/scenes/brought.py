@@ -1,4 +1,4 @@
-"""Pictures that people bring: decoded within limits, and made as small as a model sees them."""
+"""Pictures and short films that people bring: decoded within limits, and made as small as a model sees them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import base64
 import binascii
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps
 
 from engine.errors import UserError
+from engine.scenes.film import FRAMES
 from engine.scenes.scene import SIDE
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
@@ -20,16 +22,18 @@ MOST_PIXELS = 16_000_000
 TOO_MANY = f"at most {MOST_PIXELS // 1_000_000} million pixels are decoded"
 NARROW = 20  # the longer side must be less than so many times the shorter one
 PAPER = (238, 238, 238)  # behind what is transparent, and beside a picture that is no square
-SMALL = 3000  # letters of an address that is not made smaller
+SMALL = 12_000  # letters of an address that is not made smaller
+MOST_FRAMES = 2000  # of an animation
+PAUSE = 350  # milliseconds of each frame of a film that is shown
 
 _ADDRESS = re.compile(r"data:image/(?:png|jpeg|webp|gif|bmp);base64,([A-Za-z0-9+/=]*)")
 
 
-def seen(data: bytes, side: int) -> np.ndarray:
-    """uint8 [side, side, 3]: the whole picture, upright as its EXIF entry says, with paper beside it where it is no square;
-    of an animation the first picture.
+def seen(data: bytes, side: int, frames: int = 1) -> np.ndarray:
+    """uint8 [side, side, 3]: the whole picture, upright as its EXIF entry says, with paper beside it where it is no square. Of an
+    animation as many frames at even distances, uint8 [frames * side, side, 3], one below the other.
 
-    Raises UserError, one sentence, for bytes that are no picture, and for one that is too large or too narrow.
+    Raises UserError, one sentence, for bytes that are no picture, and for one that is too large, too narrow or too long.
     """
     if len(data) > MOST_BYTES:
         raise UserError(f"The picture is larger than {MOST_BYTES // 1_000_000} MB.")
@@ -37,13 +41,35 @@ def seen(data: bytes, side: int) -> np.ndarray:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             _check_size(*image.size)
             image.draft("RGB", (2 * side, 2 * side))  # a JPEG is decoded at a fraction of its size
-            upright = ImageOps.exif_transpose(image).convert("RGBA")
+            return np.concatenate([_small(frame, side) for frame in _frames(image, frames)])
     except UserError:
         raise
     except Image.DecompressionBombError:
         raise UserError(f"The picture is too large: {TOO_MANY}.") from None
     except Exception as error:  # Pillow's decoders raise many kinds for one cause
         raise UserError(f"This is no picture that can be read ({', '.join(FORMATS)}).") from error
+
+
+def _frames(image: Image.Image, count: int) -> Iterator[Image.Image]:
+    """The frames to be seen, each valid until the next is asked for; the first alone where there are no others."""
+    known = getattr(image, "n_frames", 1)
+    if known == 1 or count == 1:
+        yield image
+        return
+    if known > MOST_FRAMES:
+        raise UserError(f"The animation has {known:,} pictures; at most {MOST_FRAMES:,} are read.")
+    if known * image.width * image.height > MOST_PIXELS * count:
+        raise UserError(
+            f"The animation is too large: {known:,} pictures of {image.width:,} × {image.height:,} pixels."
+        )
+    for turn in range(count):
+        image.seek(round(turn * (known - 1) / (count - 1)))
+        yield image
+
+
+def _small(frame: Image.Image, side: int) -> np.ndarray:
+    """uint8 [side, side, 3]"""
+    upright = ImageOps.exif_transpose(frame).convert("RGBA")
     paper = Image.new("RGBA", upright.size, PAPER)
     whole = Image.alpha_composite(paper, upright).convert("RGB")
     return np.asarray(ImageOps.pad(whole, (side, side), color=PAPER))
@@ -80,16 +106,22 @@ def _refuse() -> bytes:
 
 
 def png(pixels: np.ndarray) -> str:
-    """A data address with every pixel as it is. pixels: uint8 [height, width, 3]."""
+    """A data address with every pixel as it is. pixels: uint8 [height, width, 3], or a film [F * width, width, 3], which plays."""
     return _address(pixels, "PNG", optimize=True)
 
 
-def small(data: bytes, side: int = SIDE) -> str:
-    """A data address of about a thousand letters: what ``seen`` makes of these bytes, with small losses."""
-    return _address(seen(data, side), "WEBP", quality=70, method=6)
+def small(data: bytes, side: int = SIDE, frames: int = FRAMES) -> str:
+    """A data address of about a thousand letters a frame: what ``seen`` makes of these bytes, with small losses."""
+    return _address(seen(data, side, frames), "WEBP", quality=70, method=6)
 
 
 def _address(pixels: np.ndarray, form: str, **how) -> str:
+    """Of a picture, or of an animation."""
     stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, form, **how)
+    first, *others = (
+        Image.fromarray(frame) for frame in pixels.reshape(-1, pixels.shape[1], *pixels.shape[1:])
+    )
+    if others:
+        how |= {"save_all": True, "append_images": others, "duration": PAUSE, "loop": 0}
+    first.save(stream, form, **how)
     return f"data:image/{form.lower()};base64,{base64.b64encode(stream.getvalue()).decode()}"

@@ -6,7 +6,7 @@ A scene is held out by a digest of what is in it, so that no training ever draws
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -97,16 +97,37 @@ def numbered(number: int) -> tuple[Scene, np.ndarray]:
 
 def draw(scene: Sequence[Thing], generator: np.random.Generator) -> np.ndarray:
     """uint8 [SIDE, SIDE, 3]: the things on light paper, no two alike in size, place and shade."""
-    paper = generator.uniform(215, 250) + generator.uniform(-5, 5, 3)
-    picture = np.broadcast_to(paper, (SIDE, SIDE, 3)) + generator.normal(0, 3, (SIDE, SIDE, 3))
-    for cell, colour, shape in scene:
+    picture = paper(generator)
+    for thing in scene:
+        stamp(thing.colour, thing.shape, generator)(picture, thing.cell)
+    return finished(picture)
+
+
+def paper(generator: np.random.Generator) -> np.ndarray:
+    """float [SIDE, SIDE, 3]"""
+    light = generator.uniform(215, 250) + generator.uniform(-5, 5, 3)
+    return np.broadcast_to(light, (SIDE, SIDE, 3)) + generator.normal(0, 3, (SIDE, SIDE, 3))
+
+
+def stamp(
+    colour: str, shape: str, generator: np.random.Generator
+) -> Callable[[np.ndarray, int], None]:
+    """What draws this thing, always alike, into a cell of a picture float [SIDE, SIDE, 3]."""
+    size, (right, down) = generator.uniform(5.2, 6.4), generator.uniform(-1, 1, 2)
+    y, x = (_AXIS[:, None] - down) / size, (_AXIS[None] - right) / size
+    ink = np.clip(0.5 - size * _outside(shape, x, y), 0, 1)[..., None]
+    shade = np.array(COLOURS[colour]) + generator.uniform(-18, 18, 3)
+
+    def draw_into(picture: np.ndarray, cell: int) -> None:
         row, column = divmod(cell, CELLS)
-        size, (right, down) = generator.uniform(5.2, 6.4), generator.uniform(-1, 1, 2)
-        y, x = (_AXIS[:, None] - down) / size, (_AXIS[None] - right) / size
-        ink = np.clip(0.5 - size * _outside(shape, x, y), 0, 1)[..., None]
-        shade = np.array(COLOURS[colour]) + generator.uniform(-18, 18, 3)
         part = picture[row * PITCH :, column * PITCH :][:PITCH, :PITCH]
         part[:] = part * (1 - ink) + shade * ink
+
+    return draw_into
+
+
+def finished(picture: np.ndarray) -> np.ndarray:
+    """float -> uint8, of any shape."""
     return np.clip(picture, 0, 255).round().astype(np.uint8)
 
 

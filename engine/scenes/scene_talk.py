@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 def caption(scene: Scene) -> str:
     """Every thing with its colour and its place, in the order of the places."""
-    told = [f"{_a(thing)} {PLACES[thing.cell]}" for thing in scene]
+    told = [f"{a_thing(thing)} {PLACES[thing.cell]}" for thing in scene]
     before = ", ".join(told[:-1])
     return f"{before} and {told[-1]}." if before else f"{told[-1]}."
 
@@ -78,7 +78,7 @@ def content(scene: Scene, generator: np.random.Generator) -> Asked:
     """A question about the thing that stands at a place."""
     cells = [thing.cell for thing in scene]
     cell = int(_likely_there(cells, range(CELLS * CELLS), generator))
-    there = next((_a(thing) for thing in scene if thing.cell == cell), "nothing")
+    there = next((a_thing(thing) for thing in scene if thing.cell == cell), "nothing")
     return Asked("content", f"what is {PLACES[cell]}?", f"{there} is {PLACES[cell]}.")
 
 
@@ -103,7 +103,7 @@ def words() -> list[str]:
     return sorted({*every, *map(plural, (*SHAPES, *DIGITS))})
 
 
-def _a(thing: Thing) -> str:
+def a_thing(thing) -> str:
     return f"a {thing.colour} {thing.shape}"
 
 

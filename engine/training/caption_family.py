@@ -7,6 +7,7 @@ Both learn from scenes that are drawn by code; there is no other data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +20,23 @@ from engine.parts.digest import FIELD, digest_of
 from engine.parts.files import WEIGHTS, halve
 from engine.parts.opening import causal_model
 from engine.parts.stored_file import compress
+from engine.scenes.film_talk import FILM_KINDS
 from engine.scenes.scene_talk import KINDS
 from engine.training.caption_text import (
     IGNORED,
     PATCHES,
-    ROOM,
+    PICTURES_FIRST,
+    PLACES,
     Batch,
     Talks,
     caption_words,
     captions_config,
+    place_words,
 )
 from engine.training.checkpoint import export_model
 from engine.training.common import say
-from engine.training.loop import Budget, fit
+from engine.training.loop import Budget, fit, rate_scale
+from engine.training.mimetic_start import mimetic_start
 from engine.training.new_models import parameter_count
 
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}
@@ -41,26 +46,38 @@ DRAFT = {"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "h
     "patch_width": 64
 }
 """About 0.15 M parameters."""
-ROWS = 32  # pictures of a batch
-UNSEEN, POOLED = 0.3, 0.15
-"""Shares of the batches in which the draft sees nothing, and the means of four patches; in the others it sees any number of
+UNSEEN, POOLED, WHOLE = 0.2, 0.1, 0.4
+"""Shares of the batches in which the draft sees nothing, the means of three patches, and all; in the others it sees any number of
 patches."""
+SHARP = 16.0
+"""Factor on a patch's likeness to words, so that a short row is sure of its words; a long one would drown the row of its place."""
+FOUND, THEN, LEAST = 0.25, 0.6, 0.02
+"""Of a training: the part after which it has found which thing is asked about, the factor on its rates from then on, which
+falls evenly, and the factor at the end. At the full rates its steps are too wide to count and to tell places apart."""
 STEPS = 31  # the whole numbers of a matrix lie between -31 and 31
-MEASURED = 256  # held-out scenes for each kind of question
+MEASURED = 256  # held-out scenes or films for each kind of question
 
-Loss = Callable[[CaptionsForCausalLM, int], Tensor]
-"""Of a model on the batch of an index."""
+Loss = Callable[[CaptionsForCausalLM, int], tuple[Tensor, int]]
+"""Of a model on the batch of an index, and how many tokens it reads."""
+
+
+def falling(progress: float) -> float:
+    """The factor on the rates of a training."""
+    if progress < FOUND:
+        return rate_scale(progress)
+    return LEAST + (THEN - LEAST) * (1 - progress) / (1 - FOUND)
 
 
 def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
     """Train, and write the model with its tokenizer into the folder."""
     tokenizer = caption_words()
-    talks = Talks(tokenizer, seed)
+    talks = Talks(tokenizer, seed, pictures_first=PICTURES_FIRST)
     model = trained(
         TARGET | HEADS | shape,
-        lambda model, index: whole_loss(model, talks.batch(index, ROWS)),
+        lambda model, index: whole_loss(model, talks.mixed(index)),
         budget,
         checkpoints / "captions.pt",
+        falling,
     )
     export(model, folder, tokenizer)
     say(f"right: {right_shares(causal_model(str(folder)))}")
@@ -68,30 +85,39 @@ def train_target(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0,
 
 def train_draft(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0, **shape) -> None:
     """Train a draft for the target in this folder, and write it below."""
-    talks = Talks(caption_words(), seed + 1)
+    talks = Talks(caption_words(), seed + 1, pictures_first=PICTURES_FIRST)
     model = trained(
         DRAFT | HEADS | shape,
-        lambda model, index: partly_loss(model, talks.batch(index, ROWS), index),
+        lambda model, index: partly_loss(model, talks.mixed(index), index),
         budget,
         checkpoints / "captions-draft.pt",
+        falling,
     )
     export(model, folder / "draft", None, {FIELD: digest_of(folder)})
     say(f"right: {right_shares(causal_model(str(folder / 'draft')))}")
 
 
-def trained(shape: dict, loss: Loss, budget: Budget, checkpoint: Path) -> CaptionsForCausalLM:
+def trained(
+    shape: dict,
+    loss: Loss,
+    budget: Budget,
+    checkpoint: Path,
+    rate: Callable[[float], float] = rate_scale,
+) -> CaptionsForCausalLM:
     torch.manual_seed(0)
     model = CaptionsForCausalLM(captions_config(len(caption_words()), **shape))
-    parameters, read = parameter_count(model), ROWS * (PATCHES + ROOM)
-    say(f"{checkpoint.stem}: {parameters:,} parameters; one thread, under 1 GB of memory")
-    fit(model, lambda index: (loss(model, index), read), budget, checkpoint, say=say)
-    say(f"{budget.spent_tokens // read * ROWS:,} pictures")
+    mimetic_start(model)
+    say(
+        f"{checkpoint.stem}: {parameter_count(model):,} parameters; one thread, under 1 GB of memory"
+    )
+    fit(model, partial(loss, model), budget, checkpoint, say=say, rate=rate)
     return model
 
 
-def whole_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """The loss when the model sees all patches: nats per answer token, plus nats per word that names a patch."""
-    return answers_loss(batch, logits_of(model, batch, batch.patches)) + words_loss(model, batch)
+def whole_loss(model: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, int]:
+    """Nats per token of the answers, with all patches seen, and of the words for the patches."""
+    loss = answers_loss(batch, logits_of(model, batch, batch.patches)) + words_loss(model, batch)
+    return loss, batch.tokens.numel()
 
 
 def answers_loss(batch: Batch, logits: Tensor) -> Tensor:
@@ -99,23 +125,30 @@ def answers_loss(batch: Batch, logits: Tensor) -> Tensor:
 
 
 def words_loss(model: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """A patch's row should be near the embeddings of the words for what stands in it, so that a question about a ring finds the
-    ring. Without it a model sees, but takes long to learn which thing it is asked about."""
-    logits = (model.patches(batch.patches) @ model.model.embed_tokens.weight.T).float()
+    """A patch's row should be near the embeddings of the words for what stands in it, and for its place, so that a question about a
+    ring finds the ring, and one about the top left finds that place. Without it a model sees, but takes long to learn which thing it
+    is asked about."""
+    words, first = model.model.embed_tokens.weight, model.config.first_patch
+    logits = SHARP * (model.seen(batch.patches) @ words.T).float()
     both = logits[..., None, :].expand(-1, -1, 2, -1)
-    return F.cross_entropy(both.flatten(0, 2), batch.named.flatten())
+    places = SHARP * (words[first:][:PATCHES] @ words.T).float()
+    named = F.cross_entropy(
+        places[:, None].expand(-1, 2, -1).flatten(0, 1), place_words().flatten()
+    )
+    return F.cross_entropy(both.flatten(0, 2), batch.named.flatten()) + named
 
 
-def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> Tensor:
-    """The loss of ``whole_loss`` when the model sees some patches, patches pooled into fewer rows, or none."""
-    generator = np.random.default_rng(index)
+def partly_loss(model: CaptionsForCausalLM, batch: Batch, index: int) -> tuple[Tensor, int]:
+    """The same with a part of the patches in the sequence, a small one as often as a large one, or all; or with all of them there,
+    and nothing seen of them."""
+    generator, patches = np.random.default_rng(index), batch.patches.shape[1]
     chance, way = generator.random(), "pruned"
-    count = int(generator.integers(1, PATCHES + 1))
-    kept = np.sort(generator.choice(PATCHES, count, replace=False))
+    count = patches if chance > 1 - WHOLE else round(patches ** generator.random())
+    kept = np.sort(generator.choice(patches, count, replace=False))
     if chance < UNSEEN + POOLED:
         way = "text only" if chance < UNSEEN else "pooled"
     batch, logits = seen_by(model, batch, way, kept)
-    return answers_loss(batch, logits) + words_loss(model, batch)
+    return answers_loss(batch, logits) + words_loss(model, batch), batch.tokens.numel()
 
 
 def seen_by(
@@ -128,7 +161,7 @@ def seen_by(
     if way == "pruned":
         batch = batch.without(torch.from_numpy(kept))
         return batch, logits_of(model, batch, batch.patches)
-    rows = pooled(model.rows(batch.tokens[:, :PATCHES], batch.patches))
+    rows = pooled(model.rows(batch.tokens[:, : batch.patches.shape[1]], batch.patches), PLACES)
     batch = batch.without(torch.arange(rows.shape[1]))
     text = model.rows(batch.tokens, batch.patches[:, :0])[:, rows.shape[1] :]
     return batch, logits_of(model, batch, torch.cat([rows, text], 1), embedded=True)
@@ -147,13 +180,25 @@ def logits_of(
     return output.logits.float()
 
 
+def states_of(target: CaptionsForCausalLM, batch: Batch, before_last: bool = False) -> Tensor:
+    """[B, T, H]: the normed state after the last layer, or that before it."""
+    output = target.model(
+        inputs_embeds=target.rows(batch.tokens, batch.patches),
+        attention_mask=batch.mask,
+        position_ids=batch.places,
+        use_cache=False,
+        output_hidden_states=before_last,
+    )
+    return output.hidden_states[-2] if before_last else output.last_hidden_state
+
+
 @torch.no_grad()
 def right_shares(model: CaptionsForCausalLM) -> dict[str, float]:
-    """The share of held-out questions of each kind whose greedy answer is right to the last token: every token of the true
-    answer is the likeliest one behind those before it."""
+    """The share of held-out questions of each kind, about pictures and films, whose greedy answer is right to the last token: every
+    token of the true answer is the likeliest one behind those before it."""
     model.eval()
     talks, shares = Talks(caption_words(), held_out=True), {}
-    for kind in KINDS:
+    for kind in (*KINDS, *FILM_KINDS):
         batch = talks.batch(0, MEASURED, kind)
         likeliest = logits_of(model, batch, batch.patches).argmax(-1)
         right = (likeliest == batch.labels) | (batch.labels == IGNORED)

@@ -1,7 +1,7 @@
-"""The recipe `captions`: a target that sees pictures, its draft, and two parts that draft for it, the gate of ``specvlm`` and the cell
-of ``msd``.
+"""The recipe `captions`: a target that sees pictures and films, its draft, and three parts that draft for it: the gate of ``specvlm``
+and the cells of ``msd`` and ``flash_mm``.
 
-    python -m engine.training captions        -> <models>/families/captions, an hour of one thread
+    python -m engine.training captions        -> <models>/families/captions, 105 minutes of one thread
 
 A stopped training resumes.
 """
@@ -10,129 +10,173 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from engine.methods.flash_mm.part import LatentCell, LatentSizes
 from engine.methods.shared.eagle_layout import write_cell
-from engine.methods.shared.operator_gate import OPERATORS, OperatorGate
 from engine.methods.shared.picture_cell import PictureCell
 from engine.model.captions import CaptionsForCausalLM
 from engine.parts.digest import FIELD, digest_of
 from engine.parts.files import WEIGHTS, halve
 from engine.parts.opening import causal_model
 from engine.parts.stored_file import compress
-from engine.scenes.scene_talk import KINDS
-from engine.training.caption_family import ROWS, STEPS, seen_by, train_draft, train_target
-from engine.training.caption_text import IGNORED, PATCHES, Batch, Talks, caption_words
+from engine.training.caption_family import STEPS, states_of, train_draft, train_target
+from engine.training.caption_gate import train_gate
+from engine.training.caption_text import IGNORED, Batch, Talks, caption_words
 from engine.training.cell_training import FEATURES, NOISE, TOKENS, eagle_config, new_cell
 from engine.training.common import say
 from engine.training.loop import Budget, fit
 
-MINUTES = 60
-PRICE = 0.5
-"""Nats per token that a gate would pay for reading the whole picture instead of none of it."""
+MINUTES = 105
+RATES = {"adam_rate": 1e-3, "muon_rate": 0.01}
 
 
 def captions(args) -> None:
     torch.set_num_threads(1)
     budget, folder = Budget.of(args, MINUTES), args.models / "families" / "captions"
     for train, share in (
-        (train_target, 0.7),
-        (train_draft, 0.14),
-        (train_gate, 0.03),
-        (train_msd, 0.13),
+        (train_target, 0.54),
+        (train_draft, 0.32),
+        (train_gate, 0.02),
+        (train_msd, 0.05),
+        (train_flash, 0.07),
     ):
         train(folder, args.checkpoints, budget.part(share), args.seed)
 
 
-def train_gate(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -> None:
-    """A gate for the target and the draft in this folder -> <folder>/parts/gate."""
-    target, draft = (
-        causal_model(str(path)).eval().requires_grad_(False) for path in (folder, folder / "draft")
-    )
-    talks, gate = Talks(caption_words(), seed + 2), OperatorGate(target.config.hidden_size)
-
-    def loss(index: int) -> tuple[Tensor, int]:
-        batch = talks.batch(index, ROWS, KINDS[index % len(KINDS)])
-        with torch.no_grad():
-            costs = torch.stack([_cost(draft, batch, way) for way in OPERATORS], -1)
-            states = _states(target, batch, before_last=True)
-        root = (batch.labels != IGNORED).int().argmax(1)
-        asked = states[torch.arange(len(root)), root - 1]
-        return (gate(asked.float()).softmax(-1) * costs).sum(-1).mean(), batch.tokens.numel()
-
-    fit(gate, loss, budget, checkpoints / "captions-gate.pt", say=say)
-    gate.save(folder / "parts" / "gate", {FIELD: digest_of(folder)})
-
-
-def _cost(draft: CaptionsForCausalLM, batch: Batch, way: str) -> Tensor:
-    """[B]: nats per token of the answers, and the price of the rows that the draft reads for the picture."""
-    kept = np.arange(0, PATCHES, 4)
-    batch, logits = seen_by(draft, batch, way, kept)
-    labels = batch.labels
-    losses = F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
-    ).view_as(labels)
-    rows = 0 if way == OPERATORS[0] else len(kept)
-    return losses.sum(1) / (labels != IGNORED).sum(1) + PRICE * rows / PATCHES
-
-
-def _states(target: CaptionsForCausalLM, batch: Batch, before_last: bool = False) -> Tensor:
-    """[B, T, H]: the normed state after the last layer, or that before it."""
-    output = target.model(
-        inputs_embeds=target.rows(batch.tokens, batch.patches),
-        attention_mask=batch.mask,
-        position_ids=batch.places,
-        use_cache=False,
-        output_hidden_states=before_last,
-    )
-    return output.hidden_states[-2] if before_last else output.last_hidden_state
-
-
 def train_msd(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -> None:
-    """A cell for the target in this folder -> <folder>/parts/msd. Text and pictures are learned together; the paper begins with
-    text alone."""
+    """A cell for the target in this folder -> <folder>/parts/msd, in the two stages of MSD (Lin et al., 2025): half of the training
+    on text alone, then a share of pictures that rises from none to all. All texts here are about pictures, so text alone means that
+    the cell reads no row of the picture, which the target has seen."""
     target = causal_model(str(folder)).eval().requires_grad_(False)
     talks = Talks(caption_words(), seed + 3)
     torch.manual_seed(0)
     cell = PictureCell.of(new_cell(eagle_config(target.config, "eagle"), target))
 
     def loss(index: int) -> tuple[Tensor, int]:
-        batch = talks.batch(index, ROWS)
-        return msd_loss(cell, target, batch), batch.tokens.numel()
+        batch = talks.mixed(index)
+        drawn = torch.rand((), generator=torch.Generator().manual_seed(index))
+        seen = bool(drawn < 2 * budget.progress() - 1)
+        return msd_loss(cell, target, batch, seen), batch.tokens.numel()
 
-    fit(
-        cell, loss, budget, checkpoints / "captions-msd.pt", adam_rate=1e-3, muon_rate=0.01, say=say
-    )
+    fit(cell, loss, budget, checkpoints / "captions-msd.pt", say=say, **RATES)
     part = folder / "parts" / "msd"
     write_cell(cell, part, {FIELD: digest_of(folder)})
+    _shrink(part)
+
+
+def train_flash(folder: Path, checkpoints: Path, budget: Budget, seed: int = 0) -> None:
+    """A cell for the target in this folder -> <folder>/parts/flash_mm."""
+    target = causal_model(str(folder)).eval().requires_grad_(False)
+    talks = Talks(caption_words(), seed + 4)
+    torch.manual_seed(0)
+    cell = new_latent_cell(target)
+
+    def loss(index: int) -> tuple[Tensor, int]:
+        batch = talks.mixed(index)
+        return flash_loss(cell, target, batch), batch.tokens.numel()
+
+    fit(cell, loss, budget, checkpoints / "captions-flash.pt", say=say, **RATES)
+    part = folder / "parts" / "flash_mm"
+    cell.save(part, {FIELD: digest_of(folder)})
+    _shrink(part)
+
+
+def _shrink(part: Path) -> None:
     halve(part, STEPS)
     compress(part / WEIGHTS)
 
 
-def msd_loss(cell: PictureCell, target: CaptionsForCausalLM, batch: Batch) -> Tensor:
-    """EAGLE's loss on the answers. Row j is the pair of token j and of the feature at the token before it in its text; the first
-    token of a text stands behind the last patch."""
+def new_latent_cell(target: CaptionsForCausalLM) -> LatentCell:
+    """A cell whose rows begin as features with a trace of the token, and whose attention is that of the target's last layer."""
+    config = target.config
+    heads = config.num_attention_heads, config.num_key_value_heads
+    cell = LatentCell(LatentSizes(config.hidden_size, *heads, config.head_dim))
+    theirs, width = target.model.layers[-1].self_attn, config.hidden_size
     with torch.no_grad():
-        features = _states(target, batch).float()
+        cell.fc.weight[:, width:] = torch.eye(width)
+        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+            getattr(cell.attention, name).weight.copy_(getattr(theirs, name).weight)
+    nn.init.zeros_(cell.down.weight)
+    return cell
+
+
+def _taught(target: CaptionsForCausalLM, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features [B, T, H] and laws [B, T, V] of the target, embeddings [B, T, H], and for each token but the first the feature of
+    the token before it in its text, with noise, [B, T - 1, H]; the first token of a text stands behind the last patch."""
+    with torch.no_grad():
+        features = states_of(target, batch).float()
         law = target.lm_head(features).softmax(-1)
         embedded = target.rows(batch.tokens, batch.patches)
-    columns = torch.arange(batch.tokens.shape[1])
+    columns, patches = torch.arange(batch.tokens.shape[1]), batch.patches.shape[1]
     starts = batch.texts != batch.texts.roll(1, 1)
-    before = torch.where(starts, torch.tensor(PATCHES - 1), columns - 1)[:, 1:]
+    before = torch.where(starts, torch.tensor(patches - 1), columns - 1)[:, 1:]
     states = features.gather(1, before[..., None].expand(-1, -1, features.shape[-1]))
-    states = states + NOISE * (2 * torch.rand_like(states) - 1)
-    states[:, : PATCHES - 1] = 0.0
+    return features, law, embedded, states + NOISE * (2 * torch.rand_like(states) - 1)
+
+
+def _missed(target, made: Tensor, features: Tensor, law: Tensor, counted: Tensor) -> Tensor:
+    """EAGLE's loss of drafted features [.., H]. counted: bool [..], where a token of an answer follows."""
+    missed = F.smooth_l1_loss(made.float(), features, reduction="none").mean(-1)
+    drafted = target.lm_head(made).float().log_softmax(-1)
+    parted = -(law * drafted).sum(-1)
+    return (FEATURES * missed + TOKENS * parted)[counted].mean()
+
+
+def msd_loss(
+    cell: PictureCell, target: CaptionsForCausalLM, batch: Batch, seen: bool = True
+) -> Tensor:
+    """EAGLE's loss on the answers. Row j is the pair of token j and of the feature at the token before it in its text. seen: whether
+    the cell reads the rows of the picture."""
+    features, law, embedded, states = _taught(target, batch)
+    patches, mask = batch.patches.shape[1], batch.mask[:, :, 1:, 1:]
+    states[:, : patches - 1] = 0.0
+    if not seen:
+        mask = mask.clone()
+        mask[:, :, patches - 1 :, : patches - 1] = False
 
     def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        mask = batch.mask[:, :, 1:, 1:]
         return F.scaled_dot_product_attention(queries, keys, values, mask, enable_gqa=True)
 
     made = cell(states, embedded[:, 1:], cell.turn(batch.places[:, 1:] - 1), attend)
     counted = batch.labels[:, 1:] != IGNORED
-    missed = F.smooth_l1_loss(made.float(), features[:, 1:], reduction="none").mean(-1)
-    drafted = target.lm_head(made).float().log_softmax(-1)
-    parted = -(law[:, 1:] * drafted).sum(-1)
-    return (FEATURES * missed + TOKENS * parted)[counted].mean()
+    return _missed(target, made, features[:, 1:], law[:, 1:], counted)
+
+
+def flash_loss(cell: LatentCell, target: CaptionsForCausalLM, batch: Batch) -> Tensor:
+    """FLASH's loss: that of EAGLE for each of the K features behind a row, which are those of the row's token and of the tokens after
+    it, as far as these belong to the same text."""
+    features, law, embedded, states = _taught(target, batch)
+    patches = batch.patches.shape[1]
+    made = flash_features(cell, batch, features, embedded, states)
+    texts, losses = batch.texts[:, patches:], []
+    for ahead in range(cell.sizes.features):
+        here, there = slice(patches + ahead, None), slice(None, texts.shape[1] - ahead)
+        counted = (batch.labels[:, here] != IGNORED) & (batch.texts[:, here] == texts[:, there])
+        drafted = made[:, there, ahead]
+        losses.append(_missed(target, drafted, features[:, here], law[:, here], counted))
+    return torch.stack(losses).sum()
+
+
+def flash_features(
+    cell: LatentCell, batch: Batch, features: Tensor, embedded: Tensor, states: Tensor
+) -> Tensor:
+    """[B, T - P, K, H]: of each token of the texts the features that the cell makes. features, embedded: [B, T, H] of the target;
+    states: [B, T - 1, H], for each token but the first the feature before it."""
+    patches = batch.patches.shape[1]
+    latents = cell.latents(features[:, :patches])
+    pairs = cell.pairs(states[:, patches - 1 :], embedded[:, patches:])
+    count, rows = latents.shape[1], pairs.shape[1]
+    mask = batch.mask[:, :, patches:, patches:]
+    mask = torch.cat([mask.new_ones(*mask.shape[:3], count), mask], -1)
+    first = mask.new_ones(len(mask), 1, count, count).tril()
+    mask = torch.cat([F.pad(first, (0, rows)), mask], 2)
+    places = batch.places[:, patches:] - patches + count
+    places = torch.cat([torch.arange(count).expand(len(places), -1), places], 1)
+
+    def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(queries, keys, values, mask, enable_gqa=True)
+
+    return cell(torch.cat([latents, pairs], 1), cell.turn(places), attend)[:, count:]

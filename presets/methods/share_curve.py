@@ -1,32 +1,42 @@
-"""The figure of ``specvlm_video``: how many tokens a step keeps, by the share of the picture that the draft model sees."""
+"""The figure of ``specvlm_video``: how many tokens a step keeps, by the share of the picture or film that the draft model sees."""
 
 import json
 from collections.abc import Mapping, Sequence
 
 from engine.core.exhibits import Curve, Exhibit, Series
 from engine.run import RunRequest, open_run
+from engine.scenes.film_talk import DESCRIBE_FILM
+from engine.scenes.scene_talk import DESCRIBE
 from presets.families import family
 
-SHARES = (0.0, 1 / 9, 3 / 9, 5 / 9, 1.0)
-SCENES = range(100, 112)
-LENGTH, TOKENS = 6, 48
-PROMPT = "describe the picture. ![](scene:{})"
+SHARES = (0.0, 0.1, 0.2, 0.5, 1.0)
+ASKED = {"pictures": DESCRIBE + " ![](scene:{})", "films": DESCRIBE_FILM + " ![](film:{})"}
+NUMBERS = range(100, 112)
+LENGTH, TOKENS = 6, 56
+
+Measured = Mapping[str, Mapping[float, float]]
+"""What is asked about -> share -> tokens a step over all texts."""
 
 
-def measured() -> dict[float, float]:
-    """Share -> tokens a step over all captions."""
-    return {share: tokens_a_step(share) for share in SHARES}
+def measured() -> Measured:
+    return {
+        name: {share: tokens_a_step("specvlm_video", prompt, share=share) for share in SHARES}
+        for name, prompt in ASKED.items()
+    }
 
 
-def tokens_a_step(share: float, scenes: Sequence[int] = SCENES) -> float:
+def tokens_a_step(
+    drafter: str, prompt: str, numbers: Sequence[int] = NUMBERS, **options: float
+) -> float:
+    """Over the texts about all held-out scenes or films of these numbers."""
     tokens = steps = 0
-    for scene in scenes:
+    for number in numbers:
         run = open_run(
             RunRequest(
-                PROMPT.format(scene),
+                prompt.format(number),
                 family("captions"),
-                "specvlm_video",
-                {"length": LENGTH, "share": share, "stop_below": 0.0},
+                drafter,
+                {"length": LENGTH, "stop_below": 0.0, **options},
                 max_new_tokens=TOKENS,
                 recorded=False,
             )
@@ -38,13 +48,13 @@ def tokens_a_step(share: float, scenes: Sequence[int] = SCENES) -> float:
     return round(tokens / steps, 3)
 
 
-def exhibits(found: Mapping[float, float]) -> list[Exhibit]:
-    note = f"Captions of {len(SCENES)} held-out scenes at temperature 0; up to {LENGTH} tokens drafted in a step, all of them read."
+def exhibits(found: Measured) -> list[Exhibit]:
+    note = f"{len(NUMBERS)} held-out pictures and films described at temperature 0; up to {LENGTH} tokens drafted in a step, all of them read."
     return [
         Curve(
             title="What a draft keeps by what it sees",
-            x=list(found),
-            series=[Series("tokens a step", list(found.values()))],
+            x=list(SHARES),
+            series=[Series(name, list(of.values())) for name, of in found.items()],
             x_label="share of the patches that the draft sees",
             y_label="tokens a step",
             note=note,

@@ -1,4 +1,4 @@
-"""Words about a picture on Watch: the finished run with its picture, another scene, and a picture that the visitor brings."""
+"""Words about a picture on Watch: the finished run with its picture, another scene, a film, and a picture that the visitor brings."""
 
 import io
 import json
@@ -34,6 +34,13 @@ def test_a_picture_is_shown_chosen_and_brought(visit):
         first["family"] == "captions"
         and first["sees"] != json.loads(trace_text("caption").splitlines()[0])["sees"]
     )
+    page.get_by_role("button", name="Another film").click()
+    page.wait_for_function(
+        "/^describe the film. !\\[\\]\\(film:\\d+\\)/.test(document.querySelector('#prompt textarea').value)"
+    )
+    assert visitor.run() == "done"
+    assert run_line(visitor)["sees"]["frames"] == 8
+    assert page.locator("#text .ds-seen[data-film]").evaluate("c => c.width > 8 * c.height")
     stream = io.BytesIO()
     Image.new("RGB", (300, 300), (200, 30, 30)).save(stream, "JPEG")
     page.set_input_files(

@@ -53,6 +53,7 @@ SHOWN = {
     "race-heads": (r".", []),
     "race-picture": (r"^\d$", []),
     "race-caption": (r"^describe the picture", []),
+    "race-film": (r"^describe the film", []),
     "race-chat-code": (r"Write a Python function", []),
     "race-chat-list": (r"as a list", []),
     "race-chat-story": (r"short story", []),

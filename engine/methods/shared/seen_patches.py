@@ -66,7 +66,11 @@ class PartSeenChain(DraftChain):
         if self.seen is None:
             return
         grid = patch_grid(self._target, self.seen.weights)
-        names = [str(place + 1) for place in range(len(grid))]
-        count = sum(weight > 0 for weight in self.seen.weights)
-        note = f"The draft reads {len(self.seen.tokens)} rows for the picture; {count} of {len(self.seen.weights)} patches stand in them."
-        tree.exhibits.append(Matrix(TITLE, names, names, grid, note=note))
+        rows, columns = ([str(at + 1) for at in range(size)] for size in (len(grid), len(grid[0])))
+        film = len(grid) != len(grid[0])
+        rows = [f"frame {row}" for row in rows] if film else rows
+        count, noun = sum(weight > 0 for weight in self.seen.weights), "film" if film else "picture"
+        note = f"The draft reads {len(self.seen.tokens)} rows for the {noun}; {count} of {len(self.seen.weights)} patches stand in them."
+        if film:
+            note += " The patches of a frame stand in a line."
+        tree.exhibits.append(Matrix(TITLE, rows, columns, grid, note=note))

@@ -1,12 +1,10 @@
-"""The draft model sees a tenth of the picture: mostly the patches that the target looks at when it reads the question.
+"""The draft model sees a tenth of a film: mostly the patches that the target looks at when it reads the question.
 
 Ji et al., SpecVLM: Enhancing Speculative Decoding of Video LLMs via Verifier-Guided Token Pruning (EMNLP 2025). Nothing is
 trained for it. First come the patches with most of the attention of the question's tokens, over all heads and layers, until they
-cover a share of it; then others at even distances, so that no region is wholly unseen. The paper prunes the frames of videos and
-drafts a static tree of 25 nodes; here it is one picture, and a chain.
+cover a share of it; then others at even distances, so that no region and no time is wholly unseen. A picture is pruned in the same way.
+The paper drafts a static tree of 25 nodes; here it is a chain.
 """
-
-import math
 
 import torch
 from torch import Tensor
@@ -28,21 +26,22 @@ class SpecVLMVideoDrafter(PartSeenChain):
     options = (
         *DraftChain.options,
         number("share", 0.1, 0.0, 1.0, "Share seen").meaning(
-            "How much of the picture the draft model sees; the target sees all of it."
+            "How much of the picture or film the draft model sees; the target sees all of it."
         ),
     )
     uses_target = True
 
     def look(self, start):
-        count = math.ceil(self.settings["share"] * len(self._target.patch_tokens))
-        if not count:
+        patches, share = len(self._target.patch_tokens), self.settings["share"]
+        if not share:
             return None
-        scores = asked_for(start.target, start.prompt, len(self._target.patch_tokens))
-        kept, first = pruned(scores, count), self._whole.patch_tokens.start
+        count = max(1, round(share * patches))
+        scores = asked_for(start.target, start.prompt, patches)
+        kept = pruned(scores, count)
         weights = torch.zeros(len(scores))
         weights[kept] = scores[kept] / scores.max()
         model = self._whole.seeing(self._target.pixels)
-        return SeenPart(model, [first + place for place in kept], weights.tolist())
+        return SeenPart(model, [model.patch_tokens[place] for place in kept], weights.tolist())
 
 
 def asked_for(session: Session, prompt: list[int], patches: int) -> Tensor:

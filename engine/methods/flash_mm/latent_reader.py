@@ -1,0 +1,98 @@
+"""Reads a text behind a picture with the cell of FLASH, and drafts several tokens in one pass of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from engine.core.finite import refuse_nan
+from engine.core.sampling import Sampling, display_distribution
+from engine.methods.flash_mm.part import LatentCell
+from engine.methods.shared.module_columns import ModuleColumns, causal
+from engine.model.language_model import LanguageModel
+
+
+class LatentReader:
+    """Row j of the text is the pair of feature i and token i + 1, where i counts from the last patch on.
+
+    patches: at the front of the text, 0 where there is no picture. shares: [C, P], how much each latent holds of each patch; None
+    before they are read, and without a picture. passes: how often the cell was run.
+    """
+
+    def __init__(
+        self, cell: LatentCell, target: LanguageModel, sampling: Sampling, patches: int
+    ) -> None:
+        self._cell, self._target, self._sampling = cell, target, sampling
+        self._columns, self._rows = ModuleColumns.of(1), 0
+        self._waiting: list[Tensor] = []
+        self._known = 0  # features, of tokens 0 ... known - 1
+        self._paired = max(0, patches - 1)  # features whose pairs were read
+        self._patches, self.shares = patches, None
+        self._made: Tensor | None = None  # features [K, H] behind the text
+        self.passes = 0
+
+    def learn(self, features: Tensor | None) -> None:
+        """Take in the target's features [T, H] of the tokens that were committed next."""
+        if features is not None and len(features):
+            self._waiting.append(features)
+            self._known += len(features)
+
+    @torch.no_grad()
+    def next_tokens(self, context: Sequence[int], length: int, again) -> tuple[list[int], Tensor]:
+        """The likeliest tokens behind the text, at most ``length``, and their laws q [L, V]; none where the target has read
+        nothing behind the picture yet. again: of the laws so far, whether another pass is worth it.
+
+        Tokens at the end that the target has not read, because they were forced, take the places of those drafted first.
+        """
+        if self._known > self._paired:
+            self._made = self._through(self._fresh(context), commit=True)
+        if self._made is None:
+            return [], torch.empty(0, self._target.vocab_size)
+        forced, made = list(context[self._known + 1 :]), self._made
+        laws = self._laws(made)
+        tokens = [*forced, *laws.argmax(-1).tolist()[len(forced) :]]
+        ahead = 0
+        while len(tokens) < len(forced) + length and again(laws[len(forced) :]):
+            fed = tokens[ahead:]
+            made = self._through(self._cell.pairs(made[: len(fed)], self._embedded(fed)), ahead)
+            ahead += len(fed)
+            laws = torch.cat([laws[:ahead], self._laws(made)])
+            tokens = [*tokens, *laws.argmax(-1).tolist()[len(tokens) :]]
+        found = slice(len(forced), len(forced) + length)
+        return tokens[found], laws[found].cpu()
+
+    def _fresh(self, context: Sequence[int]) -> Tensor:
+        """The rows [R, H] that stand for what the target has read since the last pass."""
+        features = torch.cat(self._waiting)
+        self._waiting = []
+        rows = []
+        if self._patches and self.shares is None:
+            seen = features[: self._patches]
+            self.shares = self._cell.shares(seen)
+            rows.append(self._cell.latents(seen))
+            features = features[self._patches - 1 :]
+        tokens = context[self._paired + 1 : self._known + 1]
+        self._paired = self._known
+        return torch.cat([*rows, self._cell.pairs(features, self._embedded(tokens))])
+
+    def _through(self, rows: Tensor, ahead: int = 0, commit: bool = False) -> Tensor:
+        """The features [K, H] behind the last of these rows. ahead: drafted rows before them."""
+        begin, count = self._rows + ahead, len(rows)
+        places = torch.arange(begin, begin + count, device=rows.device)
+        attend = self._columns.attention(begin, count, causal(count, begin, rows.device))
+        self.passes += 1
+        self._rows += count if commit else 0
+        return self._cell(rows, self._cell.turn(places), partial(attend, 0))[-1]
+
+    def _embedded(self, tokens: Sequence[int]) -> Tensor:
+        given = torch.tensor(self._target.readable(tokens), device=self._target.device)
+        return self._target.embed(given)
+
+    def _laws(self, features: Tensor) -> Tensor:
+        """[K, H] -> q [K, V]"""
+        q = display_distribution(self._target.head(features), self._sampling)
+        refuse_nan(q, "The latent drafter")
+        return q
