@@ -96,7 +96,7 @@ def test_without_the_picture_the_loss_does_not_depend_on_its_rows(target, batch)
         target.rows = lambda tokens, patches: usual(tokens, patches + shift * (calls.pop() == 2))
         calls = [2, 1]  # the target sees the picture as it is, the cell another one
         try:
-            return float(msd_loss(cell, target, batch, seen))
+            return float(msd_loss(cell, target, batch, seen).detach())
         finally:
             del target.rows
 
