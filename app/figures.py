@@ -41,7 +41,7 @@ class Panel:
         return [_plot(name) for name in self.names]
 
     def wire(self) -> gr.events.Dependency:
-        """Draw what the page's script asks for."""
+        """Draw the figures when the page's script asks for them."""
 
         def draw(request: gr.Request):
             return self._update(self._text(request.session_hash))
@@ -96,7 +96,7 @@ class RunPanel(Panel):
         return plots
 
     def _text(self, session: str) -> str | None:
-        """Also that of the example with which the page opens, until the visitor has another."""
+        """The trace of the visitor's finished run; until there is one, the trace of the example with which the page opens."""
         if live.seats.get(session, self.room) is None and trace_names():
             return trace_text(opening_example())
         return super()._text(session)

@@ -1,7 +1,7 @@
 """The page's own words. A pair is a word and its explanation, shown on hover and focus."""
 
 TITLE = "Draftscope"
-HEADLINE = "Speculative decoding, live: watch a language model guess ahead, and check its guesses."
+HEADLINE = "Speculative decoding, step by step"
 
 WATCH_LEAD = [
     "A ",

@@ -153,8 +153,8 @@ export function go(room, query) {
 }
 
 /**
- * Open the tab that the address asks for. An event of the server whose output are the tabs would have Gradio read the
- * properties of every component on the page.
+ * Open the tab that the address names. If the server opened it, Gradio would copy the properties of every component
+ * on the page.
  * @type {() => void}
  */
 export const openRoom = () => show(roomOf(first));
@@ -198,8 +198,8 @@ export function seekStep(view, { step, node }) {
   if (node === "final" || /^-?\d+$/.test(node || "")) view.select(node === "final" ? node : Number(node));
 }
 /**
- * Controls have changed. If they are no longer as the address sets them, its request no longer counts. What it sets may
- * come in several steps, and each tab's controls by themselves.
+ * Controls have changed. If they are no longer as the address sets them, the address's request no longer counts. A slow
+ * page takes over the address's values one after the other; such a change is not the visitor's.
  * @type {(room: Tab, now: Settings) => void}
  */
 export function leaveAddress(room, now) {

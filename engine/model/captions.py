@@ -124,7 +124,7 @@ class CaptionsModel(LanguageModel):
         self._views: dict[bytes, CaptionsModel] = {}
 
     def seeing(self, pixels: np.ndarray) -> CaptionsModel:
-        """The same model, shown a picture or a film uint8 [F * S, S, 3]."""
+        """A view of the model that sees a picture or a film uint8 [F * S, S, 3]."""
         key = pixels.tobytes()
         if key not in self._views:
             if len(self._views) >= MOST_SHOWN:
@@ -155,7 +155,7 @@ class CaptionsModel(LanguageModel):
 
 
 def patch_grid(model: CaptionsModel, values: Sequence[float]) -> list[list[float]]:
-    """One number for each patch, as rows of the picture; of a film a row for each frame."""
+    """One number for each patch -> the numbers as rows of the picture; a film has one row for each frame."""
     each = model.model.config.patches
     across = model.side // model.patch if len(values) == each else each
     return [list(values[at : at + across]) for at in range(0, len(values), across)]

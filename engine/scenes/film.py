@@ -28,7 +28,7 @@ FRAMES = 8
 MOST = 3  # things
 ABSENT = -1  # the cell of a thing that has not come, or has left
 WAYS, CHANCES = ("goes", "comes", "leaves", "stays"), (0.65, 0.15, 0.1, 0.1)
-"""What the first thing does, and how often; the second goes or stays, the third stays."""
+"""The movements of the first thing, and the chance of each; the second thing goes or stays, the third stays."""
 
 
 class Actor(NamedTuple):
@@ -82,7 +82,7 @@ def _tried(generator: np.random.Generator) -> Film | None:
 
 
 def _path(way: str, generator: np.random.Generator) -> tuple[int, ...]:
-    """The cells of an actor. What goes takes one step or two, each to a cell beside its own, at any frames."""
+    """The cells of an actor. An actor that goes takes one step or two, each to a neighbouring cell, at any frames."""
     start, end = (int(cell) for cell in generator.choice(CELLS * CELLS, 2, replace=False))
     when = int(generator.integers(1, FRAMES))
     if way == "stays":
@@ -98,7 +98,7 @@ def _path(way: str, generator: np.random.Generator) -> tuple[int, ...]:
 
 
 def _between(start: int, end: int) -> int:
-    """A cell on the way; the end itself where it is beside the start."""
+    """A cell between start and end; the end itself if it is beside the start."""
     (row, column), (down, right) = divmod(start, CELLS), divmod(end, CELLS)
     return (row + _sign(down - row)) * CELLS + column + _sign(right - column)
 
@@ -108,12 +108,12 @@ def _sign(number: int) -> int:
 
 
 def seen_first(actor: Actor) -> int:
-    """The cell in which it is seen first."""
+    """The cell in which the actor is seen first."""
     return next(cell for cell in actor.cells if cell != ABSENT)
 
 
 def frame_of(film: Film, frame: int) -> Scene:
-    """What is seen in this frame."""
+    """The things that one frame shows."""
     there = [actor for actor in film if actor.cells[frame] != ABSENT]
     things = [Thing(actor.cells[frame], actor.colour, actor.shape) for actor in there]
     return tuple(sorted(things))
@@ -125,7 +125,7 @@ def is_held_out_film(film: Film) -> bool:
 
 
 def invent_film_for(generator: np.random.Generator, held_out: bool) -> Film:
-    """A film that is held out, or one that is not."""
+    """Invent a film that is held out, or a film that is not."""
     while is_held_out_film(film := invent_film(generator)) is not held_out:
         pass
     return film

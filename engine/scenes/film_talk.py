@@ -1,4 +1,4 @@
-"""What is asked about a film, and the right answers."""
+"""Questions about a film, with the right answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.scenes.scene_talk import PLACES, Asked, a_thing
 DESCRIBE_FILM = "describe the film."
 FILM_KINDS = ("film", "motion", "mover", "moment")
 NOUNS = tuple(place.split(" ", 1)[1] for place in PLACES)
-"""Of each cell: the top left, and so on."""
+"""The name of each cell: the top left, and so on."""
 
 
 def film_caption(film: Film) -> str:
@@ -36,20 +36,20 @@ def describe(film: Film, generator: np.random.Generator) -> Asked:
 
 
 def motion(film: Film, generator: np.random.Generator) -> Asked:
-    """What one actor does."""
+    """A question about the movement of one actor."""
     name, actor = _named(film, generator)
     return Asked("motion", f"where does {name} go?", f"{name} {_way(actor)}.")
 
 
 def mover(film: Film, generator: np.random.Generator) -> Asked:
-    """Who goes from one place to another."""
+    """A question about the actors that go from one place to another."""
     names = [a_thing(actor) for actor in film if actor.goes]
     said = " and ".join(names) or "nothing"
     return Asked("mover", "what moves?", f"{said} {'move' if len(names) > 1 else 'moves'}.")
 
 
 def moment(film: Film, generator: np.random.Generator) -> Asked:
-    """Where one actor is in the first frame or in the last."""
+    """A question about the place of one actor in the first frame or in the last."""
     name, actor = _named(film, generator)
     when = ("first", "last")[int(generator.integers(2))]
     cell = getattr(actor, when)

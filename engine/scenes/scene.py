@@ -112,7 +112,7 @@ def paper(generator: np.random.Generator) -> np.ndarray:
 def stamp(
     colour: str, shape: str, generator: np.random.Generator
 ) -> Callable[[np.ndarray, int], None]:
-    """What draws this thing, always alike, into a cell of a picture float [SIDE, SIDE, 3]."""
+    """A function that draws one thing, each time alike, into a cell of a picture float [SIDE, SIDE, 3]."""
     size, (right, down) = generator.uniform(5.2, 6.4), generator.uniform(-1, 1, 2)
     y, x = (_AXIS[:, None] - down) / size, (_AXIS[None] - right) / size
     ink = np.clip(0.5 - size * _outside(shape, x, y), 0, 1)[..., None]
