@@ -148,8 +148,8 @@ def _word(cls, rounds: bool) -> str:
 
 
 def _in_words(exactness: str, rounds: bool) -> str:
-    """Return these words, with "equal up to rounding" for "lossless" if the target computes in half precision. rounds:
-    whether it does."""
+    """Return these words, with "equal up to rounding" in place of "lossless" if the target rounds, in half
+    precision."""
     return exactness.replace("lossless", "equal up to rounding") if rounds else exactness
 
 
