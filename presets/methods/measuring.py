@@ -1,7 +1,7 @@
-"""The figures of the method cards, each read from the finished trace of the card's own example, or for a recipe from
-the part that it made.
+"""Measures the figures of the method cards.
 
-They count tokens, steps and passes, so they do not depend on the machine or on its load.
+A card's figures come from the finished trace of its example, or for a recipe from the part that it made. They count
+tokens, steps and passes, so they do not depend on the machine or on its load.
 """
 
 import importlib
@@ -18,33 +18,35 @@ from presets.methods import HERE, MEASURED, PRESETS, Card, cards, own_trace
 from presets.recording import record, request_of
 
 LARGEST = 120_000
-"""Most bytes of a finished trace, because finished traces lie in the repository."""
+"""Most bytes of the finished trace of a card's own example, because it lies in the repository."""
 
 
 def draw(card: Card) -> None:
-    """Measure the data of the card's figure, and write the figure."""
+    """Measure the data of the card's figure, and write the figure to its file."""
     module = importlib.import_module(card.drawn_by)
-    shown = [one.to_dict(str) for one in module.exhibits(module.measured())]
+    shown = [exhibit.to_dict(str) for exhibit in module.exhibits(module.measured())]
     file = HERE / "figures" / f"{card.key}.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 
 def measure(keys: list[str]) -> None:
-    """Draw the figures of these cards, and record their examples and all other own examples that have no trace yet;
-    then write the figures of all cards. Raises UserError for a key without a card."""
-    known = cards()
+    """Draw the figures of these cards, record their own examples, and write the measured figures of all cards.
+
+    Own examples of other cards are recorded, too, if they have no trace yet. Raises UserError for a key without a card.
+    """
+    by_key = cards()
     for key in keys:
-        if key not in known:
-            raise UserError(f"There is no method card {key!r}; known are: {', '.join(known)}.")
-    for card in (known[key] for key in keys if known[key].drawn_by):
+        if key not in by_key:
+            raise UserError(f"There is no method card {key!r}; known are: {', '.join(by_key)}.")
+    for card in (by_key[key] for key in keys if by_key[key].drawn_by):
         draw(card)
-    own = [card for card in known.values() if card.own_example]
-    made = [card for card in own if card.key in keys or not own_trace(card.key).exists()]
-    for card in made:
+    own = [card for card in by_key.values() if card.own_example]
+    unrecorded = [card for card in own if card.key in keys or not own_trace(card.key).exists()]
+    for card in unrecorded:
         _record(card)
-    record_checked([card.example for card in made])
-    found = {key: found for key, card in sorted(known.items()) if (found := measured(card))}
+    record_checked([card.example for card in unrecorded])
+    found = {key: found for key, card in sorted(by_key.items()) if (found := measured(card))}
     MEASURED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
@@ -60,28 +62,31 @@ def _record(card: Card) -> None:
 
 
 def measured(card: Card) -> dict:
-    """The figures of the card's example. For a recipe, those before and after that its part records: the accepted
-    lengths, or of a draft the chance that the target keeps its draws at temperature 1; those that were recorded where
-    the part is not shipped. Else {}."""
+    """Return the figures of the card's example, or of a recipe, or {} for a card without either.
+
+    The figures of a recipe are those before and after it, which its part records: the accepted lengths, or for a draft
+    model the chance that the target accepts its samples at temperature 1. If the part is not shipped, the figures on
+    the card stay.
+    """
     if card.example:
         return figures(card)
     if card.kind != "recipe":
         return {}
     if not card.available:
         return card.measured
-    found = read_config(PRESETS / "models" / "parts" / card.part["name"])
-    if BEFORE in found and AFTER in found:
-        return {"before": round(float(found[BEFORE]), 2), "after": round(float(found[AFTER]), 2)}
-    if "before" in found and "after" in found:
-        return {f"kept_{side}": round(found[side][KEPT], 3) for side in ("before", "after")}
+    config = read_config(PRESETS / "models" / "parts" / card.part["name"])
+    if BEFORE in config and AFTER in config:
+        return {"before": round(float(config[BEFORE]), 2), "after": round(float(config[AFTER]), 2)}
+    if "before" in config and "after" in config:
+        return {f"kept_{side}": round(config[side][KEPT], 3) for side in ("before", "after")}
     return {}
 
 
 def figures(card: Card) -> dict:
-    """The figures of the finished trace of the card's example.
+    """Return the figures of the finished trace of the card's example.
 
-    tokens_per_step: the final token included. target_passes: those of the whole run, without prefill. acceptance_rate:
-    None where nothing was drafted.
+    tokens_per_step: with the final token. target_passes: passes in the whole run, without prefill. acceptance_rate:
+    None if nothing was drafted.
     """
     summary = read_trace(trace_text(card.example)).summary
     rate = summary["acceptance_rate"]

@@ -1,4 +1,5 @@
-"""`python -m presets price [KEY ...]`: what every lossy method costs, on held-out prompts beside plain decoding.
+"""``python -m presets price [KEY ...]`` measures what every lossy method costs, on held-out prompts, against plain
+decoding.
 
 Each method writes with the settings of its card's example. The figures are printed as a table and written to
 price.json, from which the cards take them.
@@ -29,14 +30,14 @@ class Text:
 
 
 def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
-    """Print the table of these lossy methods, or of all of them, and write the figures of those whose parts are here.
-    Raises UserError for a key that belongs to no lossy method."""
-    known = {card.key: card for card in cards().values() if card.exactness in ("lossy", "both")}
+    """Measure these lossy methods, or all of them, and print a table. Returns key -> price, and writes it to PRICES,
+    for the methods whose parts are here. Raises UserError for a key that belongs to no lossy method."""
+    lossy = {card.key: card for card in cards().values() if card.exactness in ("lossy", "both")}
     for key in keys:
-        if key not in known:
-            raise unknown("lossy method", key, known)
-    chosen = [card for key, card in known.items() if not keys or key in keys]
-    asked = [one["prompt"] for kind in KINDS for one in prompts(kind)[:PER_WORKLOAD]]
+        if key not in lossy:
+            raise unknown("lossy method", key, lossy)
+    chosen = [card for key, card in lossy.items() if not keys or key in keys]
+    asked = [entry["prompt"] for kind in KINDS for entry in prompts(kind)[:PER_WORKLOAD]]
     able = {card.key: example_of(card) for card in chosen if _writes_text_here(card)}
     target, plain, found = load_models(family(), {}).target, {}, {}
     for key, example in able.items():
@@ -54,7 +55,8 @@ def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
 
 
 def example_of(card: Card) -> Preset:
-    """The settings under which a method is measured: those of its example, with the lossy rule if it has both kinds."""
+    """Return the settings under which a method is measured: those of its example, with its lossy rule if it also has a
+    lossless one."""
     example = examples().get(card.example) or _bare(card.key)
     rule = card.key if card.exactness == "both" and card.key in verifiers() else example.verifier
     return Preset(**{**asdict(example), "verifier": rule, "holds": tuple(example.holds)})
