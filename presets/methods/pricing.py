@@ -37,21 +37,23 @@ def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
         if key not in lossy:
             raise unknown("lossy method", key, lossy)
     chosen = [card for key, card in lossy.items() if not keys or key in keys]
-    asked = [entry["prompt"] for kind in KINDS for entry in prompts(kind)[:PER_WORKLOAD]]
+    written = [entry["prompt"] for kind in KINDS for entry in prompts(kind)[:PER_WORKLOAD]]
     able = {card.key: example_of(card) for card in chosen if _writes_text_here(card)}
-    target, plain, found = load_models(family(), {}).target, {}, {}
+    target, plain, costs = load_models(family(), {}).target, {}, {}
     for key, example in able.items():
         if example.temperature not in plain:
-            plain[example.temperature] = [_text(_plain(example), one) for one in asked]
-        texts = [_text(example, one) for one in asked]
-        reference = [[t for step in one.steps for t in step] for one in plain[example.temperature]]
-        read = [one.prompt for one in texts], reference, [one.steps for one in texts]
-        found[key] = price(target, *read)
-    print(table(found, [card.key for card in chosen if card.key not in able]))
+            plain[example.temperature] = [_text(_plain(example), prompt) for prompt in written]
+        texts = [_text(example, prompt) for prompt in written]
+        reference = [
+            [t for step in text.steps for t in step] for text in plain[example.temperature]
+        ]
+        read = [text.prompt for text in texts], reference, [text.steps for text in texts]
+        costs[key] = price(target, *read)
+    print(table(costs, [card.key for card in chosen if card.key not in able]))
     before = json.loads(PRICES.read_text("utf-8")) if PRICES.exists() else {}
-    before |= {key: _rounded(one) for key, one in found.items()}
+    before |= {key: _rounded(cost) for key, cost in costs.items()}
     PRICES.write_text(json.dumps(dict(sorted(before.items())), indent=1) + "\n", "utf-8")
-    return found
+    return costs
 
 
 def example_of(card: Card) -> Preset:
@@ -105,10 +107,10 @@ def table(found: dict[str, Price], missing: Sequence[str]) -> str:
         "divergence",
     )
     lines = ["{:22}{:>12}{:>12}{:>13}{:>10}{:>8}{:>12}".format(*heads)]
-    for key, one in found.items():
+    for key, cost in found.items():
         lines.append(
-            f"{key:22}{one.tokens_per_step:12.2f}{one.exact:12.0%}{one.alike:13.0%}{one.bits_per_byte:10.3f}"
-            f"{one.plain_bits_per_byte:8.3f}{one.divergence:12.2f}"
+            f"{key:22}{cost.tokens_per_step:12.2f}{cost.exact:12.0%}{cost.alike:13.0%}{cost.bits_per_byte:10.3f}"
+            f"{cost.plain_bits_per_byte:8.3f}{cost.divergence:12.2f}"
         )
     lines.append(
         "alike: as plain decoding writes them. bits/byte: by the target. divergence: bits a step"

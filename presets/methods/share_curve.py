@@ -15,7 +15,7 @@ NUMBERS = range(100, 112)
 LENGTH, TOKENS = 6, 56
 
 Measured = Mapping[str, Mapping[float, float]]
-""""pictures" or "films" -> share of the patches -> tokens a step over all texts."""
+"""Subject, "pictures" or "films" -> share of the patches -> tokens a step over all texts."""
 
 
 def measured() -> Measured:
