@@ -1,8 +1,8 @@
 """Endpoints for OpenAI's clients: /v1/models, /v1/completions and /v1/chat/completions.
 
 A run made here is a visitor's run like any other: it waits in the same line, under the page's shares and bounds. Its
-drafter is "auto", which picks at every step the draft that pays. It writes on while the client reads slowly, and ends
-once the client has left.
+drafter is "auto", which picks at every step the draft that pays. The run goes on while the client reads slowly, and
+ends once the client has left.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Makes runs on a GPU that is lent for one call at a time (``app.zero``), beyond a fence of strings.
+"""Makes runs on a GPU that is lent for one call at a time (``app.zero``). Only strings cross to it and back.
 
 A seat outlives events; a lent GPU does not outlive its call. So a whole run is made inside one call, in a forked
 process. The engine is a module of that process, too; the visitor's request goes there as one JSON string, and each step
@@ -106,7 +106,7 @@ class Fenced:
 
 
 def job(tab: str, make: Maker, values: Mapping[str, object]) -> Job:
-    """Return the job for this tab's values; on ZeroGPU its run is made beyond the fence. Raises UserError.
+    """Return the job for this tab's values; on ZeroGPU its run is made by ``Fenced``. Raises UserError.
 
     tab: the tab's name; if the tab has several seats, "#" and the rest of the seat's name follow it.
     """

@@ -30,8 +30,8 @@ FAILED = "The download failed; the server’s log says more."
 @dataclass
 class State:
     """The state of one family's target. task: the work that goes on, "" for none. share: how much of the task is done,
-    from 0 to 1. problem: a sentence, "" for none. opened: whether it has been opened since the server began. asking:
-    the sessions that wait for it."""
+    from 0 to 1. problem: a sentence, "" for none. opened: whether the target has been opened since the server began.
+    asking: the sessions that wait for it."""
 
     task: str = ""
     share: float = 0.0
@@ -49,8 +49,8 @@ class Fetching:
         self._lock = threading.Lock()
 
     def told(self, name: str) -> dict:
-        """Return the state of this family for the page: {"here", "task", "share", "problem", "opened"}; {} if it is not
-        one that is fetched."""
+        """Return the state of this family for the page: {"here", "task", "share", "problem", "opened"}; {} for a
+        family whose target is in the repository."""
         if name not in sources():
             return {}
         here = missing_target(name) is None
@@ -66,7 +66,7 @@ class Fetching:
 
     def fetch(self, name: str, session: str) -> None:
         """Begin to fetch this family's target, or join the visitors who wait for it. Does nothing if the target is
-        here, or is not one that is fetched."""
+        on this machine."""
         if name not in sources() or missing_target(name) is None:
             return
         with self._lock:

@@ -255,7 +255,7 @@ class Answer:
         await self._send(message)
 
     async def end(self) -> None:
-        """Send the error answer that was held back. It keeps gradio's sentence; without one it gets ours."""
+        """Send the error answer that was held back. It keeps gradio's sentence, or gets one from SENTENCES."""
         if self._error is None:
             return
         status = self._error["status"]

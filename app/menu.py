@@ -102,8 +102,8 @@ def drafter_menu() -> dict[str, dict]:
 
 
 def _draft_option(needs: Mapping[str, str], paths: ModelPaths) -> list[dict]:
-    """Return the option that chooses the draft model, in a list; [] if the drafter takes none or this page has only
-    one. said: draft model -> words for it. part: the role whose part is chosen."""
+    """Return the option that chooses the draft model, in a list; [] if the drafter takes no draft model, or
+    this page has only one. said: draft model -> words for it. part: the role whose part is chosen."""
     drafts = drafts_among(paths)
     if needs.get(ROLE) != KIND or len(drafts) < 2:
         return []

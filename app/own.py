@@ -130,8 +130,7 @@ class OwnModels:
         return choice
 
     def _keep(self, session: str, choice: Choice) -> Choice:
-        """Keep this choice. If there are too many, drop those of visitors who are not here first, then empty
-        choices."""
+        """Keep this choice. If there are too many choices, drop first those of absent visitors, then empty ones."""
         self._choices[session] = choice
         while len(self._choices) > MOST_VISITORS:
             del self._choices[first_to_go(self._choices, session, self._here, self._worth)]
@@ -194,8 +193,8 @@ class OwnModels:
         return load_models(_paths(found), {role: role for role in found if role != "target"}).target
 
     def _make_room(self) -> None:
-        """Make room for another model: put away unchosen ones, then those of visitors who have left. Raises UserError
-        if all places are still taken."""
+        """Make room for another model: put away models that nobody has chosen, then models of visitors who have left.
+        Raises UserError if all places are still taken."""
         self._release()
         if self._too_many():
             self._forget(lambda choice: choice.left and choice.paths is not None)

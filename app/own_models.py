@@ -60,8 +60,8 @@ class OwnSection:
             run.then(_answered, None, self.view, **SLOW)
 
     def come_back(self, returned: Callable[..., gr.events.Dependency]) -> None:
-        """Bring the visitor's choice back to a page that was loaded anew. returned: its event, sent if it had a
-        choice."""
+        """Bring the visitor's choice back to a page that was loaded anew. returned: the event that such a
+        page sends if it had a choice."""
         returned(_returned, None, [self.fold, self.view], **QUICK)
 
     def follow(self, run: gr.events.Dependency) -> None:

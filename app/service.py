@@ -1,4 +1,4 @@
-"""Endpoints for those who run the server: /health and /metrics. Neither tells anything about a single visitor."""
+"""Endpoints for the host of the server: /health and /metrics. Neither reveals anything about a single visitor."""
 
 import os
 from dataclasses import asdict

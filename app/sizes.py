@@ -18,7 +18,7 @@ MOST_SIZES = 200
 
 
 class Sizes:
-    """The picked sizes: for each visitor, one for each drafter with its other options."""
+    """The draft sizes that were picked for each visitor: one for each drafter with its other options."""
 
     def __init__(self, here: Callable[[str], bool] = anyone) -> None:
         """here: returns whether a visitor has the page open."""

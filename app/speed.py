@@ -89,7 +89,8 @@ class Speeds:
         self._lock = threading.Lock()
 
     def ask(self, session: str, seat: Seat) -> dict:
-        """Return ``Measurement.told`` for the run in the visitor's seat, and begin to measure a new run."""
+        """Return the result of ``Measurement.told`` for the run in the visitor's seat. A new run begins to be
+        measured."""
         if seat is None or not (digest := _digest(seat)):
             return {"measuring": False, "checked": None}
         key = (

@@ -86,7 +86,7 @@ def _thrown(step: dict) -> list[int]:
 
 
 def _decided(step: dict, kept_by_it: bool) -> list[int]:
-    """Return the nodes that a coin accepted (``kept_by_it``) or rejected, where it could have gone either way."""
+    """Return the nodes that a coin accepted (``kept_by_it``) or rejected, with a probability between 0 and 1."""
     return [
         entry["node"]
         for entry in step["judgements"]

@@ -29,12 +29,12 @@ READING = re.compile(r"(\w+) (>=|<=|>|<|==) (-?[\d.]+)")
 def question(place: str, given: dict) -> dict:
     """Return a question, with its answer if a finished run decides it. Raises UserError.
 
-    ask, then: the sentences before and after the answer. slider or choices: how a reader answers. judge: "run" if the
-    reader's own run on the same screen decides. "instrument" if the screen's instrument decides, at its initial setting
-    with the changes in ``with``. Without a judge, the finished run of ``example`` decides. answer: the figure with
-    which a slider is compared. near: the largest error of a slider that counts as right. right: a condition for each
-    choice; the first choice whose condition is true is right. lanes: instead of right, a lane of a race for each
-    choice; the right lane has the least or most of the figure that ``least`` or ``most`` names.
+    ask, then: the sentences before and after the answer. slider or choices: how a reader answers. judge: "run", the
+    reader's own run on the same screen, or "instrument", the screen's instrument at its initial setting with the
+    changes in ``with``. Without a judge, the finished run of ``example`` decides. answer: the figure with which a
+    slider is compared. near: the largest error of a slider that counts as right. right: a condition for each choice;
+    the first choice whose condition is true is right. lanes: instead of right, a lane of a race for each choice; the
+    right lane has the least or most of the figure that ``least`` or ``most`` names.
     """
     check(place, given, FIELDS, required=("ask", "then"))
     if ("slider" in given) == ("choices" in given):
