@@ -52,7 +52,7 @@ NOTHING_COLLECTED = 5  # pytest's exit code
 
 
 def digest(places: tuple[str, ...]) -> str:
-    """A digest of the names and contents of all tracked files in these places."""
+    """Return a digest of the names and contents of all tracked files in these places."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *places], cwd=ROOT, capture_output=True, check=True
     )
@@ -68,7 +68,7 @@ def passed() -> dict[str, str]:
 
 
 def changed() -> list[str]:
-    """The groups whose files have changed since the group last passed."""
+    """Return the groups whose files have changed since the group last passed."""
     known = passed()
     return [name for name, (_, places) in GROUPS.items() if known.get(name) != digest(places)]
 

@@ -53,7 +53,7 @@ STEPS = """() => {
 
 
 def computed(pid: int) -> float:
-    """Seconds of processor time that a process has used so far."""
+    """Return the seconds of processor time that a process has used so far."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         user, system = stat.read().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
@@ -67,14 +67,14 @@ def rest(server: Server) -> None:
 
 
 def idle_share(server: Server, seconds: float) -> float:
-    """The share of one core that is used with no page open and the models loaded."""
+    """Return the share of one core that is used while no page is open and the models are loaded."""
     before, began = computed(server.pid), time.monotonic()
     time.sleep(seconds)
     return (computed(server.pid) - before) / (time.monotonic() - began)
 
 
 def clicked(tabs, server: Server, clicks: int) -> list[float]:
-    """Milliseconds from each click to its first step on screen."""
+    """Return the milliseconds from each click to its first step on the screen."""
     link = "/?" + urlencode({"prompt": PROMPT, "n": 4, "drafter": "none"})
     visitor, found = Visitor(tabs, server.url, link, {}), []
     visitor.page.wait_for_function(
@@ -94,7 +94,7 @@ def clicked(tabs, server: Server, clicks: int) -> list[float]:
 
 
 def shown(tabs, server: Server) -> float:
-    """Steps a second that appear on the screen during a run of plain decoding."""
+    """Return the steps a second that appear on the screen during a run of plain decoding."""
     link = "/?" + urlencode({"prompt": PROMPT, "n": 60, "drafter": "none"})
     visitor = Visitor(tabs, server.url, link, MOVING)
     visitor.page.evaluate(STEPS)

@@ -56,7 +56,7 @@ class Book:
 
 
 def visitor(url: str, number: int, until: float, book: Book) -> None:
-    """One person: comes, runs things, goes; and comes again until the time is over."""
+    """Act as one person, who opens the page, runs things and leaves, again and again until the time is over."""
     chance = random.Random(number)
     while time.monotonic() < until:
         try:
@@ -79,7 +79,7 @@ def prompt(chance: random.Random) -> str:
 
 
 def begun(wire: Wire, chance: random.Random, kind: str):
-    """An event, its prompt, and when it was sent."""
+    """Begin a run. Returns its event, its prompt, and when it was sent."""
     asked = prompt(chance)
     tokens = chance.choice((8, 32, 96, 200))
     event = (
@@ -174,7 +174,7 @@ def crowd(url: str, pid: int, visitors: int, seconds: float) -> tuple[Book, list
 
 
 def opened(url: str) -> float:
-    """Seconds until one more visitor has received the page."""
+    """Return the seconds until one more visitor has received the page."""
     began = time.monotonic()
     with urllib.request.urlopen(url, timeout=60) as answer:
         answer.read()

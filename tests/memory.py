@@ -54,14 +54,14 @@ def large_model(folder: Path) -> None:
 
 
 def resident() -> tuple[float, float]:
-    """Megabytes of this process in memory, now and at most so far."""
+    """Return the megabytes of this process in memory, now and at most so far."""
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     numbers = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Vm")}
     return int(numbers["VmRSS"]) / 1000, int(numbers["VmHWM"]) / 1000
 
 
 def measured(drafter: str, target: str, tokens: int) -> dict[str, float]:
-    """Two runs of one drafter in this process. target: the name of a family, or a folder."""
+    """Measure two runs of one drafter in this process. target: the name of a family, or a folder."""
     from engine.fast.cpu.budget import graph_memory
     from engine.fast.cpu.freed_memory import give_back
     from engine.parts.loading import ModelPaths, load_models
@@ -94,7 +94,7 @@ def measured(drafter: str, target: str, tokens: int) -> dict[str, float]:
 
 
 def parts_megabytes(paths: "ModelPaths", drafter: str) -> float:
-    """Megabytes of the numbers of the parts that a drafter needs, as fp32."""
+    """Return the megabytes of the weights of the parts that a drafter needs, as fp32."""
     from engine.methods import drafters
     from engine.parts.stored_file import entries, weights_in
 
@@ -104,7 +104,7 @@ def parts_megabytes(paths: "ModelPaths", drafter: str) -> float:
 
 
 def import_engine() -> None:
-    """What any run needs, whatever the model: OpenVINO, and torch's threads."""
+    """Import what every run needs, for any model: OpenVINO, and torch's threads."""
     import torch
 
     from engine.fast.cpu.core_count import threads
@@ -126,7 +126,7 @@ def apart(drafter: str, target: str, tokens: int) -> dict[str, object]:
 
 
 def chosen(names: str | None, target: str) -> list[str]:
-    """The drafters named, or all that have their parts beside this target."""
+    """Return these drafters, or all that have their parts beside this target."""
     from engine.methods import drafters
     from presets import families, family
 
@@ -137,7 +137,7 @@ def chosen(names: str | None, target: str) -> list[str]:
 
 
 def limit(drafter: str) -> float | None:
-    """How many times the weights of a large model a drafter may take; None for one with parts."""
+    """Return how many times the weights of a large model a drafter may take; None for a drafter with parts."""
     from engine.methods import drafters
 
     if drafters()[drafter].needs:

@@ -40,7 +40,7 @@ def tokenizer():
 
 
 def make(folder: Path, config, seed: int, **generation) -> Path:
-    """A complete random checkpoint of this configuration, ready to be opened."""
+    """Make a complete random checkpoint of this configuration, ready to be opened."""
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     with torch.no_grad():
@@ -54,7 +54,7 @@ def make(folder: Path, config, seed: int, **generation) -> Path:
 
 
 def strangers_pair(folder: Path) -> tuple[Path, Path]:
-    """(target, draft): a Qwen2 with several end-of-text ids and its own sampling, and a smaller Llama."""
+    """Make (target, draft): a Qwen2 with several end-of-text ids and its own sampling, and a smaller Llama."""
     words = tokenizer().get_vocab()
     ends = [words["<|end|>"], words["<|endoftext|>"]]
     sampling = {"do_sample": True, "temperature": 0.7, "top_k": 20, "top_p": 0.8}

@@ -30,7 +30,7 @@ WORDS = ("the dog and a cat went to see the old red house by the river on the hi
 
 
 def waits(event: Iterator, failures: list[str]) -> Iterator[float]:
-    """Seconds until each update of a run that brings a step."""
+    """Yield the seconds until each update of a run that brings a step."""
     steps, since, state = 0, time.monotonic(), ""
     for trace, state, message in event:
         count = (trace or "").count('"kind":"step"')

@@ -4,7 +4,7 @@ from engine.core.tree import ROOT, DraftTree
 
 
 def assert_sound(tree: DraftTree) -> None:
-    """All arrays describe the same nodes, and each node was drawn under its own parent."""
+    """Assert that all arrays describe the same nodes, and that each node was drawn under its own parent."""
     size = len(tree.tokens)
     assert [len(a) for a in (tree.parents, tree.depths, tree.q, tree.sources)] == [size] * 4
     for node, parent in enumerate(tree.parents):

@@ -15,10 +15,10 @@ SMALLEST_EXPECTED = 8.0  # rarer outcomes are counted together, so that chi-squa
 
 
 def p_value(sample: Iterable[Hashable], law: Mapping[Hashable, float]) -> float:
-    """Chance of a sample at least this far from the law, by the G-test.
+    """Return the chance of a sample at least this far from the law, by the G-test.
 
-    sample: outcomes. law: probability of each outcome; it may leave impossible ones out.
-    An impossible outcome in the sample makes the result 0.
+    sample: outcomes. law: the probability of each outcome; it may leave impossible outcomes out. An impossible outcome
+    in the sample makes the result 0.
     """
     counts = Counter(sample)
     total = sum(counts.values())
@@ -33,8 +33,8 @@ def p_value(sample: Iterable[Hashable], law: Mapping[Hashable, float]) -> float:
 
 
 def same_law(one: Iterable[Hashable], other: Iterable[Hashable]) -> float:
-    """The chance of two samples at least this different, if their laws are the same; by the G-test on the outcomes that are
-    not rare."""
+    """Return the chance of two samples at least this different if their laws are the same, by the G-test on the
+    outcomes that are not rare."""
     counts = [Counter(one), Counter(other)]
     often = [outcome for outcome, count in (counts[0] + counts[1]).items() if count >= 16]
     table = [
@@ -51,7 +51,7 @@ def power(
     samples: int,
     false_alarm: float,
 ) -> float:
-    """Chance that ``samples`` outcomes of the biased law are told apart from the law."""
+    """Return the chance that ``samples`` outcomes of the biased law are told apart from the law."""
     observed, expected = _pooled(law, {k: v * samples for k, v in biased.items()}, samples)
     if len(expected) < 2:
         return 0.0

@@ -31,7 +31,7 @@ def files():
 
 @pytest.fixture
 def registered(files, tmp_path, monkeypatch):
-    """The folder of that page, as a method from outside."""
+    """Register the drafter and the rule of that page as methods from outside, and yield both."""
     for name, text in files.items():
         place = tmp_path / name
         place.parent.mkdir(exist_ok=True)

@@ -35,7 +35,7 @@ def test_the_new_folder_is_exact(folder, capsys, monkeypatch):
 
 
 def rejected(folder):
-    """What is shown of the folder's drafter with the rule ``rejection``."""
+    """Return the result of a proof of the folder's drafter with the rule ``rejection``."""
     (found,) = prove(
         outside_drafter(folder, own_drafters()), [verifiers()["rejection"]], seconds=600, most=16
     ).rules

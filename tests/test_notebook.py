@@ -23,7 +23,7 @@ def executed():
 
 
 def outputs(executed, mime: str) -> list:
-    """All outputs of this type; "text" means what was printed."""
+    """Return all outputs of this type; "text" means printed text."""
     every = [output for cell in executed.cells for output in cell.get("outputs", [])]
     if mime == "text":
         return [output["text"] for output in every if output.get("name") == "stdout"]

@@ -109,7 +109,8 @@ def written(folder, key="mine", body=RIGHT, rule=None):
 
 
 def proven(place, *rules):
-    """The drafter of this folder with these rules, or with the folder's own; ``rejection`` where it has none."""
+    """Prove the drafter of this folder with these rules, or with the folder's own, or with ``rejection`` if it has
+    none."""
     own = outside_rules(place, own_rules()) if not rules else []
     rules = [*own, *(verifiers()[key] for key in rules)]
     return prove(outside_drafter(place, own_drafters()), rules, seconds=600, most=16)
@@ -235,7 +236,7 @@ WRONG_WORDS = {
 
 @pytest.fixture
 def bad_folders(tmp_path, monkeypatch):
-    """Good ones beside folders that cannot be used."""
+    """Return good folders beside folders that cannot be used."""
     written(tmp_path, "good_one")
     written(tmp_path, "taken").joinpath("drafter.py").write_text(
         DRAFTER.replace("KEY", "chain").replace("BODY", RIGHT)

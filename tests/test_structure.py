@@ -66,7 +66,7 @@ FLOORS = {
 
 
 def modules(room: str) -> dict[str, Path]:
-    """Dotted name -> file, for each module of a package."""
+    """Return dotted name -> file, for each module of a package."""
     found = {}
     for path in sorted((ROOT / room).rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -80,7 +80,7 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def imports(path: Path, name: str, everywhere: bool = True) -> tuple[str, ...]:
-    """Dotted names that a file imports, or only those that it imports while it is itself imported."""
+    """Return the dotted names that a file imports, or only those that it imports while it is itself imported."""
     return tuple(_imports(path, name, everywhere))
 
 
@@ -140,7 +140,7 @@ def test_gradio_lives_in_app_only():
 
 
 def room_of(name: str) -> str:
-    """The room of a module of the engine; for a module in the root, its own name."""
+    """Return the room of a module of the engine; for a module in the root, its own name."""
     parts = name.split(".")[1:] or [""]
     if parts[0] == "methods":
         return "methods.shared" if parts[1:2] == ["shared"] else "methods"
@@ -148,7 +148,7 @@ def room_of(name: str) -> str:
 
 
 def method_of(name: str) -> str | None:
-    """The folder of a method that a module stands in."""
+    """Return the folder of the method to which a module belongs."""
     parts = name.split(".")
     return parts[2] if parts[:2] == ["engine", "methods"] and len(parts) > 2 else None
 
@@ -241,7 +241,7 @@ def test_no_more_circles_close_through_hidden_imports():
 
 
 def circle(graph: dict[str, set[str]]) -> list[str] | None:
-    """One path of imports from a module back to itself, or None."""
+    """Return one path of imports from a module back to itself, or None."""
     done: set[str] = set()
 
     def search(name: str, way: list[str]) -> list[str] | None:

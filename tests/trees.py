@@ -10,7 +10,7 @@ KINDS = ("one_hot", "iid", "without_replacement")
 
 @st.composite
 def trees(draw, vocabulary: int = 6, most_draws: int = 12) -> DraftTree:
-    """A valid tree: each draw goes under any existing place; tokens repeat where the kind allows it."""
+    """Draw a valid tree. Each draw goes under any existing place; tokens repeat if the kind of draw allows it."""
     tree = DraftTree()
     for _ in range(draw(st.integers(0, most_draws))):
         parent = draw(st.integers(ROOT, len(tree) - 1))

@@ -19,7 +19,8 @@ BEYOND = 4_000_000
 
 @pytest.fixture
 def serve(tmp_path, monkeypatch):
-    """serve(folder): a Hub on this machine whose only model, owner/name, is this folder. Returns the bytes sent of each file."""
+    """Return serve(folder), which starts a Hub on this machine whose only model, owner/name, is this folder. It returns
+    the bytes sent of each file."""
     servers = []
 
     def begin(folder):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def changed(part: str, copy: Path, **entries) -> str:
-    """A copy of a part under the names that vLLM knows; ``inspect`` names both as traps."""
+    """Return a copy of a part under the names that vLLM knows. ``inspect`` reports both names as traps."""
     folder = Path(shutil.copytree(part, copy))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | entries))

@@ -32,7 +32,8 @@ def spelled(path):
 
 
 class Model:
-    """Random laws of tokens that depend on all tokens before. canonical: it writes as the tokenizer of this test cuts."""
+    """A model with random laws of tokens that depend on all tokens before. canonical: whether it writes as the
+    tokenizer of this test cuts."""
 
     def __init__(self, seed, canonical=False):
         self._generator = torch.Generator().manual_seed(seed)
@@ -128,7 +129,8 @@ class Overlooking(JudgedString):
 
 
 def judged_error(seed, cls=JudgedString, skip=lambda letters, end: False):
-    """How far three tokens are from the target's law, over all strings of four letters from random laws."""
+    """Return how far the law of three tokens is from the target's, over all strings of four letters from random
+    laws."""
     model, generator = Model(seed), torch.Generator().manual_seed(seed + 100)
 
     @cache

@@ -34,7 +34,7 @@ class ResBlock(nn.Module):
 
 
 class Published(nn.Module):
-    """The heads of a Hydra model with two blocks each, under the names that its state_dict gives them. prefix: the
+    """The heads of a Hydra model with two blocks each, under the names in its state_dict. prefix: whether they are the
     heads of Hydra++, whose dropout layers count in these names."""
 
     def __init__(self, target, prefix=False):

@@ -24,7 +24,7 @@ LEARNERS = [cls for cls in drafters().values() if cls.learns]
 
 @pytest.fixture(scope="module")
 def models():
-    """Four layers, so that a drafter that leaves out middle layers has some to choose from."""
+    """Return models with four layers, so that a drafter that skips middle layers can choose some."""
     return tiny_parts(
         tiny_model(num_hidden_layers=4),
         LEARNERS,

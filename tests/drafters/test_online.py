@@ -33,7 +33,7 @@ LEARNING = {"milliseconds": 0.0, "every": 1, "rate": 0.02, "length": 3, "stop_be
 
 @pytest.fixture(scope="module")
 def models():
-    """The draft differs from the target, so few of its tokens are kept at first."""
+    """Return a target and a draft that differs from it, so that few drafted tokens are accepted at first."""
     return Models(tiny_model(), {"draft": tiny_model(seed=3)})
 
 

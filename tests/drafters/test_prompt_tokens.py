@@ -22,7 +22,7 @@ def target():
 
 
 def standing_for(target, *members):
-    """Prompt tokens that hold the embeddings of tokens: one list of tokens per member."""
+    """Return prompt tokens that hold the embeddings of these tokens, one list of tokens per member."""
     made = PromptTokens(len(members[0]), len(members), target.hidden_size)
     ids = torch.tensor(members).T  # [K, E]
     made.embeddings.data.copy_(target.embed(ids))

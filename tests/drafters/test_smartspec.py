@@ -93,7 +93,7 @@ def test_texts_choose_about_as_well_as_one_mind(draft, row, rows_of):
         tokens = [expected_tokens(chance, most) for chance in chances]
 
         def time(lengths, tokens=tokens):
-            """Of a token of each kind."""
+            """Return the time of a token, summed over the kinds of texts."""
             total = 0.0
             for own, n in zip(tokens, lengths, strict=True):
                 rows = 1 + n if rows_of is sum else padded([1 + max(lengths)])

@@ -24,7 +24,7 @@ WIDTH = 32
 
 @pytest.fixture(scope="module")
 def pair():
-    """The draft differs from the target, so that some tokens are refused."""
+    """Return a target and a draft that differs from it, so that some tokens are rejected."""
     return tiny_model(), tiny_model(seed=3)
 
 

@@ -77,7 +77,7 @@ def test_a_refused_token_has_successors_too():
 
 
 def logits_for(rows):
-    """Logits [R, V] whose best tokens are these."""
+    """Return logits [R, V] whose likeliest tokens are these."""
     logits = torch.zeros(len(rows), 2000)
     for row, best in enumerate(rows):
         for rank, token in enumerate(best):

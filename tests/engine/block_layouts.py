@@ -23,7 +23,7 @@ AUX = [1, 2]  # counted as hidden states are, 0 is the embedding
 
 
 def speculators(kind: str, **changes) -> dict:
-    """A config as speculators 0.9 writes it."""
+    """Return a config as speculators 0.9 writes it."""
     return {
         "architectures": ["DSparkDraftModel"],
         "speculators_model_type": kind,
@@ -100,7 +100,8 @@ def written(folder, config: dict, kind: str) -> str:
 
 
 def block_states(w: dict, features: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """Embedded rows of a block [B, H] behind a text with these features [T, n*H] -> states [B, H]."""
+    """Return the states [B, H] of a block. The rows are its embeddings [B, H]; features [T, n*H] are those of the text
+    before it."""
     context = _rms(features @ w["fc.weight"].T, w["hidden_norm.weight"])
     places, length = torch.arange(len(context) + len(rows)), len(context)
     for layer in range(LAYERS):

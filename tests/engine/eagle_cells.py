@@ -74,14 +74,15 @@ def speculators() -> tuple[dict, dict]:
 
 
 def eagle31() -> tuple[dict, dict]:
-    """EAGLE-3.1: a norm for each of the three features, and the normed state is read next."""
+    """Return config and shapes of EAGLE-3.1: each of the three features has a norm, and the next row reads the normed
+    state."""
     config, shapes = speculators()
     norms = {f"fc_norm.{place}.weight": (H,) for place in range(3)}
     return {**config, "fc_norm": True, "norm_output": True}, shapes | norms
 
 
 def peagle() -> tuple[dict, dict]:
-    """P-EAGLE: a second layer, and the feature of what is not written yet."""
+    """Return config and shapes of P-EAGLE: it has a second layer, and a feature for tokens that are not written yet."""
     config, shapes = speculators()
     inner = {**config["transformer_layer_config"], "num_hidden_layers": 2}
     config |= {"speculators_model_type": "peagle", "norm_before_residual": False}

@@ -15,13 +15,13 @@ from tests.lossless import lossless
 
 @cache
 def embedded_tokenizer():
-    """The target's, for tests that leave it as it is."""
+    """Return the target's tokenizer, for tests that do not change it."""
     return AutoTokenizer.from_pretrained(family().target)
 
 
 @cache
 def embedded_module():
-    """The target as transformers runs it, in float32."""
+    """Return the target as transformers runs it, in float32."""
     return AutoModelForCausalLM.from_pretrained(family().target, dtype=torch.float32).eval()
 
 

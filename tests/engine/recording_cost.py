@@ -15,7 +15,7 @@ REPEATS = 5
 
 
 def cost(key: str, temperature: float) -> tuple[float, float]:
-    """(engine ms, everything else between the first and the last line in ms)"""
+    """Return (engine time, all other time between the first and the last line), both in ms."""
     run = open_run(
         request(presets()[0].prompt, drafter=key, temperature=temperature, max_new_tokens=64)
     )

@@ -19,7 +19,7 @@ MOST_LOGPROBS, MOST_NAMED = 20, 128  # vLLM's default, and its bound
 
 @torch.no_grad()
 def embedded_rows(prompt: list[int]) -> Tensor:
-    """Log-probabilities [T, V] after each token."""
+    """Return the log-probabilities [T, V] after each token."""
     return embedded_module()(torch.tensor([prompt])).logits[0].log_softmax(-1)
 
 

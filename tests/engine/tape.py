@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class Tape(TorchDispatchMode):
-    """Operations in the order in which they ran, with the tensors they read and made."""
+    """The operations of a function in the order in which they ran, with the tensors that they read and made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,8 +58,8 @@ def taped(function: Callable[[], object]) -> Callable[[], object]:
 
 
 def one_operation(function: Callable) -> Callable:
-    """The function as a single operation on any tape, for references in Python that are one kernel on a
-    GPU. The function returns tensors, or a dataclass of tensors."""
+    """Return the function as a single operation on any tape, for Python references of code that is one kernel on a GPU.
+    The function returns tensors, or a dataclass of tensors."""
 
     def call(*arguments):
         tapes = [mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, Tape)]

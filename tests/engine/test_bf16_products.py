@@ -149,7 +149,7 @@ def test_a_model_from_the_cache_folder_gives_the_same_numbers():
 
 
 def eight_bit_matrix() -> np.ndarray:
-    """Rows of very different sizes, one of them of zeros, as they are after a file in 8 bits was read."""
+    """Return a matrix whose rows have very different sizes, one of them zero, like a matrix from a file in 8 bits."""
     sizes = np.logspace(-6, 3, NARROW, dtype=np.float32)[:, None]
     sizes[7] = 0
     stored = packed({"w": torch.from_numpy(matrix_of_bf16(NARROW, WIDE) * sizes)})

@@ -40,7 +40,8 @@ def opened(target, path, key):
 
 
 def first_block(target, w, anchored):
-    """States and logits of the places of the first block, by the formulas: its root is the last token of the prompt."""
+    """Return states and logits at the places of the first block, by the formulas. Its root is the last token of the
+    prompt."""
     plain = tiny_module(V, 2, None, 2)
     plain.load_state_dict(target.model.state_dict())
     with torch.no_grad():

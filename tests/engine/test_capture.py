@@ -25,7 +25,7 @@ def cuda(monkeypatch) -> FakeCuda:
 
 
 def captured_model(seed: int = 0):
-    """A model on static buffers whose passes are captured as they would be on CUDA."""
+    """Return a model on static buffers whose passes are captured as they would be on CUDA."""
     model = model_of("llama", True, seed)
     model.buffer_sets.captures = True
     return model

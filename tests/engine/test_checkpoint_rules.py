@@ -154,7 +154,7 @@ EVEN = [token for token in range(61) if token % 2 == 0]
 
 
 class Even(Constraint):
-    """Only even tokens, as a schema allows only some."""
+    """A constraint that allows only even tokens."""
 
     def allowed(self, continuation):
         mask = torch.zeros(61, dtype=torch.bool)

@@ -168,7 +168,7 @@ def no_openvino():
 
 
 def wrong_numbers(graph, *rest):
-    """Compiles the graph of another model instead of this one."""
+    """Compile the graph of another model in place of this one."""
     state = {name: tensor + 0.05 for name, tensor in graph.state_dict().items()}
     changed = copy.deepcopy(graph)
     changed.load_state_dict(state)

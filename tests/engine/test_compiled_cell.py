@@ -40,7 +40,7 @@ def target():
 
 
 def contexts(cell, target):
-    """The module's and the compiled one."""
+    """Return two contexts: one of the module, one of the compiled cell."""
     module = context_of(copy.deepcopy(cell), target)
     cell.make_context = compiled_contexts(cell)
     fast = context_of(cell, target)
@@ -148,7 +148,7 @@ def test_the_graphs_keep_no_target_in_memory(cell):
 
 
 def chains_of(reader: EagleReader, lengths, expected: int) -> list:
-    """The tokens of a chain of each length, and their q; after each, other tokens are committed."""
+    """Return the tokens and q of a chain of each length. After each chain, other tokens are committed."""
     generator, found = torch.Generator().manual_seed(3), []
     context = [5, 3, 8, 1]
     layers = len(reader._cell.config.layers_of(8)) or 1

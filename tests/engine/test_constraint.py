@@ -33,7 +33,7 @@ PROMPT = [3, 14, 15, 9, 2, 6]
 
 
 class Cycle(Constraint):
-    """After each multiple of EVERY, 11, 12 and 13 must follow; elsewhere any token from 0 to 30 may."""
+    """A constraint: after each multiple of EVERY, 11, 12 and 13 must follow; elsewhere any token from 0 to 30 may."""
 
     FORCED = (11, 12, 13)
     EVERY = 5
@@ -262,7 +262,7 @@ def test_a_draft_behind_forced_tokens_is_reflected_on(parts):
 
 
 class Wrong(Guess):
-    """Drafts a token that the constraint never allows, and so is never kept."""
+    """A drafter of a token that the constraint never allows, so it is never accepted."""
 
     def propose(self, context, max_depth):
         tree = DraftTree()

@@ -85,7 +85,7 @@ def test_a_lookup_reads_a_few_places_of_a_long_text():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A good datastore for the embedded target; tests spoil copies of it."""
+    """Return a good datastore for the embedded target. Tests spoil copies of it."""
     place = tmp_path_factory.mktemp("good")
     (place / "text.txt").write_text(TEXT, "utf-8")
     datastores.make_datastore(place / "text.txt", place / "store", family().target)
@@ -118,7 +118,7 @@ def zipped(folder):
 
 
 def shaped(*shape):
-    """A change that leaves a file whose header promises this shape, without any data."""
+    """Return a change that leaves a file whose header promises this shape, without any data."""
 
     def spoil(folder):
         with (folder / "tokens.npy").open("wb") as file:

@@ -21,7 +21,7 @@ PROMPT = [3, 14, 15, 9, 2, 6, 5, 35, 8, 9, 7, 9]
 
 
 class Oracle(Drafter):
-    """Drafts a given text, with one wrong sibling before each right token."""
+    """A drafter of a given text, with one wrong sibling before each right token."""
 
     key, family, summary = "oracle", "tree", ""
     draw_kinds = ("one_hot",)
@@ -44,7 +44,7 @@ class Oracle(Drafter):
 
 @cache
 def plain_text(count: int) -> list[int]:
-    """The prompt and its greedy continuation by transformers' own loop."""
+    """Return the prompt and its greedy continuation by transformers' own loop."""
     return PROMPT + generated(tiny_hf_model("llama"), PROMPT, count)
 
 

@@ -17,8 +17,8 @@ NAMED_BYTES = range(3, 259)
 
 
 def ids(name: str):
-    """Texts as token ids. In a run of named bytes, tokenizers lose whole characters too if one byte is stray; so
-    these runs are whole characters, or one stray byte."""
+    """Return texts as token ids. If one byte in a run of named bytes is stray, tokenizers also lose whole characters of
+    the run; so each run here is whole characters, or one stray byte."""
     tokenizer = MAKERS[name]()
     tokens = range(len(tokenizer))
     if name != "llama":
@@ -49,7 +49,7 @@ def test_the_pieces_joined_are_the_whole_decoding_and_each_text_is_a_beginning_o
 
 
 def written(tokenizer, names: list[str], behind: list[str]) -> list[tuple[str, str]]:
-    """(piece, face) of these tokens behind other ones."""
+    """Return (piece, face) of these tokens behind other tokens."""
     known = tokenizer.get_vocab()
     _, place = detokenizer(tokenizer).start.pieces([known[name] for name in behind])
     found = []

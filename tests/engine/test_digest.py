@@ -10,7 +10,7 @@ from engine.parts.digest import FIELD, check_belongs, digest_of
 
 @pytest.fixture
 def folders(tmp_path):
-    """(part, its target, another target)"""
+    """Return (part, its target, another target)."""
     made = [tmp_path / name for name in ("part", "target", "other")]
     for folder in made:
         folder.mkdir()

@@ -183,7 +183,7 @@ def test_every_drafter_with_a_size_can_be_measured(key):
 
 
 def spelled(prompt: str) -> dict:
-    """One token for each letter."""
+    """Encode a prompt with one token for each letter."""
     return {"input_ids": [ord(letter) % 16 for letter in prompt]}
 
 

@@ -120,7 +120,7 @@ def test_a_text_of_one_token_has_no_room_for_a_draft(models, cls):
 
 
 class Dictation(Constraint):
-    """Every token is forced."""
+    """A constraint that forces every token."""
 
     def allowed(self, continuation):
         return torch.arange(VOCABULARY) == 9

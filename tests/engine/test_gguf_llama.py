@@ -22,7 +22,7 @@ PROMPT = torch.tensor([[1, 40, 41, 90, 7, 100]])
 
 @pytest.fixture
 def opened(tmp_path):
-    """opened(stored) -> the folder that is made of the tiny model, stored in these types."""
+    """Return opened(stored), which returns the folder made of the tiny model, stored in these types."""
 
     def make(stored=stored_as, **more):
         write_gguf(tmp_path / "m.gguf", tensors_of(tiny_llama()), stored, **more)

@@ -27,7 +27,7 @@ BOUNDS = Bounds(making=0.5, masking=0.2, megabytes=48)
 
 
 def patterns(count: int, around: str) -> dict:
-    """Texts that match many patterns at once: the states of their grammar double with each."""
+    """Return a schema whose texts match many patterns at once. Each pattern doubles the states of its grammar."""
     one = [{"type": "string", "pattern": around.format(number)} for number in range(10, 10 + count)]
     return {"allOf": one}
 
@@ -138,7 +138,7 @@ def test_a_grammar_is_made_behind_others():
 
 
 def children(process: int) -> list[int]:
-    """Processes below this one, at all depths."""
+    """Return the processes below this one, at all depths."""
     found = []
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):

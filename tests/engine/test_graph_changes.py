@@ -14,7 +14,7 @@ from engine.fast.cpu.store import _content, compiled
 
 
 class Products(nn.Module):
-    """Three linear maps of the same rows, one with a bias, and one of other rows."""
+    """A module of three linear maps of the same rows, one with a bias, and one map of other rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Products(nn.Module):
 
 @pytest.fixture
 def converted(monkeypatch):
-    """converted(graph, rows): the graph as OpenVINO reads it, with all its products."""
+    """Return converted(graph, rows), which returns the graph as OpenVINO reads it, with all its products."""
     monkeypatch.setattr(store, "join_products", lambda model, weights: 0)
     return lambda graph, rows: store._converted(graph, [rows])
 

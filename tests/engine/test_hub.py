@@ -12,8 +12,9 @@ from engine.parts import hub
 
 @pytest.fixture
 def answering(monkeypatch):
-    """answering(dripping): a Hub on this machine that answers every request with status 404; dripping: byte after byte,
-    for as long as a test could take. Returns an event, set once an answer was sent whole."""
+    """Return answering(dripping), which starts a Hub on this machine that answers every request with status 404.
+    dripping: whether it sends byte after byte, longer than a test could wait. It returns an event, set once an answer
+    was sent whole."""
     whole, over = threading.Event(), threading.Event()
     listening = socket.create_server(("127.0.0.1", 0))
 

@@ -44,7 +44,7 @@ def allowed(one: JsonSchema, after=()) -> list[int]:
 
 
 def written(schema, seed: int, most: int = 120) -> tuple[str, bool]:
-    """(a text of tokens that are drawn from the allowed ones, whether it came to its end)"""
+    """Return (a text of tokens drawn from the allowed ones, whether it came to its end)."""
     one, chance, text = constraint(schema), random.Random(seed), []
     while len(text) < most:
         tokens = one.forced((), 8) or [chance.choice(allowed(one))]
@@ -56,7 +56,7 @@ def written(schema, seed: int, most: int = 120) -> tuple[str, bool]:
 
 
 def takes(schema, document: str) -> bool:
-    """Whether the document may be written."""
+    """Return whether the schema allows the document."""
     one, path = constraint(schema), []
     for token in [*TOKENIZER(document)["input_ids"], END]:
         mask = one.allowed(tuple(path))
@@ -67,7 +67,7 @@ def takes(schema, document: str) -> bool:
 
 
 def chain(length: int, end: dict | None = None) -> dict:
-    """A schema in which each part refers to the next."""
+    """Return a schema in which each part refers to the next."""
     parts = {f"a{number}": {"$ref": f"#/a{number + 1}"} for number in range(length)}
     return {"$ref": "#/a0", **parts, f"a{length}": {"type": "null"} if end is None else end}
 

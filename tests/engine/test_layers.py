@@ -26,7 +26,8 @@ def opened(architecture, lean):
 
 
 def sessions(architecture, features=()):
-    """The same model, read through its module and, where possible, through compiled passes."""
+    """Yield (model, session) for the same model, read through its module and, where possible, through compiled
+    passes."""
     for lean in (False, True):
         model = opened(architecture, lean)
         session = model.session(64, features)
@@ -208,7 +209,7 @@ def test_a_model_that_cannot_go_on_reads_anew():
 
 
 def counting(forward, seen, hidden_states, *rows, **others):
-    """A layer whose output depends on more than its rows: on the number of calls so far."""
+    """Stand in for a layer's forward. Its output depends on more than its rows: on the number of calls so far."""
     seen.append(hidden_states)
     return forward(hidden_states * len(seen), *rows, **others)
 

@@ -38,7 +38,8 @@ def pieces():
 
 
 def spelled(prefix, token, state, project, last, block="", top=None, state_first=False):
-    """The tensors of a layer in a spelling. top: the place of the norms and the projection, where it is not the layer's."""
+    """Return the tensors of a layer in one published spelling. top: the place of the norms and the projection, if it is
+    not the place of the layer."""
     own, top = pieces(), prefix if top is None else top
     weight = own["W"]
     if state_first:
@@ -88,7 +89,8 @@ def module():
 
 @pytest.fixture(scope="module")
 def base(module, tmp_path_factory):
-    """base(config, tensors): the folder of the target with these entries and tensors beside its own."""
+    """Return base(config, tensors), which returns the folder of the target with these entries and tensors beside its
+    own."""
     own = tmp_path_factory.mktemp("own")
     module.save_pretrained(own)
 
@@ -132,7 +134,7 @@ def formula(module, context, count):
 
 
 def first_draft(module, folder):
-    """The chain of the drafter's first step, and its laws."""
+    """Return the chain of the drafter's first step, and its laws."""
     target = language_model(copy.deepcopy(module), None, "qwen3", lean=False)
     models = Models(target, {"mtp": kind_of("mtp").load(str(folder), target, torch.float32, "cpu")})
     options = {"nodes": DRAFTED, "top_k": 1, "depth": DRAFTED, "stop_below": 0.0}

@@ -53,7 +53,8 @@ def models_of(target: LanguageModel, key: str) -> Models:
 
 
 def write(models: Models, key: str, sampling: Sampling) -> list[int]:
-    """The tokens, read from the lines of a trace, so that values that JSON cannot hold are noticed."""
+    """Write a text, and return the tokens in the lines of its trace, so that values that JSON cannot hold are
+    noticed."""
     cls = drafters()[key]
     rule = rule_for(None, cls, sampling)()
     drafter = built(cls, models)

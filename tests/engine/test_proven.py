@@ -18,7 +18,7 @@ ROPED = [name for name in VARIANTS if name.startswith(("llama, ", "phi3, "))]
 
 
 def model_type_of(cls: str) -> str:
-    """The model type whose configuration builds this class."""
+    """Return the model type whose configuration builds this class."""
     own = {"experts": "ExpertsForCausalLM", "captions": "CaptionsForCausalLM"}
     known = {**MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, **own}
     return next(

@@ -33,7 +33,7 @@ PROMPT = "Once upon a time there was a little dog"
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory):
-    """The embedded target behind vLLM on this CPU, in float32."""
+    """Yield the embedded target behind vLLM on this CPU, in float32."""
     port = free_port()
     command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", family().target]
     command += ["--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(port)]

@@ -50,7 +50,8 @@ def tokenizer(there):
 
 @pytest.fixture(scope="module")
 def answer(there):
-    """answer(tokens of a prompt): what transformers writes after it; each written once."""
+    """Return answer(tokens of a prompt), which returns the text that transformers writes after it. Each text is written
+    once."""
     module = AutoModelForCausalLM.from_pretrained(family(NAME).target, dtype=torch.float32)
     return cache(lambda prompt: generated(module, list(prompt), TOKENS))
 

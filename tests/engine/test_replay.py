@@ -21,8 +21,8 @@ from tests.engine.unrecorded import steps_of as steps_of_all
 
 @pytest.fixture
 def replayed(monkeypatch) -> list:
-    """Replays every pass; the list names the replayed passes. The reference for the verdict is written in
-    Python, so a replay runs it as one operation."""
+    """Replay every pass. The list names the replayed passes. The reference of the verdict is written in Python, so a
+    replay runs it as one operation."""
     passes = []
 
     def run(sets, one, owner):

@@ -45,7 +45,7 @@ class Bomb:
 
 @pytest.fixture
 def model(tmp_path):
-    """The embedded draft without its weights."""
+    """Return the folder of the embedded draft without its weights."""
     folder = tmp_path / "model"
     shutil.copytree(family().parts["draft"], folder)
     (folder / "model.safetensors").unlink()
@@ -110,7 +110,7 @@ def test_the_trainer_s_checkpoints_run_no_code(tmp_path):
 
 @contextmanager
 def hub():
-    """The address of an empty Hub, and the headers of the requests to it."""
+    """Yield the address of an empty Hub, and a list that gets the headers of requests to it."""
     asked: list[dict] = []
 
     class Hub(BaseHTTPRequestHandler):

@@ -31,7 +31,7 @@ def unproven(monkeypatch):
 
 @pytest.fixture
 def no_check(monkeypatch):
-    """A call of this fixture makes every later check an error."""
+    """Return a function; once it is called, every later check is an error."""
 
     def fail(module):
         raise AssertionError("a check was made")

@@ -22,7 +22,7 @@ FORMATS = {4: gguf.GGMLQuantizationType.Q4_1, 8: gguf.GGMLQuantizationType.Q8_0}
 
 
 def unpacked(bits: int, outputs: int, inputs: int, seed: int = 0) -> np.ndarray:
-    """A matrix as a GGUF file of so many bits gives it, by the library that reads and writes these files."""
+    """Return a matrix as a GGUF file stores it in so many bits, read by the library for these files."""
     plain = np.random.default_rng(seed).standard_normal((outputs, inputs)).astype(np.float32)
     return gguf.dequantize(gguf.quantize(plain, FORMATS[bits]), FORMATS[bits])
 
@@ -42,7 +42,7 @@ def test_the_numbers_of_a_file_are_found_again(bits):
 
 
 def eight_a_row(outputs: int, inputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers of 8 bits, up to 127 in each row, and their products with a factor of each row, in fp32."""
+    """Return whole numbers of 8 bits, up to 127 in each row, and their products with a factor for each row, in fp32."""
     numbers = np.random.default_rng(2)
     levels = numbers.integers(-127, 128, (outputs, inputs))
     levels[:, 5] = 127
@@ -128,8 +128,8 @@ def test_the_setting_decides_unless_a_kernel_rounds(setting, monkeypatch):
 
 
 def written(module, prompt, count) -> tuple[list[int], bool, list[int]]:
-    """The likeliest tokens after a prompt by compiled passes, whether these read weights as they are stored, and for which
-    numbers of rows there are graphs."""
+    """Return the likeliest tokens after a prompt by compiled passes, whether these read weights as they are stored, and
+    the numbers of rows for which there are graphs."""
     model = CompiledModel(copy.deepcopy(module), None, "tiny")
     model.expect((), 3)
     session = model.session(len(prompt) + count)

@@ -34,7 +34,7 @@ def steps_of(models, options=OPTIONS, count=40, sampling=None):
 
 
 def by_the_paper(models, threshold, window, duration, count):
-    """(the text, the writer of each token); each distribution comes from a fresh reading of the whole text."""
+    """Return (the text, the writer of each token). Each distribution comes from a fresh reading of the whole text."""
     small, large = models.part("draft"), models.target
     text, writers, entropies = list(PROMPT), [], []
     charge, since = small, 0

@@ -40,7 +40,8 @@ def tokenizer(folder):
 
 
 def spoils(tokenizer) -> bool:
-    """Whether a stray byte makes decoding lose whole characters beside it; random texts are full of stray bytes."""
+    """Return whether a stray byte makes decoding lose whole characters beside it. Random texts are full of stray
+    bytes."""
     return "<0xE2>" in tokenizer.get_vocab()
 
 

@@ -126,7 +126,8 @@ def naive(logits, sampling):
 
 
 def reached_by_depth(steps: list[dict]) -> Counter[int]:
-    """In how many steps, at most, the judge came to drafted tokens of each depth: children of the root, or of an accepted node."""
+    """Return the most steps in which the judge can have come to a drafted token at each depth: a child of the root, or
+    of an accepted node."""
     found = Counter()
     for step in steps:
         nodes = step["nodes"]
@@ -209,7 +210,8 @@ ODD = [None, True, -1, 2, 0.5, 10**30, "odd", "x" * 5000, [], [[1, "a", 0.5]], [
 
 
 def changed(value):
-    """The value with one place odd or left out: each place of an object, the first and last place of a list."""
+    """Yield the value with one place odd or left out: each place of an object, the first and the last place of a
+    list."""
     yield from ODD
     if isinstance(value, dict):
         for name in value:

@@ -188,7 +188,7 @@ def test_the_tests_would_see_a_tree_that_is_not_sound(fault):
 
 
 def by_path(tree) -> dict[tuple[int, ...], list]:
-    """The draws after each path of tokens, in order."""
+    """Return path of tokens -> the draws after it, in order."""
     found = {}
     for place, draws in tree.draws.items():
         path = tuple(tree.tokens[node] for node in tree.path(place))

@@ -36,7 +36,7 @@ def opened(places: int) -> UnmaskingFilter:
 
 
 class AllAtOnce(Unmasking):
-    """One pass fills everything."""
+    """A policy that fills everything in one pass."""
 
     def choose(self, probabilities, canvas):
         return dict.fromkeys(canvas.open, "only pass")

@@ -51,12 +51,12 @@ def test_what_the_device_cannot_judge_is_judged_as_ever(
 
 
 def has_room(tree) -> bool:
-    """Whether the tree's draws, including repeated ones, fit in a pass that judges it."""
+    """Return whether the tree's draws, including repeated ones, fit in a pass that judges it."""
     return sum(map(len, tree.draws.values())) <= Size.of(1 + len(tree), 0).rows
 
 
 def is_plain(draft) -> bool:
-    """Whether a pass over only the root and the tree reads it; other passes do not judge."""
+    """Return whether a pass over only the root and the tree reads it. Other passes do not judge."""
     return draft.probes is None and draft.begun is None
 
 
@@ -159,7 +159,7 @@ FLAT = torch.full((16,), 1 / 16)
 
 
 class Fixed(NoDrafter):
-    """Drafts the same tree whenever it fits, drawn from a flat q."""
+    """A drafter of the same tree whenever it fits, drawn from a flat q."""
 
     def __init__(self, draws, kinds):
         super().__init__({})

@@ -77,7 +77,7 @@ def tiny_hf_model(architecture: str = "llama", seed: int = 0, **changes):
 
 
 def generated(module, prompt: list[int], count: int, **more) -> list[int]:
-    """What transformers' generate writes after the prompt, greedily unless told otherwise."""
+    """Return the text that transformers' generate writes after the prompt, by default greedily."""
     ids = torch.tensor([prompt])
     settings = {
         "attention_mask": torch.ones_like(ids),

@@ -48,7 +48,8 @@ def stored_as(name: str) -> Kind:
 
 
 def tensors_of(model: LlamaForCausalLM) -> dict[str, np.ndarray]:
-    """The weights by their names in a GGUF file; the rows of queries and keys lie as llama.cpp's converter lays them."""
+    """Return the weights by their names in a GGUF file. The rows of queries and keys have the order of llama.cpp's
+    converter."""
     config, found = model.config, {}
     found["token_embd.weight"] = model.model.embed_tokens.weight
     found["output_norm.weight"] = model.model.norm.weight
@@ -113,7 +114,7 @@ def write_gguf(
 
 
 def write_wheel(folder: Path, version: str = "1.0", member: str = MEMBER) -> Source:
-    """A wheel of this version in the folder -> where a model like the real one comes from."""
+    """Write a wheel of this version into the folder. Returns the source of a model like the real one."""
     model, file = tiny_llama(), folder / "scratch.gguf"
     write_gguf(file, tensors_of(model))
     about = f"tiny_chat-{version}.dist-info"
@@ -147,7 +148,7 @@ def write_wheel(folder: Path, version: str = "1.0", member: str = MEMBER) -> Sou
 
 
 def source_toml(source: Source) -> str:
-    """The source as a family's ``source.toml``."""
+    """Return the source as the text of a family's ``source.toml``."""
     wheel = source.wheel
     return (
         f'name = "{source.name}"\nlicence = "{source.licence}"\nparameters = {source.parameters}\n'

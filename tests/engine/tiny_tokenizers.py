@@ -13,7 +13,7 @@ SPECIAL = ("<unk>", "<s>", "</s>")
 
 
 def _letters() -> dict[int, str]:
-    """The printable character of each byte in byte-level BPE, by the table of GPT-2."""
+    """Return the printable character of each byte in byte-level BPE, by the table of GPT-2."""
     whole = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in whole]
     return {byte: chr(byte) for byte in whole} | {
@@ -41,7 +41,8 @@ def _numbered(tokens) -> dict[str, int]:
 
 @cache
 def byte_level() -> PreTrainedTokenizerFast:
-    """All bytes, words with a space before them, and tokens that hold parts of two characters."""
+    """Return a tokenizer with all bytes, words with a space before them, and tokens that hold parts of two
+    characters."""
     letters = _letters()
     parts = [b"\xf0\x9f", b"\x8c\xb3\xf0", b"\x9f\x8c", b" \xe2", b"\x82\xac ", b"\xef\xbf\xbd"]
     words = [f" {word}".encode() for word in WORDS] + [word.encode() for word in WORDS]
@@ -59,7 +60,8 @@ def _sentence_pieces() -> list[str]:
 
 @cache
 def llama() -> PreTrainedTokenizerFast:
-    """As Llama 2 and Mistral: one space at the beginning of a text is dropped, bytes are tokens by their names."""
+    """Return a tokenizer like those of Llama 2 and Mistral: one space at the beginning of a text is dropped, and bytes
+    are tokens by their names."""
     steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     return _fast(
         BPE(_numbered(_sentence_pieces()), [], byte_fallback=True, unk_token="<unk>"),
@@ -69,14 +71,15 @@ def llama() -> PreTrainedTokenizerFast:
 
 @cache
 def metaspace() -> PreTrainedTokenizerFast:
-    """As T5 and ALBERT: the first token loses its space."""
+    """Return a tokenizer like those of T5 and ALBERT: the first token loses its space."""
     words = [f"▁{word}" for word in WORDS] + list(WORDS)
     return _fast(BPE(_numbered([*SPECIAL, *words, *MARKS, "▁"]), []), decoders.Metaspace())
 
 
 @cache
 def word_piece() -> PreTrainedTokenizerFast:
-    """As BERT: tokens are separate words unless they begin with ##; no space stands before a full stop."""
+    """Return a tokenizer like that of BERT: tokens are separate words unless they begin with ##; no space stands before
+    a full stop."""
     return _fast(
         WordPiece(
             _numbered([*SPECIAL, *WORDS, *MARKS, "##s", "##ing", "##e", "abcdef"]),
@@ -88,14 +91,16 @@ def word_piece() -> PreTrainedTokenizerFast:
 
 @cache
 def word_ends() -> PreTrainedTokenizerFast:
-    """As GPT-1 and XLM: a token says that its word ends, and the next one makes the space."""
+    """Return a tokenizer like those of GPT-1 and XLM: a token marks the end of its word, and the next token makes the
+    space."""
     words = [f"{word}</w>" for word in WORDS] + list(WORDS)
     return _fast(BPE(_numbered([*SPECIAL, *words, *MARKS]), []), decoders.BPEDecoder("</w>"))
 
 
 @cache
 def cleaned() -> PreTrainedTokenizerFast:
-    """The decoder takes spaces out of the whole text: what a token adds depends on the token before it."""
+    """Return a tokenizer whose decoder takes spaces out of the whole text: the piece of a token depends on the token
+    before it."""
     steps = [decoders.Replace("▁", " "), decoders.Fuse(), decoders.Replace("'▁s", "'s")]
     words = [f"▁{word}" for word in WORDS] + list(WORDS)
     steps += [decoders.Replace("' s", "'s"), decoders.Replace(" .", ".")]
@@ -104,7 +109,7 @@ def cleaned() -> PreTrainedTokenizerFast:
 
 @cache
 def words_alone() -> PreTrainedTokenizerFast:
-    """No decoder: a space stands between all tokens."""
+    """Return a tokenizer without a decoder: a space stands between all tokens."""
     return _fast(WordLevel(_numbered([*SPECIAL, *WORDS, *MARKS]), unk_token="<unk>"))
 
 
@@ -144,7 +149,7 @@ class Plain(PreTrainedTokenizer):
 
 @cache
 def in_python() -> PreTrainedTokenizer:
-    """Code of its own joins the tokens."""
+    """Return a tokenizer whose own Python code joins the tokens."""
     return Plain()
 
 

@@ -19,7 +19,7 @@ CAPTURES = (
 
 @pytest.fixture(autouse=True)
 def nothing_falls_back(caplog):
-    """Every pass is captured and every kernel launched: the log would name those that are not."""
+    """Assert that every pass is captured and every kernel launched: the log would name the others."""
     with caplog.at_level(logging.WARNING):
         yield
     assert not [one.message for one in caplog.records if one.name in CAPTURES]

@@ -25,7 +25,7 @@ def drafters(model):
 
 
 def models_of(architecture: str):
-    """(on the CPU through the module, on the GPU)."""
+    """Return (the model on the CPU through its module, the model on the GPU)."""
     plain = language_model(tiny_hf_model(architecture), None, "cpu", lean=False, static=False)
     return plain, language_model(tiny_hf_model(architecture).to("cuda"), None, "gpu")
 

@@ -15,7 +15,7 @@ WORDS = {"status": ("ignored", "rejected", "accepted"), "final": ("bonus", "reco
 
 
 def mask_of(tree: DraftTree, prefix: int, fed_before: int = 0, batch: int = 1) -> AncestorBits:
-    """The mask of root and tree; the first ``fed_before`` rows are in the cache already."""
+    """Return the mask of root and tree. fed_before: the number of rows that are in the cache already."""
     seen = tree.ancestor_mask()[fed_before:]
     words = pack(seen).expand(batch, -1, -1).contiguous()
     depths = torch.tensor([[0, *tree.depths]] * batch, dtype=torch.int32)
@@ -23,7 +23,7 @@ def mask_of(tree: DraftTree, prefix: int, fed_before: int = 0, batch: int = 1) -
 
 
 def attention_inputs(mask: AncestorBits, heads, kv_heads, head, dtype=torch.float32, spare=3):
-    """query, key and value; the spare rows behind the scratch rows hold NaN and must not be read."""
+    """Return query, key and value. The spare rows behind the scratch rows hold NaN and must not be read."""
     batch = mask.words.shape[0]
     end = int(mask.prefix.max()) + mask.scratch
     query = torch.randn(batch, mask.rows, heads, head).to(dtype).transpose(1, 2)
@@ -34,18 +34,18 @@ def attention_inputs(mask: AncestorBits, heads, kv_heads, head, dtype=torch.floa
 
 
 def peaked(*shape: int) -> Tensor:
-    """Distributions with a few likely tokens."""
+    """Return distributions with a few likely tokens."""
     return torch.randn(*shape).mul(2).softmax(-1)
 
 
 def with_random_q(tree: DraftTree, vocabulary: int) -> DraftTree:
-    """The tree with distributions under which its draws were possible."""
+    """Return the tree with random distributions q under which its draws are possible."""
     tree.laws[:] = [peaked(vocabulary) for _ in tree.laws]
     return tree
 
 
 def coins_of(seed: int, count: int) -> Tensor:
-    """The first ``count`` uniforms that a verifier would toss from this seed, in order."""
+    """Return the first ``count`` uniforms that a verifier would toss from this seed, in order."""
     chance = JudgeChance(seed)
     return torch.tensor([chance.toss() for _ in range(count)], dtype=torch.float64)
 
@@ -60,7 +60,7 @@ def sampling_of(rule: str, seed: int) -> Sampling:
 
 
 def verdict_of(rule: str, tree: DraftTree, p: Tensor, seed: int) -> Verdict:
-    """The verdict of the engine's own verifier."""
+    """Return the verdict of the engine's own verifier."""
     case = Case(tree, p, None, sampling_of(rule, seed), POSITION, JudgeChance(seed))
     return verifier(rule).judge(case)
 

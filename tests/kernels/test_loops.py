@@ -16,7 +16,7 @@ FILES = sorted(Path(engine.fast.kernels.__file__).parent.glob("*.py"))
 
 
 def names_lost(source: str) -> list[str]:
-    """Names that are set to the same other name before a loop and in it, in functions of Triton."""
+    """Return the names that are set to the same other name before a loop and in it, in functions of Triton."""
     lost = []
     for function in ast.walk(ast.parse(source)):
         if not (isinstance(function, ast.FunctionDef) and "jit" in _decorators(function)):

@@ -35,7 +35,8 @@ def test_neighbours_share_experts_on_one_target_alone():
 
 
 def best_length(told, alpha: float) -> int:
-    """By the weights of the experts that a pass reads, the greater part of a large model's."""
+    """Return the draft length that pays most by the weights of the experts that a pass reads. In a large model these
+    are the greater part of all weights."""
     tokens = [sum(alpha**i for i in range(k + 1)) for k in range(len(told["idle"]))]
     speeds = [gain / (1 - share) for gain, share in zip(tokens, told["idle"], strict=True)]
     return speeds.index(max(speeds))

@@ -12,7 +12,7 @@ TEXT = "Copy: the old cat and the small dog and the red fox sleep in the warm ho
 
 @pytest.fixture
 def two_prompts(monkeypatch):
-    """A text to copy, which prompt lookup is made for, and a story, where it finds little."""
+    """Return two prompts: a text to copy, for which prompt lookup is made, and a story, in which it finds little."""
     entries = [{"id": "copy", "prompt": TEXT}, {"id": "story", "prompt": "One day, a fox"}]
     monkeypatch.setattr(module, "prompts", lambda kind: entries)
 

@@ -67,7 +67,7 @@ def test_every_lesson_claims_something_that_a_run_could_deny():
 
 
 def grown(node: object) -> list[dict]:
-    """The brackets in these nodes that have to grow with their contents."""
+    """Return the brackets in these nodes that have to grow with their contents."""
     if isinstance(node, list):
         return [one for part in node for one in grown(part)]
     if not isinstance(node, dict):

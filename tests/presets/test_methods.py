@@ -31,7 +31,7 @@ watch = "Look."
 
 @pytest.fixture
 def read(tmp_path):
-    """read(text): the card from this text, in a file of its own, named toy."""
+    """Return read(text), which returns the card in this text, read from a file named toy."""
 
     def one(text: str):
         (tmp_path / "toy.toml").write_text(text, "utf-8")

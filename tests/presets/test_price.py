@@ -25,7 +25,7 @@ def law(target, text):
 
 
 def written(target, count, rank):
-    """A text of the target's favourite tokens, except that the last token is its choice of this rank."""
+    """Return a text of the target's likeliest tokens, except that the last token is its choice of this rank."""
     text = list(PROMPT)
     for place in range(count):
         order = law(target, text)[-1].argsort(descending=True)

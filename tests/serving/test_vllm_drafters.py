@@ -26,7 +26,8 @@ LONGEST = 96
 
 
 class Runner:
-    """Calls a drafter as vLLM's V1 runner does. The target is the embedded one. lengths: of the texts, by prompt."""
+    """Calls a drafter as vLLM's V1 runner does. The target is the embedded one. lengths: prompt -> length of its
+    text."""
 
     def __init__(self, name: str, lengths: dict[tuple, int]) -> None:
         config = SimpleNamespace(
@@ -42,7 +43,7 @@ class Runner:
         self.kept = 0
 
     def run(self, batches: list[list[list[int]]]) -> dict[tuple, list[int]]:
-        """batches: of prompts, one more each step until all are running. Returns the texts by prompt."""
+        """Run these batches of prompts, of which one more begins at each step. Returns the texts by prompt."""
         running: list[tuple[tuple, list[int], list[int]]] = []  # prompt, text, draft
         texts = {}
         while batches or running:
@@ -80,7 +81,7 @@ class Runner:
 
 @pytest.fixture(scope="module")
 def written():
-    """The target's own texts, by prompt."""
+    """Return the target's own texts, by prompt."""
     traces = [trace_of(prompt, drafter="none", max_new_tokens=16) for prompt in PROMPTS]
     return {tuple(trace.run["prompt"]["tokens"]): tokens_of(trace) for trace in traces}
 

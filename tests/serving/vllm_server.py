@@ -26,7 +26,8 @@ NGRAM = {
 
 
 def environment() -> dict[str, str]:
-    """vLLM speculates on a CPU with Intel's OpenMP only; pip has put it beside the interpreter."""
+    """Return an environment in which vLLM can speculate on a CPU. It needs Intel's OpenMP, which pip has put beside the
+    interpreter."""
     told = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
     openmp = Path(PYTHON).parents[1] / "lib" / "libiomp5.so"
     return {**os.environ, **told, **({"LD_PRELOAD": str(openmp)} if openmp.exists() else {})}
@@ -47,7 +48,7 @@ class VllmServer:
         return json.loads(self.get("/v1/completions", **usual | {"prompt": prompt} | more))
 
     def ask_all(self, prompts: list[str], **more) -> list[dict | None]:
-        """The answers to all of these at once, None where one is broken off."""
+        """Return the answers to all of these requests at once; None for an answer that is broken off."""
         answers: list[dict | None] = [None] * len(prompts)
 
         def ask(place: int) -> None:
@@ -64,7 +65,7 @@ class VllmServer:
         return answers
 
     def counted(self, name: str) -> int:
-        """A counter of vLLM's own metrics."""
+        """Return a counter of vLLM's own metrics."""
         lines = self.get("/metrics").decode().splitlines()
         return sum(
             int(float(line.split()[-1]))
@@ -73,14 +74,14 @@ class VllmServer:
         )
 
     def kill(self) -> None:
-        """All of its processes at once, without a word."""
+        """Kill all of its processes at once."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
 @contextmanager
 def vllm_server(setting: dict, log: Path, **variables: str) -> Iterator[VllmServer]:
-    """The embedded target with this speculative setting."""
+    """Yield a server of the embedded target with this speculative setting."""
     port = free_port()
     command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", family().target]
     command += ["--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(port)]

@@ -25,7 +25,7 @@ WRONG, TRACEBACK = "WRONG", "TRACEBACK"
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome for one drafter, or for all of them (drafter None). words: the sentence of a refusal, or
+    """The outcome for one drafter, or for all of them (drafter None). words: the sentence of a refusal, or the reason
     why the model was not built."""
 
     drafter: str | None
@@ -38,7 +38,7 @@ class Outcome:
 
 
 def random_module(config: PreTrainedConfig, seed: int = 0) -> PreTrainedModel:
-    """A module in fp32 whose next tokens vary with the text. Raises what building it raises."""
+    """Return a module in fp32 whose next tokens vary with the text. Raises the errors of building it."""
     with torch.device("meta"):
         size = sum(part.numel() for part in AutoModelForCausalLM.from_config(config).parameters())
     if size > MOST_PARAMETERS:
@@ -53,8 +53,9 @@ def random_module(config: PreTrainedConfig, seed: int = 0) -> PreTrainedModel:
 
 
 def outcomes(name: str, make_config, drafters=DRAFTERS, compiled: bool = False) -> list[Outcome]:
-    """make_config: returns the configuration, or raises what its checks raise. compiled: read the model as it is
-    opened on a CPU; otherwise through its module, because compiling takes longer than writing all the texts."""
+    """Return the outcomes for one architecture. make_config: returns the configuration, or raises an error of its
+    checks. compiled: read the model as it is opened on a CPU; otherwise through its module, because compiling takes
+    longer than writing all the texts."""
     try:
         module = random_module(make_config())
     except Exception as error:  # configurations and modules raise many kinds of exception
@@ -74,7 +75,7 @@ def outcomes(name: str, make_config, drafters=DRAFTERS, compiled: bool = False) 
 
 
 def _noisy(module: PreTrainedModel) -> PreTrainedModel:
-    """A draft that is often right."""
+    """Return a draft that is often right."""
     copied = copy.deepcopy(module)
     with torch.no_grad():
         for weight in copied.parameters():

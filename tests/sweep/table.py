@@ -59,6 +59,6 @@ def _row(name: str, seen: Sequence[Outcome]) -> str:
 
 
 def _said(name: str, words: str) -> str:
-    """Without what would break the table, and without the name once more."""
+    """Return these words without characters that break the table, and without a repetition of the name."""
     said = words.removeprefix(f"{name} ").replace("|", "/").replace("`", "'")
     return said[:1].upper() + said[1:]

@@ -92,7 +92,8 @@ SIZES = {name: size for size, names in _SIZES for name in names.split()}
 
 
 def config_of(name: str) -> PreTrainedConfig:
-    """The configuration of a model type or of one of ``VARIANTS``, with small sizes. Raises what its checks raise."""
+    """Return the configuration of a model type or of one of ``VARIANTS``, with small sizes. Raises the errors of its
+    checks."""
     model_type, changes = VARIANTS.get(name, (name, {}))
     given = PARTICULAR.get(model_type, {}) | changes
     return _tiny(CONFIG_MAPPING[model_type], given)
@@ -112,7 +113,7 @@ def _tiny(cls: type[PreTrainedConfig], changes: dict) -> PreTrainedConfig:
 
 
 def _parts(cls: type[PreTrainedConfig]) -> dict[str, PreTrainedConfig]:
-    """The nested configurations, as this architecture has them by default."""
+    """Return the nested configurations that this architecture has by default."""
     names = [name for name in cls.sub_configs if name in {f.name for f in dataclasses.fields(cls)}]
     if not names:
         return {}

@@ -33,7 +33,8 @@ def target():
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    """A tokenizer of the same shape as the real one, with 512 entries, trained on a handful of generated texts."""
+    """Return a tokenizer of the same shape as the real one, with 512 entries, trained on a handful of generated
+    texts."""
     return train_tokenizer(
         (e.text for w in MAKERS for e in itertools.islice(examples(w, 0, Vocabulary()), 60)),
         vocabulary_size=512,
@@ -56,7 +57,7 @@ def make_hasty(patched):
 
 
 def write_family(folder, tokenizer, **layers):
-    """Corpora of a few sentences, and untrained models of so many layers."""
+    """Write corpora of a few sentences, and untrained models of so many layers."""
     torch.manual_seed(0)
     chatting = with_chat(tokenizer)
     for name, count in layers.items():

@@ -29,7 +29,8 @@ SMALL = {
 
 @cache
 def tiny_target():
-    """A target with random weights, small enough for its text to be learned, large enough for the text to vary."""
+    """Return a target with random weights, small enough for its text to be learned, large enough for the text to
+    vary."""
     torch.manual_seed(3)
     made = LlamaForCausalLM(target_config(VOCABULARY, 0, LAYERS, **SMALL)).eval()
     with torch.no_grad():
@@ -41,7 +42,7 @@ def tiny_target():
 
 @cache
 def own_text():
-    """Text that the target writes by itself, int64 [48, 24]; an end of text is a token like any other."""
+    """Return text that the target writes by itself, int64 [48, 24]. An end of text is a token like any other."""
     torch.manual_seed(4)
     tokens = torch.randint(1, VOCABULARY, (48, 2))
     while tokens.shape[1] < 24:
@@ -52,7 +53,7 @@ def own_text():
 
 @cache
 def greedy_text():
-    """The target's greedy text after each of 16 tokens, int64 [16, 24]."""
+    """Return the target's greedy text after each of 16 tokens, int64 [16, 24]."""
     tokens = torch.arange(1, 17)[:, None]
     while tokens.shape[1] < 24:
         logits = tiny_target()(input_ids=tokens, use_cache=False).logits[:, -1]
@@ -61,13 +62,13 @@ def greedy_text():
 
 
 def student_of(key, target, *others, **options):
-    """others: what else it learns beside."""
+    """Return a student for this target. others: further things that it learns."""
     cls = student_class(key)
     return cls(target, resolve(key, cls.options, options), *others)
 
 
 def begun(key="eagle", *others, **options):
-    """A student of ``tiny_target``, and its part before the first lesson."""
+    """Return a student of ``tiny_target``, and its part before the first lesson."""
     made = student_of(key, tiny_target(), *others, **options)
     made.prepare(own_text().flatten())
     torch.manual_seed(0)
@@ -75,7 +76,7 @@ def begun(key="eagle", *others, **options):
 
 
 def agreeing(guess, text) -> int:
-    """How many tokens of a guess are those of the text, up to the first that is not."""
+    """Return how many tokens of a guess are those of the text, up to the first that differs."""
     same = (one == other for one, other in zip(guess, text, strict=False))
     return len([*takewhile(bool, same)])
 
@@ -108,12 +109,12 @@ def learn_own_text(made, part, steps, rate=1e-2, windows=40, rows=10):
 
 
 def opened(target):
-    """A copy of the target for the engine, which gives a module an attention function of its own."""
+    """Return a copy of the target for the engine, which gives a module an attention function of its own."""
     return language_model(copy.deepcopy(target), None, "tiny", lean=False)
 
 
 def written(model, drafter, sampling=None, rule="greedy") -> list[list[int]]:
-    """The output of each step of a few texts."""
+    """Return the output of each step of a few texts."""
     outputs = []
     for prompt in ([7, 3, 9], [5, 20], [11], [30, 2, 4]):
         request = TextRequest(drafter, verifier(rule), sampling or Sampling(), prompt, 20)

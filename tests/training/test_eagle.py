@@ -44,7 +44,7 @@ pytestmark = pytest.mark.exhaustive
 
 
 def begun(key="eagle", **settings):
-    """A student, and its cell before the first lesson."""
+    """Return a student, and its cell before the first lesson."""
     made = student_of(key, tiny_target(), **settings)
     made.prepare(own_text())
     torch.manual_seed(0)
@@ -76,7 +76,7 @@ def test_a_trained_cell_drafts_longer(name, target, tmp_path):
 
 
 def drafted(target, folder) -> list[list[int]]:
-    """The output of each step of a few texts, drafted in chains by the part in this folder."""
+    """Return the output of each step of a few texts, drafted in chains by the part in this folder."""
     model = opened(target)
     models = Models(model, {"eagle": KIND.load(str(folder), model, torch.float32, "cpu")})
     return written(model, usual("eagle", models, top_k=1, nodes=4, stop_below=0.0))

@@ -18,8 +18,8 @@ NEW_TOKENS = 20
 
 
 def run_with(cls, models, size: int) -> float:
-    """The mean number of accepted drafted tokens per step plus the target's own token, with this size: the geometric
-    mean of two workloads."""
+    """Return the mean number of accepted drafted tokens per step plus the target's own token, with this draft size: the
+    geometric mean of two workloads."""
     story, template = (mean_with(cls, models, size, some) for some in PROMPTS.values())
     return (story * template) ** 0.5
 

@@ -98,7 +98,7 @@ def test_trained_heads_beat_those_that_have_learned_nothing(key, tmp_path):
 
 
 def plain_module(models):
-    """A copy of the target's module with attention of its own."""
+    """Return a copy of the target's module with attention of its own."""
     module = copy.deepcopy(models.target.model)
     module.set_attn_implementation("sdpa")
     return module

@@ -24,7 +24,7 @@ def target():
 
 @pytest.fixture(scope="module")
 def module():
-    """The same weights, read with transformers only, as a recipe reads them."""
+    """Return the same weights, read with transformers only, as a recipe reads them."""
     return tiny_hf_model("llama").requires_grad_(False)
 
 
@@ -36,7 +36,8 @@ def test_it_begins_as_the_early_exit(target, module):
 
 
 def texts_of(target, drafter):
-    """Greedy texts of the target, written with this drafter: (start, tokens), and the number of steps of each."""
+    """Return the target's greedy texts, written with this drafter: (start, tokens), and the number of steps of each
+    text."""
     texts, steps = [], []
     for prompt in PROMPTS:
         taken = steps_of(Models(target), drafter, prompt, WRITTEN)

@@ -30,7 +30,7 @@ def student(target):
 
 
 def divided(student, given):
-    """A filter that passes about half of the places: those with a confidence above the median."""
+    """Return a filter that passes about half of the places: those with a confidence above the median."""
     anchors = torch.tensor([[3, 9]]).expand(len(given.tokens), -1)
     first = next(student.passes(given, anchors, lambda seen: seen.filled))
     part, places = student.start(), student.places
@@ -90,7 +90,7 @@ def test_the_accepted_length_is_that_of_a_runs_blocks(student):
 
 
 class Plain(FilterStudent):
-    """A student with made-up blocks in which exactly the places with a confidence above 0.4 are right."""
+    """A student with made-up blocks, in which exactly the places with a confidence above 0.4 are right."""
 
     def passes(self, lesson, anchors, choose):
         draw = torch.Generator().manual_seed(lesson.index)

@@ -108,7 +108,7 @@ def test_a_method_from_outside_brings_its_recipe(ready, tmp_path, monkeypatch, c
 
 
 def the_sentence(capsys) -> str:
-    """The text on standard error after the progress bars of transformers: one line."""
+    """Return the one line on standard error after the progress bars of transformers."""
     told = capsys.readouterr().err.rpartition("error: ")[2]
     assert told.count("\n") == 1
     return told

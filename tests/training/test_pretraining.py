@@ -39,7 +39,7 @@ def windows(tokenizer, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _one_format(monkeypatch):
-    """A measurement would otherwise choose the number format in each run."""
+    """Fix the number format, because otherwise each run would choose it by a measurement."""
     monkeypatch.setattr(loop, "pick_precision", lambda device: torch.float32)
 
 

@@ -25,7 +25,7 @@ VOCABULARY, WINDOWS, LENGTH = 24, 3, 40
 
 @pytest.fixture(scope="module")
 def pair():
-    """A target, and a draft that is the target with noise on it."""
+    """Return a target, and a draft that is the target with noise."""
     torch.manual_seed(0)
     target = LlamaForCausalLM(target_config(VOCABULARY, 0, 2, **SMALL))
     with torch.no_grad():

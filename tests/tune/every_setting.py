@@ -29,13 +29,14 @@ Row = tuple[str, int, float]
 
 
 def use_processor_time(wanted: bool) -> None:
-    """In a fresh process, whose modules have yet to take the clock by name."""
+    """Replace the clock by processor time. Call this in a fresh process, before its modules import the clock by
+    name."""
     if wanted:
         time.perf_counter = time.process_time
 
 
 def tuned(request: TuningRequest) -> tuple[list[dict], float]:
-    """The lines of a tuning, and its seconds."""
+    """Return the lines of a tuning, and its seconds."""
     began = time.perf_counter()
     from engine.tune.tuning import Tuning
 
@@ -45,7 +46,8 @@ def tuned(request: TuningRequest) -> tuple[list[dict], float]:
 def every(
     request: TuningRequest, drafter: str, size: int
 ) -> tuple[list[Row], list[Row], list[float]]:
-    """All settings after the prompts, the best first; the best and the recommended one once more; seconds of opening and of writing."""
+    """Run all settings after the prompts. Returns all settings, the best first; the best and the recommended setting
+    once more; the seconds of opening and of writing."""
     times = [time.perf_counter()]
     from engine.fast.cpu.budget import graph_memory
     from engine.tune.answering import ranked

@@ -30,7 +30,7 @@ def request_of(pair, quick):
 
 
 def kept(lines) -> dict:
-    """By candidate, kind and number of prompts: what was counted, times left out."""
+    """Return the counts by candidate, kind and number of prompts, without times."""
     names = ("drafter", "size", "verifier", "prompt_kind", "prompts")
     counted = ("positions", "steps", "new_tokens", "drafted", "lengths", "draft_passes")
     return {
@@ -108,7 +108,7 @@ def test_a_stop_at_any_time_gives_the_answer_so_far(request_of, tmp_path):
 
 @contextmanager
 def room(most: int):
-    """No file can grow beyond so many bytes."""
+    """Limit the size to which a file can grow, in bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     try:

@@ -47,7 +47,7 @@ def draw_children(
 
 
 def drops_unlikely(oracle: Oracle, world: World) -> DraftTree:
-    """A chain of one token, thrown away if its q is low: the bias in the law of exactness."""
+    """A fault, the bias that the law of exactness forbids: draft one token, and throw it away if its q is low."""
     tree = DraftTree()
     q = world.q(())
     token = oracle.choose(q)
@@ -57,21 +57,21 @@ def drops_unlikely(oracle: Oracle, world: World) -> DraftTree:
 
 
 def merges_repeats(oracle: Oracle, world: World) -> DraftTree:
-    """Three i.i.d. draws, but equal ones are handed over only once."""
+    """A fault: three i.i.d. draws, of which equal ones are handed over once only."""
     tree = planned(lambda path: ("iid", 3), 1)(oracle, world)
     tree.draws[ROOT] = list(dict.fromkeys(tree.draws[ROOT]))
     return tree
 
 
 def best_first(oracle: Oracle, world: World) -> DraftTree:
-    """Two draws without replacement, handed over in order of q, not in the order drawn."""
+    """A fault: two draws without replacement are handed over in order of q, not in the order drawn."""
     tree = planned(lambda path: ("without_replacement", 2), 1)(oracle, world)
     tree.draws[ROOT].sort(key=lambda drawn: -tree.q[drawn.node])
     return tree
 
 
 def sharpened(oracle: Oracle, world: World) -> DraftTree:
-    """A draw from q squared that is handed over as a draw from q."""
+    """A fault: a draw from q squared is handed over as a draw from q."""
     tree = DraftTree()
     q = world.q(())
     tree.draw(ROOT, oracle.choose(torch.square(q)), "iid", q, "test")

@@ -110,7 +110,8 @@ def hierarchical(world, length, capped):
 
 
 def traversals(world):
-    """Traversal of a tree of two siblings without replacement and a child under each, leaf by leaf."""
+    """Yield the outputs of the traversal of a tree of two siblings without replacement, with a child under each, leaf
+    by leaf."""
     for first, second, *children in itertools.product(range(V), repeat=4):
         q = world.exact("q", ())
         if first == second:
@@ -136,7 +137,7 @@ def traversals(world):
 
 
 def best_law(world, chains, length):
-    """The law of the best of several chains, by drawing them in every way."""
+    """Return the law of the best of several chains, by drawing them in every way."""
     law = {}
     singles = list(itertools.product(range(V), repeat=length))
 

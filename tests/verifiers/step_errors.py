@@ -31,9 +31,9 @@ def run_error(
     prompt: Path,
     constraint: Callable[[], Constraint] = lambda: None,
 ) -> float:
-    """How far the law of a run of LENGTH tokens is from the target's, with every step enumerated.
+    """Return the distance between the law of a run of LENGTH tokens and the target's law, with every step enumerated.
 
-    For loops in which drafted tokens wait for a later step, so that a single step proves nothing.
+    It is for loops in which drafted tokens wait for a later step, so that a single step proves nothing.
     """
     law = run_law(models, make, rule, sampling, prompt, constraint)
     truth = Reader(models, sampling, constraint, prompt).law(prompt, ())

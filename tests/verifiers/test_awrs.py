@@ -38,7 +38,8 @@ class Among(Listed):
 
 
 def laws_of_a_place(p, tokens, test=allowed_draw.draw_allowed):
-    """The law of the token, and the mean of the weight of each token times its probability, enumerated."""
+    """Enumerate a place. Returns the law of its token, and for each token the mean of its weight times its
+    probability."""
     law, weighed = [0.0] * len(p), [0.0] * len(p)
     among = Among(tokens, len(p))
 
@@ -55,7 +56,7 @@ P = torch.tensor([0.4, 0.3, 0.15, 0.1, 0.05], dtype=torch.float64)
 
 
 def one_less(p, *asked):
-    """The fault of stopping at the first allowed token."""
+    """A fault: the weight is that of a search that stops at the first allowed token."""
     found = allowed_draw.draw_allowed(p, *asked)
     refused = [token for token, allowed in found.tokens if not allowed and token != found.token]
     return replace(found, weight=1 - float(p[refused].sum()))
@@ -98,7 +99,7 @@ def test_the_text_is_that_of_masked_decoding_with_the_same_seed(models, key):
 
 
 class Dies(Listed):
-    """Allows only what the target cannot write."""
+    """A constraint that allows only tokens that the target cannot write."""
 
     def allowed(self, continuation):
         mask = super().allowed(continuation)

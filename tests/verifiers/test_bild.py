@@ -18,7 +18,8 @@ ROWS = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.05, 0.05, 0.9]])
 
 
 def case(sampling, tokens=(0, 0)):
-    """A chain of two tokens; the target's probabilities after root, first and second are ROWS."""
+    """Return a case: a chain of two tokens, with ROWS as the target's probabilities after the root, the first and the
+    second token."""
     tree, parent = DraftTree(), ROOT
     for token in tokens:
         parent = tree.draw(parent, token, "iid", torch.tensor([0.7, 0.2, 0.1]), "draft")

@@ -174,7 +174,7 @@ def planted(cls, **changes):
 
 
 def without_weight(self, token, rule, drawn):
-    """The residual of rejection sampling: p - q, whatever the weight."""
+    """A fault: the residual is that of rejection sampling, p - q, for any weight."""
     weight, self.weight = self.weight, 1.0
     p = self.p
     BranchTrial.refuse(self, token, rule, drawn)
@@ -183,7 +183,7 @@ def without_weight(self, token, rule, drawn):
 
 
 def coin_of_the_leaf(self, token, rule, drawn):
-    """A shortened branch is tested with its weight, as if nothing had been drafted behind it."""
+    """A fault: a shortened branch is tested with its weight, as if no token had been drafted behind it."""
     weight = self.weight
     BranchTrial.refuse(self, token, rule, drawn)
     self.weight = weight
@@ -227,7 +227,7 @@ def test_a_planted_bias_is_caught(name):
 
 
 def random_laws(count):
-    """p and q after nothing [R, V], and after each token [R, V, V]."""
+    """Return p and q of the first token [R, V], and of the second after each first token [R, V, V]."""
     rng = np.random.default_rng(5)
     sharp = rng.uniform(0, 4, (count, 1))
     laws = []

@@ -83,7 +83,8 @@ def models():
 
 @pytest.fixture(scope="module")
 def real_models():
-    """For drafters that feed rows to the target's own session. SWIFT needs a layer between the first and the last."""
+    """Return models for drafters that feed rows to the target's own session. SWIFT needs a layer between the first and
+    the last."""
     return tiny_models(4, layers=3)
 
 

@@ -77,7 +77,7 @@ def test_a_step_writes_the_target_law(sampling):
 
 
 class CutsDrawn(DySpecDrafter):
-    """The tree is cut to the size that pays after its tokens were drawn."""
+    """A fault: the tree is cut to the size that pays after its tokens were drawn."""
 
     def propose(self, context, max_depth):
         costs, self.costs = self.costs, None

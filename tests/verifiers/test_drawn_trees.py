@@ -38,12 +38,12 @@ def proposed(cls, chance, sampling=T1, vocabulary=4, **options):
 
 
 def drawn_order(tree):
-    """The paths of a tree's nodes, level by level, each level in the order drawn."""
+    """Return the paths of a tree's nodes, level by level, each level in the order drawn."""
     return tuple(path_of(tree, node) for node in range(len(tree)))
 
 
 def tree_law(cls, **options):
-    """Each tree with its probability."""
+    """Return each tree with its probability."""
     law = {}
     for order, oracle in branches(
         lambda oracle: drawn_order(proposed(cls, OracleDraftChance(oracle), **options))
@@ -59,7 +59,7 @@ FALSE_ALARM = 1e-3
 
 
 class Gumbels:
-    """Stochastic beam search as Kool et al. write it: perturbed values, top down."""
+    """Stochastic beam search as Kool et al. describe it: perturbed values, top down."""
 
     def __init__(self, width, length, vocabulary=4):
         self._reader = Reader(

@@ -63,7 +63,7 @@ def test_the_slot_that_is_likeliest_to_be_reached_is_filled_first(models):
 
 
 def without(tree: DraftTree, dropped: int) -> DraftTree:
-    """The tree without one node that has no children."""
+    """Return the tree without one node that has no children."""
     kept = [node for node in range(len(tree)) if node != dropped]
     place = {node: index for index, node in enumerate(kept)} | {-1: -1}
     smaller = DraftTree(

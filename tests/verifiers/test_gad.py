@@ -40,8 +40,8 @@ def test_with_temperature_the_favourites_are_drafted_one_hot():
 
 
 def rest_of(block, output):
-    """The rest of the block after the shortest suffix of the output that occurs exactly once in the block,
-    if the output left the block; found by trying everything."""
+    """Return the rest of the block after the shortest suffix of the output that occurs exactly once in the block, if
+    the output has left the block. It is found by trying every suffix."""
     if output[: len(block)] == block[: len(output)]:
         return []
     for size in range(1, len(output) + 1):
@@ -90,7 +90,7 @@ def test_the_rest_is_a_second_branch():
 
 
 def case(sampling, tokens):
-    """A chain; the target's probabilities after the root and each token are ROWS."""
+    """Return a case: a chain, with ROWS as the target's probabilities after the root and each token."""
     tree, parent = DraftTree(), ROOT
     for token in tokens:
         parent = tree.draw(parent, token)

@@ -61,7 +61,7 @@ def test_forced_tokens_stay_where_the_step_is_refused(key):
 
 
 def behind_a_zero():
-    """A grammar that has just seen a 0, so that two tokens are forced."""
+    """Return a grammar that has just seen a 0, so that two tokens are forced."""
     constraint = Grammar()
     constraint.text = (0,)
     return constraint

@@ -35,7 +35,7 @@ def pairs(count, vocabulary, seed=0):
 
 
 def kept_by_spectr(p, q, draws):
-    """[count]: how often SpecTr keeps one of the drafts."""
+    """Return [count]: how often SpecTr accepts one of the drafts."""
     return torch.tensor(
         [factor_and_share(*one, draws)[1] for one in zip(p, q, strict=True)]
     ).double()
@@ -52,7 +52,7 @@ def test_independent_siblings(seed, vocabulary, draws):
 
 
 def two_laws(oracle, world):
-    """Two independent siblings, each from a law of its own."""
+    """Return two independent siblings, each from a law of its own."""
     tree, q = DraftTree(), world.q(())
     for law in (q, q.flip(0)):
         tree.draw(ROOT, oracle.choose(law), "iid", law, "test")
@@ -81,7 +81,7 @@ class WithTrial(SpecTr):
 
 
 class TooEager(KSequentialTrial):
-    """The first draft is judged as if it were the only one: a factor of 1."""
+    """A fault: the first draft is judged as if it were the only one, with a factor of 1."""
 
     def __init__(self, p, laws, draws):
         super().__init__(p, laws, draws)
@@ -94,7 +94,8 @@ class NothingRepaired(KSequentialTrial):
 
 
 class FirstResidual(KSequentialTrial):
-    """The residual of one refused draft, although the factor is larger and two were refused."""
+    """A fault: the residual is that of one rejected draft, although the factor is larger and two drafts were
+    rejected."""
 
     def refuse(self, token, rule, drawn):
         self.refused += 1
@@ -141,7 +142,7 @@ def test_spectr_keeps_at_least_what_rejection_keeps_of_independent_drafts(vocabu
 
 
 def recursive(p, q, draws):
-    """[R]: how often rejection sampling keeps one of this many independent drafts."""
+    """Return [R]: how often rejection sampling accepts one of this many independent drafts."""
     refused = torch.ones(len(p), dtype=p.dtype)
     for _ in range(draws):
         refused = refused * (1 - torch.minimum(p, q).sum(-1))
@@ -155,7 +156,7 @@ def recursive(p, q, draws):
 
 
 def draft_sets(q, kind, draws, fixed):
-    """Each set of drafts with its probability, by enumerating every way of drawing it."""
+    """Return each set of drafts with its probability, by enumerating every way of drawing it."""
     found = {}
     for drawn in itertools.product(range(len(q)), repeat=draws):
         weight, left = 1.0, q.clone()
@@ -169,7 +170,7 @@ def draft_sets(q, kind, draws, fixed):
 
 
 def best_coupling(p, sets):
-    """The optimum of the transport problem itself, by a linear program."""
+    """Return the optimum of the transport problem itself, by a linear program."""
     flows = [(s, token) for s in sets for token in s]
     rows = [[float(flow[0] == s) for flow in flows] for s in sets]
     rows += [[float(flow[1] == token) for flow in flows] for token in range(len(p))]
@@ -227,7 +228,7 @@ def test_three_draws_without_replacement():
 
 
 def favourites_and_one(oracle, world, drawn_first=True):
-    """The greedy construction: the two likeliest tokens, and one draw from the others."""
+    """Return the drafts of the greedy construction: the two likeliest tokens, and one draw from the others."""
     tree, q = DraftTree(), world.q(())
     fixed = q.topk(2).indices.tolist()
     rest = q.clone()

@@ -24,7 +24,7 @@ class World:
         self.rows: dict[tuple[str, Path], Tensor] = {}
 
     def row(self, name: str, path: Path) -> Tensor:
-        """[V] float32, as in the engine."""
+        """Return the law as [V] float32, as in the engine."""
         key = (name, path)
         if key not in self.rows:
             rng = random.Random(f"{self.seed} {name} {path}")
@@ -70,9 +70,9 @@ def output_law(
     length: int,
     each: Callable[[DraftTree, Verdict], None] = lambda tree, verdict: None,
 ) -> Law:
-    """Exact law of the first ``length`` tokens that one step writes.
+    """Return the exact law of the first ``length`` tokens that one step writes.
 
-    Where the step writes fewer, the target itself continues. each: is called for every branch.
+    If the step writes fewer tokens, the target itself continues. each: is called for every branch.
     """
 
     def step(oracle: Oracle) -> list[tuple[Path, float]]:
@@ -92,7 +92,7 @@ def output_law(
 
 
 def accepted(world: World, grow: Callable[[Oracle, World], DraftTree], rule: Verifier) -> float:
-    """Tokens accepted on average, over every branch of draws and coins."""
+    """Return the mean number of accepted tokens, over every branch of draws and coins."""
     kept = branches(lambda oracle: len(_judged(oracle, world, grow, rule)[1].accepted))
     return sum(oracle.weight * count for count, oracle in kept)
 
@@ -106,7 +106,7 @@ def _judged(oracle: Oracle, world: World, grow, rule: Verifier) -> tuple[DraftTr
 
 
 def distance(one: Law, other: Law) -> float:
-    """The largest difference in the probability of any text."""
+    """Return the largest difference in the probability of any text."""
     assert one.keys() == other.keys()
     return max(abs(one[path] - other[path]) for path in one)
 
@@ -118,7 +118,7 @@ def error(
     length: int,
     each: Callable[[DraftTree, Verdict], None] = lambda tree, verdict: None,
 ) -> float:
-    """How far the output law of this drafter under this rule is from the target's."""
+    """Return the distance between the output law of this drafter under this rule and the target's law."""
     law = output_law(world, grow, rule, length, each)
     assert abs(sum(law.values()) - 1) < 1e-6
     return distance(law, world.target_law(length))

@@ -85,7 +85,7 @@ class Toy:
         return [w / total for w in weights]
 
     def _pair(self) -> tuple[list[float], list[float]]:
-        """p and q, which are similar but not the same."""
+        """Return p and q, which are similar but not the same."""
         p, other = self._law(3.0), self._law(3.0)
         q = [0.45 * a + 0.55 * b for a, b in zip(p, other, strict=True)]
         return p, q

@@ -59,7 +59,7 @@ def watched(tabs):
 
 @pytest.fixture
 def replay(watched, tmp_path):
-    """replay(ndjson): the exported page, opened from its file and paused at step 0."""
+    """Return replay(ndjson), which opens the exported page from its file, paused at step 0."""
 
     def open_(text: str, title: str = "Draftscope", still: bool = True, **options):
         file = tmp_path / "out.html"
@@ -75,7 +75,7 @@ def replay(watched, tmp_path):
 
 @pytest.fixture
 def replay_race(watched, tmp_path):
-    """replay_race(ndjson): the exported page of a race, opened from its file, at its end."""
+    """Return replay_race(ndjson), which opens the exported page of a race from its file, at its end."""
 
     def open_(text: str, **options):
         file = tmp_path / "race.html"

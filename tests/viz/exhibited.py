@@ -14,7 +14,7 @@ def ndjson(lines: list[dict]) -> str:
 
 
 def exhibited(toy: Toy | None = None, words: list[str] | None = None) -> list[dict]:
-    """The lines of a run whose steps have exhibits of all kinds and a meter. words: their texts come from these."""
+    """Return the lines of a run whose steps have exhibits of all kinds and a meter. words: the words of their texts."""
     lines = (toy or Toy(steps=8, budget=20, seed=2)).lines()
     for step in lines[1:-1]:
         draw = random.Random(step["index"])
@@ -24,7 +24,8 @@ def exhibited(toy: Toy | None = None, words: list[str] | None = None) -> list[di
 
 
 def overlapped(lines: list[dict]) -> list[dict]:
-    """The same run as if drafting went on while the target verified: with spans and the time on the clock."""
+    """Return the same run as if drafting went on while the target verified: with spans, and with the time on the
+    clock."""
     at = 5.0
     for step in lines[1:-1]:
         spent = step["milliseconds"]
@@ -40,7 +41,7 @@ def overlapped(lines: list[dict]) -> list[dict]:
 
 
 def merged(lines: list[dict], sources=SOURCES) -> list[dict]:
-    """The same run with nodes from several sources in every tree."""
+    """Return the same run with nodes from several sources in every tree."""
     for step in lines[1:-1]:
         size = len(step["nodes"]["token"])
         step["nodes"]["source"] = [sources[node % len(sources)] for node in range(size)]

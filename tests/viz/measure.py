@@ -26,7 +26,7 @@ def row(name: str, values: list[float]) -> str:
 
 
 def cpu(session) -> float:
-    """Processor time of the page's main thread so far, in ms; a busy machine does not distort it."""
+    """Return the processor time of the page's main thread so far, in ms, which a busy machine does not distort."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return 1000 * next(entry["value"] for entry in metrics if entry["name"] == "TaskDuration")
 

@@ -17,7 +17,7 @@ def scripts(*folders: Path) -> list[Path]:
 
 @cache
 def exposed(name: str, *folders: Path) -> str:
-    """A script that puts everything that the modules of these folders export into one global of this name.
+    """Return a script that puts all exports of the modules in these folders into one global of this name.
 
     Entries export nothing, so they are left out.
     """

@@ -21,7 +21,7 @@ def show(page, step: int) -> None:
 
 
 def with_exhibits(exhibits: list, steps: int = 3) -> str:
-    """A run whose second step has these exhibits."""
+    """Return a run whose second step has these exhibits."""
     lines = Toy(steps=steps).lines()
     lines[2]["drafter"]["exhibits"] = exhibits
     return ndjson(lines)

@@ -26,7 +26,7 @@ def sources(tmp_path_factory):
 
 
 def odd() -> str:
-    """A run in which every word is one that has broken pages before."""
+    """Return a run in which every word is one that has broken pages before."""
     return Toy(steps=2, words=list(HOSTILE), prompt=" ".join(HOSTILE), key="<b>x</b>").ndjson()
 
 
@@ -44,7 +44,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def addresses(folder):
-    """The folder's addresses: on the disk, and below a path of a server."""
+    """Return the folder's addresses: on the disk, and below a path of a server."""
     handler = functools.partial(Quiet, directory=folder.parents[1])
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -271,7 +271,7 @@ TOY = {"lesson": LESSON}
 
 @pytest.fixture
 def toy(watched, tmp_path):
-    """toy(lesson, anchor, links): the page of a lesson, opened from its file."""
+    """Return toy(lesson, anchor, links), which opens the page of a lesson from its file."""
 
     def open_(lesson=TOY, anchor="", links=None):
         file = tmp_path / "toy.html"

@@ -27,7 +27,7 @@ def written(trace, steps):
 
 
 def pixels(cell, side=2):
-    """Ink by pixel, from the paths of a cell: each square begins with M x y."""
+    """Return pixel -> its ink, from the paths of a cell. Each square begins with M x y."""
     found = [0.0] * side * side
     for path, ink in cell["inks"]:
         for square in path.split("M")[1:]:

@@ -111,7 +111,7 @@ def test_a_token_that_adds_nothing_yet_shows_its_bytes_where_it_stands_alone(scr
 
 
 def step_of(nodes: list[dict], judgements: list[dict], output: dict, distributions=()) -> dict:
-    """A step from a short description. node: piece, parent, status and optionally p and q."""
+    """Return a step from a short description. node: piece, parent, status and optionally p and q."""
     depth: list[int] = []
     for node in nodes:
         depth.append(1 if node["parent"] < 0 else depth[node["parent"]] + 1)
@@ -138,7 +138,7 @@ def step_of(nodes: list[dict], judgements: list[dict], output: dict, distributio
 
 
 def why(script, step: dict, node, temperature: float = 0.8) -> str:
-    """The sentence for a node, in a run whose rule has no sentences of its own."""
+    """Return the sentence for a node, in a run whose rule has no sentences of its own."""
     run = {"verifier": {"lossless": True}, "sampling": {"temperature": temperature}}
     return script.evaluate(
         "([s, n, run]) => Draftscope.sentenceOf(Draftscope.enrich(s, 0, run), n)", [step, node, run]

@@ -13,7 +13,7 @@ from tests.viz.tables import cases
 
 
 def positions(*counts: tuple[int, int]) -> list[dict]:
-    """(reached, accepted) by position."""
+    """Return (reached, accepted) by position."""
     return [{"position": i, "reached": r, "accepted": a} for i, (r, a) in enumerate(counts, 1)]
 
 
@@ -168,7 +168,7 @@ OFFER = {
 
 @pytest.fixture
 def drawn(tabs):
-    """drawn(record, state, **options of the tab): a page with the tuning, without a server."""
+    """Return drawn(record, state, **options of the tab), which opens a page with the tuning, without a server."""
     opened = []
 
     def draw(told: str, state: str = "done", **options):

@@ -55,10 +55,10 @@ def bf16_case():
 
 
 def excess(inputs, mask, cut) -> float:
-    """The largest error over its bound.
+    """Return the largest error over its bound.
 
-    Scores and sums are fp32. The weights w are rounded before they are multiplied by v, and the
-    output is rounded again: it is off by at most ROUNDED (sum of w |v| + its own size).
+    Scores and sums are fp32. The weights w are rounded before they are multiplied by v, and the output is rounded
+    again. So it is off by at most ROUNDED (sum of w |v| + its own size).
     """
     found = tree_attention_triton(*inputs, mask, cut=cut).double()
     exact = [tensor.double() for tensor in inputs]

@@ -22,7 +22,7 @@ PATH = [0, 2, 4, 5]
 
 @pytest.fixture
 def on_gpu(monkeypatch):
-    """Treats CPU tensors as if they were on a GPU, and counts the kernel calls."""
+    """Treat CPU tensors as if they were on a GPU, and count the kernel calls."""
     calls = {"attention": 0, "commit": 0}
 
     def counted(name, function):
@@ -46,7 +46,7 @@ def model_of(architecture: str, static: bool, **changes) -> LanguageModel:
 
 
 def logits_of(architecture: str, static: bool) -> torch.Tensor:
-    """Logits of a tree after a prefix longer than the window, and of the step after its commit."""
+    """Return the logits of a tree after a prefix longer than the window, and of the step after its commit."""
     session = model_of(architecture, static).session(40)
     session.prefill([7 * n % VOCABULARY for n in range(15)])
     first, _ = session.feed(*TREE)

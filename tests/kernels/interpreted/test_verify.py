@@ -100,7 +100,7 @@ def test_a_planted_fault_is_seen(fault):
 
 
 def broken_rows(tree: DraftTree, place: int, fill: str) -> torch.Tensor:
-    """Rows, one of which holds NaN: everywhere, as after a softmax, or in a few of its entries."""
+    """Return rows of which one holds NaN: everywhere, as after a softmax, or in a few of its entries."""
     rows = peaked(len(tree) + 1, VOCABULARY)
     if fill == "all":
         rows[place] = float("nan")
