@@ -258,10 +258,10 @@ class OwnModels:
         """Copy the choice of this token for the session of a page that was loaded anew, and return the copy; None if
         the choice is gone. The choice itself stays, because the tab may have been duplicated."""
         with self._lock:
-            old = next((one for one in self._choices.values() if one.token == token), None)
+            old = next((choice for choice in self._choices.values() if choice.token == token), None)
             if old is None:
                 return None
-            values = {one.name: getattr(old, one.name) for one in fields(Choice)}
+            values = {entry.name: getattr(old, entry.name) for entry in fields(Choice)}
             fresh = ("token", "touched", "left")
             copied = Choice(**{name: value for name, value in values.items() if name not in fresh})
             return self._keep(session, copied)

@@ -26,8 +26,8 @@ def warm(after: float) -> None:
     """Begin to load after ``after`` seconds, because a page that is being opened comes first. Raises UserError for an
     invalid setting of the host."""
     graph_memory()  # the host's setting is refused before the page is served
-    wanted = chosen(tried_ahead())
-    threading.Thread(target=_load, args=(after, wanted), name="warm", daemon=True).start()
+    keys = chosen(tried_ahead())
+    threading.Thread(target=_load, args=(after, keys), name="warm", daemon=True).start()
 
 
 def chosen(ahead: str) -> list[str]:

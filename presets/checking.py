@@ -22,8 +22,8 @@ def check(place: str, given: object, fields: Mapping, required: Collection[str])
         raise UserError(f"{place} must be a table.")
     for name in given:
         if name not in fields:
-            known = ", ".join(fields)
-            raise UserError(f"{place} has an unknown field {name!r}; known are: {known}.")
+            names = ", ".join(fields)
+            raise UserError(f"{place} has an unknown field {name!r}; known are: {names}.")
     for name in required:
         if name not in given:
             raise UserError(f"{place} has no {name}.")

@@ -43,7 +43,7 @@ def family(name: str = "") -> ModelPaths:
     if name in sources():
         place_of(name)  # raises if the host has switched these families off
     if name not in families():
-        raise unknown("family of models", name, [known for known in families() if known])
+        raise unknown("family of models", name, [offer for offer in families() if offer])
     if not name:
         return ModelPaths(str(models / "target"), _parts(models))
     folder = models / "families" / name

@@ -158,9 +158,9 @@ def overlaps(trace: Trace) -> int:
 
     def both(spans: list[dict]) -> bool:
         return any(
-            one["lane"] != other["lane"]
-            and max(one["start"], other["start"]) < min(one["end"], other["end"])
-            for one in spans
+            span["lane"] != other["lane"]
+            and max(span["start"], other["start"]) < min(span["end"], other["end"])
+            for span in spans
             for other in spans
         )
 

@@ -34,8 +34,8 @@ def code(text: str, *tags: str) -> Cell:
 
 def written(text: str, page: str) -> str:
     """Return a lesson's markdown with its numbers filled in, and with links that lead to the page. Raises UserError."""
-    text = NUMBER.sub(lambda found: number(found[1])["number"], text)
-    return LINK.sub(lambda found: f"]({page}{WHERE[found[1]].format(found[2])})", text)
+    text = NUMBER.sub(lambda match: number(match[1])["number"], text)
+    return LINK.sub(lambda match: f"]({page}{WHERE[match[1]].format(match[2])})", text)
 
 
 def cells_of(block: SyntaxTreeNode, page: str, here: str) -> list[Cell]:

@@ -64,8 +64,8 @@ def check_files(root: Path) -> Iterator[Finding]:
         if path.suffix in PICKLED:
             yield Finding(True, f"{name(path)} is a pickled file; ship safetensors.")
     total = sum(sizes.values())
-    told = f"{len(files)} files, {total / 1e6:.1f} MB of at most {MOST / 1e6:,.0f} MB"
-    yield Finding(total > MOST, told)
+    total_line = f"{len(files)} files, {total / 1e6:.1f} MB of at most {MOST / 1e6:,.0f} MB"
+    yield Finding(total > MOST, total_line)
     large = {path: size for path, size in sizes.items() if size > LARGE}
     for path, size in sorted(large.items()):
         yield Finding(
@@ -84,7 +84,7 @@ def check(root: Path, online: bool = True) -> Iterator[Finding]:
         yield Finding(True, str(error))
         card = {}
     problems = list(front_matter.problems(card, root)) if card else []
-    yield from (Finding(True, told) for told in problems)
+    yield from (Finding(True, sentence) for sentence in problems)
     if card and not problems:
         yield Finding(
             False,
@@ -92,8 +92,8 @@ def check(root: Path, online: bool = True) -> Iterator[Finding]:
         )
     yield from check_files(root)
     if card and not problems and online:
-        for wrong, told in requirements.resolve(root, card):
-            yield Finding(wrong, told)
+        for wrong, sentence in requirements.resolve(root, card):
+            yield Finding(wrong, sentence)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,9 +102,9 @@ def main(arguments: list[str] | None = None) -> int:
         "root", nargs="?", type=Path, default=ROOT, help="the tree (default: this one)"
     )
     parser.add_argument("--offline", action="store_true", help="do not ask pip")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     wrong = 0
-    for finding in check(given.root, not given.offline):
+    for finding in check(options.root, not options.offline):
         print(finding, flush=True)
         wrong += finding.wrong
     print(f"{wrong} thing{'s' * (wrong != 1)} wrong: do not deploy." if wrong else "Deployable.")

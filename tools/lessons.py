@@ -18,13 +18,13 @@ from viz.lesson import page
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lessons", description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True, help="the folder to write")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        count = write_lessons(given.output)
+        count = write_lessons(options.output)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{given.output}: {count} lessons and the quiz; open index.html")
+    print(f"{options.output}: {count} lessons and the quiz; open index.html")
     return 0
 
 

@@ -80,14 +80,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.new_method", description=__doc__)
     parser.add_argument("key")
     parser.add_argument("--in", dest="place", metavar="DIR", help="a folder outside the engine")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        folder = write(given.key, Path(given.place) if given.place else HERE)
+        folder = write(options.key, Path(options.place) if options.place else HERE)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(
-        f"{folder} is a method. Prove it: python -m engine prove {folder if given.place else given.key}"
+        f"{folder} is a method. Prove it: python -m engine prove {folder if options.place else options.key}"
     )
     return 0
 

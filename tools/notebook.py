@@ -85,14 +85,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, required=True, help="the file to write")
     parser.add_argument("--page", default=PAGE, help=f"the address of the page (default: {PAGE})")
     parser.add_argument("lessons", nargs="*", help="names of lessons (default: all)")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        book = notebook(given.lessons, given.page)
-        write_lines(given.output, [json.dumps(book, indent=1, ensure_ascii=False) + "\n"])
+        book = notebook(options.lessons, options.page)
+        write_lines(options.output, [json.dumps(book, indent=1, ensure_ascii=False) + "\n"])
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{given.output}: {len(book['cells'])} cells")
+    print(f"{options.output}: {len(book['cells'])} cells")
     return 0
 
 

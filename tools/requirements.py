@@ -35,7 +35,7 @@ def _ask_pip(root: Path, python: str, name: str, extra: list[str]) -> tuple[bool
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "-q"]
         command += ["--disable-pip-version-check", "--report", str(report), "--target", folder]
         command += ["--only-binary=:all:", "--implementation=cp", f"--python-version={python}"]
-        command += [f"--platform={one}" for one in PLATFORMS]
+        command += [f"--platform={platform}" for platform in PLATFORMS]
         command += ["-r", str(root / "requirements.txt"), *extra]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not report.is_file():
@@ -45,6 +45,8 @@ def _ask_pip(root: Path, python: str, name: str, extra: list[str]) -> tuple[bool
                 f"{name}: the requirements cannot be met. {why[-1] if why else done.stderr[-300:]}",
             )
         packages = json.loads(report.read_text(encoding="utf-8"))["install"]
-    versions = {one["metadata"]["name"].lower(): one["metadata"]["version"] for one in packages}
+    versions = {
+        entry["metadata"]["name"].lower(): entry["metadata"]["version"] for entry in packages
+    }
     listed = ", ".join(f"{key} {versions[key]}" for key in TOLD if key in versions)
     return False, f"{name}, Python {python}: {len(packages)} packages ({listed})"

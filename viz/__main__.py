@@ -17,9 +17,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
     parser.add_argument("--title", default=None, help="heading (default: the drafter and the file)")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        export(given.trace, given.output, given.title)
+        export(options.trace, options.output, options.title)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

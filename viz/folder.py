@@ -28,13 +28,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("traces", type=Path, nargs="+", help="traces or saved races (NDJSON)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the folder to write")
     parser.add_argument("--title", default="Draftscope", help="heading of the list")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        items = write_folder(given.traces, given.output, given.title)
+        items = write_folder(options.traces, options.output, options.title)
     except UserError as error:
         print(str(error).encode("unicode_escape").decode("ascii"), file=sys.stderr)
         return 2
-    print(f"{given.output}: {len(items)} replay{'s' * (len(items) != 1)}. To show one in a page:")
+    print(f"{options.output}: {len(items)} replay{'s' * (len(items) != 1)}. To show one in a page:")
     print(snippet(items[0]))
     return 0
 
@@ -73,13 +73,13 @@ def named(items: list[Item]) -> list[Item]:
     """Return the items with the names of their pages: index for a single item, distinct names for several."""
     if len(items) == 1:
         return [items[0].called("index")]
-    taken = {"index"}
+    used = {"index"}
     renamed = []
     for item in items:
         name, number = item.name, 2
-        while name.casefold() in taken:
+        while name.casefold() in used:
             name, number = f"{item.name}-{number}", number + 1
-        taken.add(name.casefold())
+        used.add(name.casefold())
         renamed.append(item.called(name))
     return renamed
 

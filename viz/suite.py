@@ -22,10 +22,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m viz.suite", description=__doc__)
     parser.add_argument("result", type=Path, help="what `python -m engine bench --json` wrote")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        outlet = Outlet(given.output)
-        outlet.write([page(suite_figures(read_text(given.result)))])
+        outlet = Outlet(options.output)
+        outlet.write([page(suite_figures(read_text(options.result)))])
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

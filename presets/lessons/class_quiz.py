@@ -76,7 +76,7 @@ def _question(spec: Mapping, random: Random) -> Question:
     numbers = {name: _drawn(random, *span) for name, span in spec.get("numbers", {}).items()}
     words = re.sub(
         r"\{(\w+)\}",
-        lambda found: f"{numbers[found[1]]:g}" if found[1] in numbers else found[0],
+        lambda match: f"{numbers[match[1]]:g}" if match[1] in numbers else match[0],
         spec["ask"],
     )
     if "compute" in spec:

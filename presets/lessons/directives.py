@@ -43,10 +43,10 @@ def read(info: str, content: str) -> dict:
     if kind not in KINDS:
         raise unknown("directive", kind, KINDS)
     try:
-        given = tomllib.loads(content)
+        table = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"The directive {kind} is not TOML: {error}.") from None
-    return {"kind": kind, **KINDS[kind](f"The directive {kind}", given)}
+    return {"kind": kind, **KINDS[kind](f"The directive {kind}", table)}
 
 
 def _trace(place: str, given: dict) -> dict:
@@ -216,15 +216,15 @@ def check_setting(stage: dict | None, wanted: dict) -> None:
     value."""
     if not wanted:
         return
-    known = SETTINGS[stage["kind"]]
-    _among("a question’s with", "setting", list(wanted), tuple(known))
+    settings = SETTINGS[stage["kind"]]
+    _among("a question’s with", "setting", list(wanted), tuple(settings))
     for name, value in wanted.items():
-        if not isinstance(value, known[name]):
+        if not isinstance(value, settings[name]):
             raise UserError(f"a question’s with: {value!r} is no {name}.")
     if "rule" in wanted:
         _among("a question’s with", "rule", [wanted["rule"]], tuple(stage["rules"]))
     if "machine" in wanted:
-        sheets = tuple(one["name"] for one in stage["machines"])
+        sheets = tuple(machine["name"] for machine in stage["machines"])
         _among("a question’s with", "machine", [wanted["machine"]], sheets)
     if "target" in wanted:
         _among("a question’s with", "target", [wanted["target"]], _names(stage))

@@ -74,8 +74,8 @@ def _measured(name: str, texts: list[list[int]]) -> dict:
     return {
         "name": TARGETS[name],
         "experts": experts,
-        "uses": [one.nonzero()[:, 0].tolist() for one in using[0][layers // 2]],
-        "idle": [round(sum(idle(one, n) for one in using) / len(using), 4) for n in rows],
+        "uses": [use.nonzero()[:, 0].tolist() for use in using[0][layers // 2]],
+        "idle": [round(sum(idle(use, n) for use in using) / len(using), 4) for n in rows],
         "milliseconds": _times(target, texts, rows),
         "wide": _times(wide, texts, rows),
     }

@@ -61,8 +61,8 @@ def _shared_beginning(step: dict) -> list[int]:
 
 def _skipped(step: dict) -> list[int]:
     """Return the accepted nodes of a step whose drafter left out whole layers."""
-    stacks = [one["layers"] for one in _exhibits(step, "layers")]
-    return kept(step) if any(one["state"] == "skipped" for s in stacks for one in s) else []
+    stacks = [entry["layers"] for entry in _exhibits(step, "layers")]
+    return kept(step) if any(entry["state"] == "skipped" for s in stacks for entry in s) else []
 
 
 def _exhibits(step: dict, kind: str) -> list[dict]:
@@ -99,7 +99,9 @@ def _decided(step: dict, kept_by_it: bool) -> list[int]:
 def _same_word(step: dict) -> list[int]:
     """Return the rejected nodes that repeat the token of their parent."""
     nodes, parents = step["nodes"]["token"], step["nodes"]["parent"]
-    return [one for one in refused(step) if parents[one] >= 0 and nodes[one] == nodes[parents[one]]]
+    return [
+        node for node in refused(step) if parents[node] >= 0 and nodes[node] == nodes[parents[node]]
+    ]
 
 
 def _whole(step: dict) -> list[int]:
@@ -147,8 +149,8 @@ def moment(name: str, trace: Trace) -> tuple[int, int | None]:
     if name == "longest":
         return max(range(len(trace.steps)), key=lambda at: len(kept(trace.steps[at]))), None
     if name not in MOMENTS:
-        known = ", ".join([*MOMENTS, "longest"])
-        raise UserError(f"There is no moment {name!r}; known are: {known}.")
+        names = ", ".join([*MOMENTS, "longest"])
+        raise UserError(f"There is no moment {name!r}; known are: {names}.")
     shown = {at: MOMENTS[name](step) for at, step in enumerate(trace.steps)}
     fit = [at for at, nodes in shown.items() if nodes]
     if not fit:

@@ -46,8 +46,8 @@ def measure(keys: list[str]) -> None:
     for card in unrecorded:
         _record(card)
     record_checked([card.example for card in unrecorded])
-    found = {key: found for key, card in sorted(by_key.items()) if (found := measured(card))}
-    MEASURED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    values = {key: values for key, card in sorted(by_key.items()) if (values := measured(card))}
+    MEASURED.write_text(json.dumps(values, indent=1) + "\n", "utf-8")
 
 
 def _record(card: Card) -> None:

@@ -44,25 +44,25 @@ EXAMPLE = {
 def read_card(key: str, path: Path) -> dict:
     """Return the fields of a card, with its own example as a Preset. Raises UserError."""
     try:
-        given = tomllib.loads(text_of(path))
+        card = tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"The card of {key} is not TOML: {error}.") from None
     place = f"The card of {key}"
-    given.pop("goals", None)  # engine bench reads the goals
-    holds = given.pop("holds", [])
+    card.pop("goals", None)  # engine bench reads the goals
+    holds = card.pop("holds", [])
     if not isinstance(holds, list) or not all(isinstance(condition, str) for condition in holds):
         raise UserError(f"{place} must have a list of texts as its holds.")
-    tables = {name: given.pop(name) for name in (*TABLES, "example") if name in given}
-    check(place, given, CARD | OPTIONAL, required=CARD)
+    tables = {name: card.pop(name) for name in (*TABLES, "example") if name in card}
+    check(place, card, CARD | OPTIONAL, required=CARD)
     for name, words in (("family", FAMILIES), ("kind", KINDS), ("exactness", EXACTNESS)):
-        if given[name] not in words:
-            known = ", ".join(words)
-            raise UserError(f"{place} has the {name} {given[name]!r}; known are: {known}.")
+        if card[name] not in words:
+            allowed = ", ".join(words)
+            raise UserError(f"{place} has the {name} {card[name]!r}; known are: {allowed}.")
     for name, fields in TABLES.items():
         if name in tables:
             check(f"{place}, [{name}],", tables[name], fields, required=fields)
     example = tables.pop("example", None)
-    return {**given, "holds": tuple(holds), **tables, **_example(key, place, given, example)}
+    return {**card, "holds": tuple(holds), **tables, **_example(key, place, card, example)}
 
 
 def _example(key: str, place: str, card: Mapping, given: object) -> dict:
