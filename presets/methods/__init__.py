@@ -1,8 +1,8 @@
 """One card per method: ``card.toml`` in the method's folder (``engine/methods/KEY``); rules, loops, studies and other subjects
 of cards that are no folder have ``presets/methods/KEY.toml``.
 
-A card says what a method is, what its paper claims, and which run shows it. The measured figures are written into
-measured.json by ``python -m presets methods``, never by hand.
+A card says what a method is, what its paper claims, and which run shows it. Beside it lie, written by ``python -m presets``
+and never by hand, the finished trace of its own example, its drawn figure and its price (``presets.finished``).
 """
 
 import json
@@ -15,13 +15,12 @@ from engine.errors import UserError
 from engine.finding import folders, outside_folders
 from engine.methods import drafters
 from engine.rules import verifiers
+from presets.finished import FIGURE, PRICE, beside_card, trace_file, unpacked
 from presets.listed import HERE as PRESETS
 from presets.listed import Preset
 from presets.methods.reading import read_card
 
 HERE = Path(__file__).parent
-MEASURED = HERE / "measured.json"
-PRICES = HERE / "price.json"
 SCALING = "scylla"
 """The card whose figure is drawn from the findings of its recipe."""
 
@@ -35,7 +34,7 @@ class Card:
     ``presets.conditions``. paper: {"title", "authors", "venue", "year"}; claim: {"text", "setting"}; part: {"name",
     "recipe"}; each {} where there is none. example: the name of the example that shows the method, "" where there is
     none; own_example: that example, where the card brings its own. figure: exhibits that are drawn on the card, []
-    where there are none; drawn_by: the module whose ``measured`` and ``exhibits`` make them. loses: one sentence that says why it saves no time on the embedded models, "" where it does. measured: figures of the example's run, or of the part that a recipe made; {} before either
+    where there are none; drawn_by: the module whose ``measured`` and ``exhibits`` make them. loses: one sentence that says why it saves no time on the embedded models, "" where it does. measured: figures of the example's run, or those that a recipe printed of its part; {} before either
     was made. price: that of a lossy method, see ``engine.trace.price.Price``; {} before it was measured.
     """
 
@@ -76,7 +75,7 @@ class Card:
 def cards() -> dict[str, Card]:
     """Every card by key, in the order of titles. Raises UserError, one sentence, for a bad file."""
     own = {key: folder / "card.toml" for key, folder in folders().items()}
-    return read_cards(card_files(HERE) | own, _figures(MEASURED), _figures(PRICES))
+    return read_cards(card_files(HERE) | own)
 
 
 @cache
@@ -88,48 +87,49 @@ def outside_cards() -> tuple[dict[str, Card], dict[str, str]]:
         if key not in drafters() or not drafters()[key].yours:
             continue  # ``engine.methods.unusable`` says why
         try:
-            (card,) = read_cards({key: folder / "card.toml"}, {}).values()
-            cards[key] = replace(card, example="", own_example=None, part={})
+            card = Card(key=key, **read_card(key, folder / "card.toml"))
+            cards[key] = replace(card, example="", own_example=None, part={}, measured={})
         except UserError as error:
             reasons[key] = f"The method {key} has no card: {error}"
     return cards, reasons
-
-
-def _figures(file: Path) -> dict[str, dict]:
-    return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
 def card_files(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in folder.glob("*.toml")}
 
 
-def read_cards(
-    files: Mapping[str, Path],
-    measured: Mapping[str, dict],
-    prices: Mapping[str, dict] | None = None,
-) -> dict[str, Card]:
-    """The cards in these files, by key. measured, prices: the figures and the prices of the methods, by key."""
-    prices = prices or {}
-    found = [
-        Card(
-            key=key,
-            measured=measured.get(key, {}),
-            figure=_figure(HERE / "figures" / f"{key}.json"),
-            price=prices.get(key, {}),
-            **read_card(key, path),
-        )
-        for key, path in files.items()
-    ]
-    return {card.key: card for card in sorted(found, key=lambda card: card.title.lower())}
+def read_cards(files: Mapping[str, Path]) -> dict[str, Card]:
+    """The cards in these files, by key, with what was measured of their methods."""
+    read = [_with_results(Card(key=key, **read_card(key, path))) for key, path in files.items()]
+    return {card.key: card for card in sorted(read, key=lambda card: card.title.lower())}
 
 
-def _figure(path: Path) -> list:
-    return json.loads(path.read_text("utf-8")) if path.exists() else []
+def _with_results(card: Card) -> Card:
+    figure, price = (beside_card(card.key, name) for name in (FIGURE, PRICE))
+    trace = trace_file(card.example) if card.example else None
+    return replace(
+        card,
+        figure=json.loads(figure.read_text("utf-8")) if figure.exists() else [],
+        price=json.loads(price.read_text("utf-8")) if price.exists() else {},
+        measured=_counts(trace) if trace and trace.exists() else card.measured,
+    )
 
 
-def own_trace(name: str) -> Path:
-    """Where the finished trace of a card's own example lies, or would lie."""
-    return PRESETS / "traces" / "methods" / f"{name}.ndjson.gz"
+def _counts(trace: Path) -> dict:
+    """The figures of a finished trace: counts, which do not depend on the machine or on its load.
+
+    tokens_per_step: the final token included. target_passes: those of the whole run, without prefill. acceptance_rate:
+    None where nothing was drafted.
+    """
+    summary = json.loads(unpacked(trace).rstrip().rpartition("\n")[2])
+    rate = summary["acceptance_rate"]
+    return {
+        "new_tokens": summary["new_tokens"],
+        "steps": summary["steps"],
+        "target_passes": summary["target_calls"],
+        "tokens_per_step": round(summary["mean_accepted"], 2),
+        "acceptance_rate": None if rate is None else round(rate, 3),
+    }
 
 
 def scaling() -> dict | None:

@@ -1,7 +1,7 @@
 """`python -m presets price [KEY ...]`: what every lossy method costs, on held-out prompts beside plain decoding.
 
-Each method writes with the settings of its card's example. The figures are printed as a table and written to
-price.json, from which the cards take them.
+Each method writes with the settings of its card's example. The figures are printed as a table and written
+beside the cards.
 """
 
 import json
@@ -16,8 +16,9 @@ from engine.rules import verifiers
 from engine.run import RunRequest, open_run
 from engine.trace.price import Price, price
 from presets import KINDS, examples, family, prompts
+from presets.finished import PRICE, beside_card
 from presets.listed import Preset
-from presets.methods import PRICES, Card, cards
+from presets.methods import Card, cards
 
 PER_WORKLOAD, NEW_TOKENS = 2, 64
 
@@ -47,9 +48,8 @@ def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
         read = [one.prompt for one in texts], reference, [one.steps for one in texts]
         found[key] = price(target, *read)
     print(table(found, [card.key for card in chosen if card.key not in able]))
-    before = json.loads(PRICES.read_text("utf-8")) if PRICES.exists() else {}
-    before |= {key: _rounded(one) for key, one in found.items()}
-    PRICES.write_text(json.dumps(dict(sorted(before.items())), indent=1) + "\n", "utf-8")
+    for key, paid in found.items():
+        beside_card(key, PRICE).write_text(json.dumps(_rounded(paid), indent=1) + "\n", "utf-8")
     return found
 
 
