@@ -19,8 +19,8 @@ ENDED = -1  # fills the rows of a table of strings behind the last letter
 class Vocabulary:
     """The strings of letters that a vocabulary's tokens spell.
 
-    strings: [V]. An empty string is a token that only this vocabulary can write; it gets the single letter ``alone``. size: the
-    number of letters.
+    strings: [V]. An empty string is a token that only this vocabulary can write; it gets the single letter ``alone``.
+    size: the number of letters.
     """
 
     def __init__(self, strings: Sequence[Letters], alone: int, size: int) -> None:

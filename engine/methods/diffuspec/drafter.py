@@ -1,9 +1,9 @@
 """DiffuSpec: the block is a lattice, and the draft is the path through it that reads best from left to right.
 
-Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025); the search and the
-adaptive length are in ``engine.methods.diffuspec.path_search``. The paper's causal proxy is a 3-gram model of a corpus; here the
-corpus is a datastore, and the text so far is counted as well. The path is searched, not drawn, so it is judged one-hot
-and is exact.
+Li et al., "DiffuSpec: Unlocking Diffusion Language Models for Speculative Decoding" (2025); the search and the adaptive
+length are in ``engine.methods.diffuspec.path_search``. The paper's causal proxy is a 3-gram model of a corpus. Here the
+corpus is a datastore, and n-grams of the text so far are counted as well. The path is found by search and not drawn, so
+it is judged one-hot and is exact.
 """
 
 from engine.core.exhibits import Choice, Gauge, Lattice
@@ -90,17 +90,17 @@ class DiffuSpecDrafter(DiffusionDrafter):
     def _gauge(self, drafted: int) -> Gauge:
         length = self._next_length
         kept = length.kept
-        told = "Nothing is known of earlier drafts yet."
+        note = "Nothing is known of earlier drafts yet."
         if kept is not None:
-            told = f"Lately {length.drafted:.1f} tokens were drafted in a step, and {kept:.1f} (the mark) kept."
+            note = f"Lately {length.drafted:.1f} tokens were drafted in a step, and {kept:.1f} (the mark) kept."
         title = "Length of the draft"
         return Gauge(
-            title, drafted, minimum=0, maximum=length.longest, mark=kept, unit="tokens", note=told
+            title, drafted, minimum=0, maximum=length.longest, mark=kept, unit="tokens", note=note
         )
 
 
 def lattice(columns: list[Column], path: Path) -> Lattice:
-    """The positions on the path, each with its few likeliest candidates and the chosen one."""
+    """Show the positions of the path, each with its few likeliest candidates and the chosen one."""
     shown, rows = [], []
     for column, row in zip(columns, path.rows, strict=False):
         few: list[Choice] = column[:SHOWN]
