@@ -1,4 +1,4 @@
-"""Reads the multi-token-prediction layer of a base checkpoint, or of a file with the layer alone, in all known spellings.
+"""Reads the multi-token-prediction layer of a base checkpoint, or of a file with the layer alone, in known spellings.
 
     model.layers.N.*      behind the N layers of the model: enorm, hnorm, eh_proj, shared_head.norm (DeepSeek, GLM, Kimi)
     mtp.*                 fc, pre_fc_norm_embedding, pre_fc_norm_hidden, norm, and layers.0.* (Qwen3-Next and later, Mellum)

@@ -1,4 +1,5 @@
-"""Draft models that draft all tokens in one pass: causal language models whose config names a mask token, ``pard_token``."""
+"""Opens draft models that draft all tokens in one pass: causal language models whose config names a mask token,
+``pard_token``."""
 
 from engine.errors import UserError
 from engine.methods.shared import draft_part
