@@ -140,8 +140,8 @@ class RetrievalAugmentedDrafter(Drafter):
         places: list[int] = []
         for token, parent in zip(retrieved.tokens, retrieved.parents, strict=True):
             above = ROOT if parent == ROOT else places[parent]
-            known = tree.child(above, token) if above < len(tree) else None
-            places.append(len(tree) + len(places) if known is None else known)
+            child = tree.child(above, token) if above < len(tree) else None
+            places.append(len(tree) + len(places) if child is None else child)
         laws: dict[int, Tensor] = {}
         for node in (ROOT, *retrieved.inner):
             place = ROOT if node == ROOT else places[node]

@@ -1,8 +1,10 @@
-"""The draft model sees a smaller picture; a gate that knows the question picks how it is made smaller, or that it is left out.
+"""The draft model sees a smaller picture or none; a gate that knows the question picks the way in which the picture is
+made smaller.
 
 Huang et al., SpecVLM: Fast Speculative Decoding in Vision-Language Models (2025), with all of the paper's operators
-(``engine.methods.shared.operator_gate``) and its default mode, in which one of them is picked. The paper's draft is a cell on the
-target's features; here an ordinary draft model has learned to read whole, pruned and pooled pictures alike.
+(``engine.methods.shared.operator_gate``) and its default mode, in which one of them is picked. The paper's draft is a
+cell on the target's features. Here it is an ordinary draft model that has learned to read whole, pruned and pooled
+pictures alike.
 """
 
 import torch
