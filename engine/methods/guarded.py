@@ -88,13 +88,15 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
 
         @classmethod
         def build(inner, settings, models):
-            made = within(cls.key, "build", lambda: super(Guarded, inner).build(settings, models))
-            if not isinstance(made, Guarded):
+            drafter = within(
+                cls.key, "build", lambda: super(Guarded, inner).build(settings, models)
+            )
+            if not isinstance(drafter, Guarded):
                 raise UserError(
                     f"build of the method {cls.key} must return cls(...), not another object."
                 )
-            made._tokens = models.target.embeddings
-            return made
+            drafter._tokens = models.target.embeddings
+            return drafter
 
         def begin(self, start):
             within(cls.key, "begin", lambda: super(Guarded, self).begin(start))

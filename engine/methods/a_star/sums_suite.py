@@ -44,8 +44,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
         count = math.ceil(a_star_row["tokens"] / rows[-1]["tokens"])
         best = partial(_best, count=count)
         rows += [_row(models, sums, f"best of {count}", temperature, best), a_star_row]
-    told = f"{len(sums)} held-out sums; tokens: drawn for a sum, the mean"
-    return Report(f"{table(rows, 'name temperature solved:.0% tokens:.0f')}\n{told}", rows)
+    note = f"{len(sums)} held-out sums; tokens: drawn for a sum, the mean"
+    return Report(f"{table(rows, 'name temperature solved:.0% tokens:.0f')}\n{note}", rows)
 
 
 def held_out(count: int) -> list[tuple[str, str]]:

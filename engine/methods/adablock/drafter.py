@@ -81,12 +81,12 @@ class AdaptiveBlockDrafter(UnmaskingDrafter):
     def propose(self, context, max_depth):
         tree, ending = super().propose(context, max_depth), self._blocks.found
         if ending is None:
-            told = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
+            sentence = f"No end of a block is sure enough, so the block is not cut short: {len(tree)} tokens."
         else:
-            told = (
+            sentence = (
                 f"The block ends with place {ending[0] + 1}, an end of confidence {ending[1]:.2f}."
             )
-        tree.exhibits.append(Words("Size of the block", [told]))
+        tree.exhibits.append(Words("Size of the block", [sentence]))
         return tree
 
     def _is_delimiter(self, token: int) -> bool:

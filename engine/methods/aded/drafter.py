@@ -18,7 +18,7 @@ from engine.methods.aded.draft_search import DraftSearch
 from engine.methods.aded.trigram_matrix import TrigramMatrix
 from engine.methods.shared.remembering import RememberingDrafter
 
-SHOWN = 12  # places of the search tree in the table
+SHOWN = 12  # nodes of the search tree that the table shows
 
 
 class AdaptiveDraftDrafter(RememberingDrafter):

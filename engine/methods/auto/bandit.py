@@ -24,7 +24,7 @@ REGRET = 0.018
 AHEAD, CREDIT = 0.4, 200
 """AHEAD: the share of that time which may be lost before anything is written. CREDIT: the most requested tokens that
 count for this share."""
-LEAST = 1.0  # passes over one row that drafts may lose in any text
+LEAST = 1.0  # time that drafts may lose in any text, in passes over one row
 COPIES = 0.5
 """How much of the time that may be lost is reserved for copies, in passes over one row. A refused copy loses little,
 and a text may turn to copying at any place."""
@@ -108,7 +108,7 @@ class Source:
         self.foresees, self._a_pass = foresees, a_pass
         self.name, self.arm = name, arm
         self.costs = {} if costs is None else costs
-        self._seen: tuple[int, float] | None = None  # the last size with a cost, and the cost
+        self._seen: tuple[int, float] | None = None  # the size timed last, and its cost
         for size, cost in self.costs.items():  # costs of earlier texts
             cost.sights = min(cost.sights, KNOWN)
             self._seen = size, cost.milliseconds
@@ -252,9 +252,9 @@ class Bandit:
         saved = False
         hoped, hope = 1 / (plain * (1 - HOPE / sqrt(1 + self._plain_lately))), None
         spare = self.allowed - self.lost + plain
-        left = COPIES * plain if any(source.foresees for source in self.sources) else 0.0
+        reserved = COPIES * plain if any(source.foresees for source in self.sources) else 0.0
         for source in able:
-            most = spare if source.foresees else spare - left
+            most = spare if source.foresees else spare - reserved
             for number, offer in enumerate(source.offers[: source.open_sizes]):
                 if number and offer.size > room:
                     break

@@ -157,7 +157,9 @@ class AutoDrafter(Drafter):
         bandit = self._bandit
         if not bandit.ready:
             return []
-        offers = [source.offers for source in bandit.sources]  # new lists replace these
+        offers = [
+            source.offers for source in bandit.sources
+        ]  # the sources replace these lists, and never change them
         moment = Moment(
             bandit.sources, offers, chosen, bandit.pass_time, bandit.lost, bandit.allowed
         )

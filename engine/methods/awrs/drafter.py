@@ -76,7 +76,7 @@ class AwrsDrafter(SeveralTexts):
         self._q: dict[Path, Tensor] = {}
         self._reader: DraftReader | None = None
         cut = self.sampling.top_k or self.sampling.top_p < 1 or self.sampling.cuts
-        # p may be cut to 0 where q is above 0: nearly all texts would die, and with both cut their weights would be wrong
+        # a cut may make p 0 where q is above 0: nearly all texts would die, and with q cut as well weights would be wrong
         if self._draft is not None and self.settings["length"] and not cut:
             self._reader = DraftReader(self._draft, self.target.vocab_size, self.sampling)
             self._nodes: dict[Path, int] = {(): ROOT}

@@ -48,10 +48,10 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
     prompts."""
     models = load_models(paths, AwrsDrafter.may_use(), "float32", "cpu")
     plan = QUICK if quick else FULL
-    others = choose(models, {"template": workloads["template"]}, plan)
+    uncalled = choose(models, {"template": workloads["template"]}, plan)
     prompts = {
         "called for": [models.target.tokenizer(CALLED_FOR)["input_ids"]],
-        "another": [prompt.tokens for prompt in others],
+        "another": [prompt.tokens for prompt in uncalled],
     }
     rows = []
     for schema, drawn, count in itertools.product(
@@ -75,9 +75,9 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
             | {"share": tested / models.target.vocab_size, "passes": passes}
             | {"scatter": statistics.mean(scatters)}
         )
-    told = "tested: for a token of the texts. passes: of the target, for a set. scatter: of the log of the mean weight, between sets."
+    note = "tested: for a token of the texts. passes: of the target, for a set. scatter: of the log of the mean weight, between sets."
     columns = "schema drawn_by texts tested:.1f share:.2%  passes:.1f scatter:.2f"
-    return Report(f"{table(rows, columns)}\n{told}", rows)
+    return Report(f"{table(rows, columns)}\n{note}", rows)
 
 
 def _set(

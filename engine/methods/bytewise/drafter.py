@@ -66,7 +66,7 @@ class BytewiseDrafter(Drafter):
         super().begin(start)
         self._reader = DraftReader(self._model, self._model.vocab_size, self.sampling)
         self._text: list[int] = []  # the context in the draft's tokens
-        self._count = 0  # context tokens already in it
+        self._count = 0  # number of context tokens that ``_text`` has
         self._read: dict[tuple[int, int], int] = {}
         """The tokens of the string that the draft model has read: (place before, token) -> place behind it."""
 

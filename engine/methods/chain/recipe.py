@@ -35,7 +35,7 @@ class ChainStudent(Student):
             "Tokens that the draft's head has, the most frequent ones (0: all)."
         ),
     )
-    of_family = False  # its draft is the recipe `draft`'s
+    of_family = False  # the recipe `draft` trains the draft model of the family
     feature_layers = ()
 
     def __init__(self, target, settings) -> None:

@@ -101,7 +101,7 @@ class CloverHeads(HeadsPart):
         width = config.hidden_size
         for name, weight in heads_part.augmenting.named_parameters():
             if "o_proj" in name or "down_proj" in name:
-                weight.zero_()  # what attention and MLP add to the rows
+                weight.zero_()  # so attention and MLP add nothing to the rows
         for decoder in (heads_part.extract, heads_part.decoder):
             decoder.begin()
         for linear in (heads_part.first, heads_part.later):

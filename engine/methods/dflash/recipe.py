@@ -37,7 +37,7 @@ AT_ONCE = 64  # blocks that are measured in one pass
 class DFlashStudent(Student):
     key = "dflash"
     summary = "a drafter that fills a block at once"
-    of_family = False  # the recipe `align` trains the family's
+    of_family = False  # the recipe `align` trains the drafter of the family
     options = (
         Option("layers", "int", 2, "Layers of the drafter.", 1, 64),
         Option("block", "int", 8, "Rows of a block, the root among them.", 2, 32),

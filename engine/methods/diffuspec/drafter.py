@@ -13,7 +13,7 @@ from engine.methods.diffuspec.causal_proxy import CausalProxy
 from engine.methods.diffuspec.path_search import Column, DraftLength, Path, best_path, columns_of
 from engine.methods.shared.block_drafter import DiffusionDrafter
 
-SHOWN = 6  # candidates of a position in the lattice
+SHOWN = 6  # candidates of a position that the exhibit shows
 
 
 class DiffuSpecDrafter(DiffusionDrafter):
@@ -62,9 +62,9 @@ class DiffuSpecDrafter(DiffusionDrafter):
         self._ends = frozenset(self.target.end_tokens)
 
     def propose(self, context, max_depth):
-        settings, wanted = self.settings, self._next_length.next()
+        settings, length = self.settings, self._next_length.next()
         self._proxy.read(context)
-        marginals = self._marginals(context, min(max_depth, wanted)).cpu()
+        marginals = self._marginals(context, min(max_depth, length)).cpu()
         columns = columns_of(
             marginals, settings["mass"], settings["candidates"], sorted(self._ends)
         )

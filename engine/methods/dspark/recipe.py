@@ -31,12 +31,12 @@ class SparkStudent(BlockStudent):
     def start(self) -> SparkHeads:
         sizes, rank = self.denoiser.config, self.settings["rank"]
         hidden, tokens = sizes.hidden_size, sizes.vocab_size
-        made = SparkHeads(hidden, tokens, tokens, rank, hidden + rank)
-        made.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
-        made.embed_after.weight.data.zero_()  # the backbone alone, at first
-        made.confidence.weight.data.zero_()
-        made.denoiser_digest = self.digest
-        return made
+        heads = SparkHeads(hidden, tokens, tokens, rank, hidden + rank)
+        heads.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
+        heads.embed_after.weight.data.zero_()  # the backbone alone, at first
+        heads.confidence.weight.data.zero_()
+        heads.denoiser_digest = self.digest
+        return heads
 
     def scores(self, part: SparkHeads, blocks: Blocks) -> tuple[Tensor, None]:
         return blocks.logits + part.bias(blocks.befores), None

@@ -42,7 +42,7 @@ class FalconDrafter(CellTree):
     trial = {"nodes": 5, "passes": 2, "top_k": 2}
 
     def expect(self, coming):
-        """Nothing to prepare: this drafter's passes are not compiled."""
+        """Do nothing, because this drafter's passes are not compiled."""
 
     def _open(self):
         self._context = FalconContext(self.cell)
@@ -107,9 +107,9 @@ class FalconDrafter(CellTree):
         size, paths = self.cell.block_size, map(blocks.candidates.path, level)
         embedded = self._embedded([token for path in paths for token in path[-size:]])
         embedded = embedded.unflatten(0, (len(level), size))
-        states, parents, seen = blocks.to_read(level)
+        states, parents, visible = blocks.to_read(level)
         self._passes += 1
-        blocks.begin(level, self._context.grow(states, embedded, parents, depth, seen))
+        blocks.begin(level, self._context.grow(states, embedded, parents, depth, visible))
 
     def _laws(self, states: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
         """Return q [R, V] after the states [R, H]. paths: the drafted tokens that lead to each state."""
@@ -172,13 +172,13 @@ class _Blocks(Drafted):
         of the block before each, and bool [B, S + B], which of all blocks each of them sees (S were read before)."""
         number = {place: row for row, place in enumerate([*self.candidates.read, *level])}
         before = self._before | {place: self._block[place] for place in level}
-        seen = torch.zeros(len(level), len(number), dtype=torch.bool)
+        visible = torch.zeros(len(level), len(number), dtype=torch.bool)
         for row, place in enumerate(level):
             while place != ROOT:
-                seen[row, number[place]] = True
+                visible[row, number[place]] = True
                 place = before[place]
         states = torch.stack([self.states[self._block[place]] for place in level])
-        return states, [number.get(before[place], ROOT) for place in level], seen
+        return states, [number.get(before[place], ROOT) for place in level], visible
 
     def begin(self, level: list[int], states: Tensor) -> None:
         """Begin blocks after these places, because the blocks that end there have been read. states: [B, k, H] of the

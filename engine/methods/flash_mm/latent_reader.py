@@ -72,9 +72,9 @@ class LatentReader:
         self._waiting = []
         rows = []
         if self._patches and self.shares is None:
-            seen = features[: self._patches]
-            self.shares = self._cell.shares(seen)
-            rows.append(self._cell.latents(seen))
+            patch_features = features[: self._patches]
+            self.shares = self._cell.shares(patch_features)
+            rows.append(self._cell.latents(patch_features))
             features = features[self._patches - 1 :]
         tokens = context[self._paired + 1 : self._known + 1]
         self._paired = self._known

@@ -104,4 +104,4 @@ class LatentCell(ModulePart):
 
 
 KIND = LatentCell.kind()
-"""Feature drafters whose rows for a picture are few."""
+"""Feature drafters that read only a few rows for a picture."""

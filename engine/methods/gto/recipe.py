@@ -105,8 +105,8 @@ class GTOStudent(CellStudent):
         size = roots.shape[1]
         rewards = torch.zeros(2, *roots.shape)
         paths: list[list[int]] = []
-        for window, (some, seen) in enumerate(zip(trees, laws, strict=True)):
-            for at, (tree, law) in enumerate(zip(some, seen, strict=True)):
+        for window, (some, window_laws) in enumerate(zip(trees, laws, strict=True)):
+            for at, (tree, law) in enumerate(zip(some, window_laws, strict=True)):
                 behind = lesson.logits[window, tree.root].float().softmax(-1)
                 whose, place = divmod(at, size)
                 rewards[whose, window, place] = reward(tree, behind, law, ETA)

@@ -27,10 +27,10 @@ class HiddenTransferDrafter(ProbedTreeDrafter):
     @classmethod
     def build(cls, settings, models):
         part = models.part("hidden_transfer")
-        made = super().build(settings, models)
-        nodes = made.settings["budget"] + settings["asked"] * len(part)
+        drafter = super().build(settings, models)
+        nodes = drafter.settings["budget"] + settings["asked"] * len(part)
         OwnLayersDrafter.make_ready(models.target, sorted(set(part.layers)), nodes)
-        return made
+        return drafter
 
     def _shown(self, tree, laws):
         return [*super()._shown(tree, laws), *([self._stack()] if self._asked else [])]

@@ -35,8 +35,8 @@ class Slots:
             rows = [*range(SHOWN - 1), row] if row >= SHOWN else range(min(SHOWN, len(names)))
             columns.append([Choice(names[candidate], float(law[candidate])) for candidate in rows])
             path.append(min(row, SHOWN - 1))
-        left = sum(row > 0 for row in path)
-        note = f"Candidates stand in the order of the backbone, with q. The walk leaves its favourite at {left} of {len(path)} places."
+        departures = sum(row > 0 for row in path)
+        note = f"Candidates stand in the order of the backbone, with q. The walk leaves its favourite at {departures} of {len(path)} places."
         return Lattice("Lattice and walk", columns, path, note=note)
 
 

@@ -84,8 +84,8 @@ def check_denoiser(part: UnmaskingFilter, places: int, folder: str | None) -> No
     """Raise UserError if the filter has learned from another diffusion drafter than the one in ``folder``, or for
     blocks of another size."""
     comparable = folder is not None and Path(folder).is_dir() and part.denoiser_digest is not None
-    other = comparable and digest_of(folder) != part.denoiser_digest
-    if other or part.places != places:
+    differs = comparable and digest_of(folder) != part.denoiser_digest
+    if differs or part.places != places:
         raise UserError("The unmasking filter was trained for another diffusion drafter.")
 
 

@@ -81,7 +81,7 @@ class OmniDraftDrafter(LearningDraft, Drafter):
         self._learned = start.memory.store((self.key, *self._pair, rate), lambda: self._new(rate))
         self._new_runs = self._learned.cache.see(start.prompt)
         self._text: list[int] = []  # the context in the draft's tokens
-        self._count = 0  # context tokens already in it
+        self._count = 0  # number of context tokens that ``_text`` has
         self._begin_learning(self._learned.private, self._spelled(start.prompt))
         self._forget_step()
 

@@ -27,7 +27,7 @@ from engine.training.new_models import draft_config
 from engine.training.student import Lesson, Student
 from engine.training.tokenizer import train_tokenizer
 
-CHAIN_LENGTH = 4  # tokens of the target
+CHAIN_LENGTH = 4  # tokens of the target in the chains that measure the accepted length
 
 
 class Written(NamedTuple):
@@ -114,7 +114,9 @@ class ForeignStudent(Student):
         right."""
         text = self.written(lesson.tokens, lesson.counted)
         best = part(input_ids=text.tokens, use_cache=False).logits[:, :-1].argmax(-1)
-        wrong = F.pad((best != text.tokens[:, 1:]).long(), (1, 0)).cumsum(1)  # up to each token
+        wrong = F.pad((best != text.tokens[:, 1:]).long(), (1, 0)).cumsum(
+            1
+        )  # number of wrong tokens up to each token
         ends = torch.cat([text.first[:, 1:] - 1, _last(text)], 1)
         missed = wrong.gather(1, ends)
         return chain_lengths(missed[:, 1:] == missed[:, :-1], CHAIN_LENGTH)

@@ -71,7 +71,7 @@ class Translator:
         places, whole = (
             [place],
             0,
-        )  # places[n]: behind n tokens of the run; whole: length of the longest complete one
+        )  # places[n]: behind n tokens of the run; whole: length of the longest complete run so far
         while True:
             drawn = self._pick(places[-1].q)
             begun, run = run, (*run, drawn)

@@ -38,13 +38,13 @@ class PromptTokenStudent(ProbeStudent):
             raise UserError(
                 f"Places times members may be at most {MOST_PROBES}, not {rows}: so many rows would stand in a pass."
             )
-        made = PromptTokens(
+        prompt_tokens = PromptTokens(
             self.settings["places"], self.settings["members"], self.config.hidden_size
         )
         table = self.target.get_input_embeddings().weight.float().cpu()
-        noise = torch.randn_like(made.embeddings) * table.std()
-        made.embeddings.data.copy_(table.mean(0) + 0.5 * noise)
-        return made
+        noise = torch.randn_like(prompt_tokens.embeddings) * table.std()
+        prompt_tokens.embeddings.data.copy_(table.mean(0) + 0.5 * noise)
+        return prompt_tokens
 
     def logits(self, part: PromptTokens, tokens: Tensor, asked: Sequence[int]) -> Tensor:
         windows, length = tokens.shape

@@ -56,8 +56,8 @@ def shortened(prompt: Sequence[int], ending: int, piece: int, most: int) -> Shor
         Piece(start, end, scores[place], place in chosen)
         for place, (start, end) in enumerate(bounds)
     ]
-    kept = [prompt[piece.start : piece.end] for piece in pieces if piece.kept]
-    tokens = [prompt[0], *(token for passage in kept for token in passage), *prompt[cut:]]
+    kept_pieces = [prompt[piece.start : piece.end] for piece in pieces if piece.kept]
+    tokens = [prompt[0], *(token for passage in kept_pieces for token in passage), *prompt[cut:]]
     return ShortPrompt(tokens, pieces)
 
 

@@ -28,7 +28,7 @@ from engine.methods.shared.ngram_index import NgramIndex
 WIDER = 2
 """The draft model reads this many times as many retrieved nodes as can be kept."""
 
-SHOWN = 10  # retrieved nodes in the table
+SHOWN = 10  # retrieved nodes that the table shows
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ class RetrievalAugmentedDrafter(Drafter):
 
     def propose(self, context, max_depth):
         tree = self._own.propose(context, max_depth)
-        if not tree.children(ROOT):  # a constraint left the draft model nothing: there is no q
+        if not tree.children(
+            ROOT
+        ):  # the constraint left the draft model no token, so there is no q
             return tree
         for lookup in self._lookups(context, min(self.settings["length"], max_depth)):
             self._add(tree, lookup, context)

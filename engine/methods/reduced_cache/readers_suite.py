@@ -24,7 +24,7 @@ from engine.methods.shared.selector import ColumnSelector
 from engine.model.session import Session
 from engine.parts.loading import ModelPaths, Models, load_models
 
-LENGTHS, QUICK_LENGTHS = (1024, 4096), (1024,)  # tokens of a page with a question
+LENGTHS, QUICK_LENGTHS = (1024, 4096), (1024,)  # tokens of a page and its question
 PART = 8  # one column in this many is read
 ANSWER = 20  # tokens of an answer
 PLAIN = "all columns"

@@ -37,7 +37,7 @@ class ReflectiveDrafter(DraftModelDrafter):
         "The target reads the draft once more behind a reflective prompt, in the same pass: lossy."
     )
     options = (
-        *DraftChain.options[:2],  # its length and where it stops
+        *DraftChain.options[:2],  # the options length and stop_below of the chain
         choice("prompt", "check", tuple(PROMPTS), "Reflective prompt").meaning(
             "Words that ask the target to reflect on the draft."
         ),
@@ -100,7 +100,7 @@ def _between(before: Sequence[int], read: bool) -> Words:
 
 
 def _tokens_of(model: LanguageModel, text: str) -> list[int]:
-    """Token ids of a text that continues another; none if the model has no tokenizer."""
+    """Return the token ids of a text that continues another text; empty if the model has no tokenizer."""
     if model.tokenizer is None or not text:
         return []
     return model.tokenizer(text, add_special_tokens=False)["input_ids"]

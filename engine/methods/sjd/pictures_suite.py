@@ -57,8 +57,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
         for who, count in sums(results, by_contestant).items()
     ]
     columns = "who tokens_a_pass:.2f passes nats_a_token=nats:.3f price:.3f"
-    told = "Price: the share of the probability that goes to other tokens than the target's in a judged place (total "
-    return Report(f"{table(rows, columns)}\n{told}variation); none with an exact rule.", rows)
+    note = "Price: the share of the probability that goes to other tokens than the target's in a judged place (total "
+    return Report(f"{table(rows, columns)}\n{note}variation); none with an exact rule.", rows)
 
 
 def drawing(models: Models, key: str, options: dict, rule: str, rule_options: dict) -> Ours:

@@ -103,7 +103,7 @@ def _common_length(tokens: Sequence[Sequence[float]], costs: Costs, coming: Roun
     """Return the length that all texts should draft, or most of them: the one with the least time per token, averaged
     over the texts, if each text then chooses its own length. tokens: expected tokens by text and length."""
     count = len(tokens[0])
-    # where passes are padded, many lengths make passes of one size, and the longest of them speaks for all
+    # where passes are padded, many lengths make passes of one size; the longest of these lengths stands for all
     by_rows = {coming.rows_of([1 + length] * coming.texts): length for length in range(count)}
 
     def time(rows: int) -> float:

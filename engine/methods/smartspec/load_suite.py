@@ -24,7 +24,7 @@ from engine.parts.loading import ModelPaths, Models, load_models
 from engine.parts.opening import side_by_side
 
 Steps = Iterator[tuple[int, Step]]
-"""(index of the text, its step)."""
+"""Pairs of the index of a text and a step of this text."""
 LOADS, QUICK_LOADS, ROUNDS = (1, 2, 4, 8, 12, 16), (1, 4, 16), 3
 FIXED = (2, 4, 7)  # lengths of the chains
 TOKENS, WARM_UP = 96, 48

@@ -103,7 +103,7 @@ class MeasuredCosts(KnownCosts):
         if load.shared and load.rows not in self._sizes:
             self._sizes.add(
                 load.rows
-            )  # the first joined pass of a size takes longer, and does not count
+            )  # the first joined pass of a size takes longer, so its time does not count
         else:
             self.reading.see(milliseconds, load.rows, load.context / KILO)
 

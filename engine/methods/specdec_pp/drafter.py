@@ -35,7 +35,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     def __init__(self, settings, draft, vocabulary: int, head: AcceptanceHead) -> None:
         super().__init__(settings, draft, vocabulary)
         self.head = head
-        self.draft_features = (draft.layers,)  # behind the last layer and the final norm
+        self.draft_features = (draft.layers,)  # the states after the last layer and the final norm
 
     @classmethod
     def build(cls, settings, models):

@@ -63,7 +63,7 @@ class AcceptanceStudent(Student):
 
     @property
     def logit_sets(self) -> int:
-        return 3  # the draft's, read twice, and q
+        return 3  # two sets of the draft's logits, because it reads twice, and q
 
     def start(self) -> AcceptanceHead:
         width = self.draft.config.get_text_config(decoder=True).hidden_size

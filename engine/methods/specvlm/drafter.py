@@ -24,12 +24,12 @@ class SpecVLMDrafter(PartSeenChain):
 
     @classmethod
     def build(cls, settings, models):
-        made = super().build(settings, models)
-        made._gate = models.part("gate")
-        made.feature_layers = (models.target.layers - 1,)
-        if made._target is not None and made._gate.draft_width != made._whole.hidden_size:
+        drafter = super().build(settings, models)
+        drafter._gate = models.part("gate")
+        drafter.feature_layers = (models.target.layers - 1,)
+        if drafter._target is not None and drafter._gate.draft_width != drafter._whole.hidden_size:
             raise UserError("The gate of operators was trained with another draft model.")
-        return made
+        return drafter
 
     @torch.no_grad()
     def look(self, start):

@@ -112,7 +112,7 @@ class SsdDrafter(DraftModelDrafter):
             first = self._reader.read(self._context)
             return [first, *self._reader.expand(range(len(tree)), tree.tokens, tree.parents)]
         laws = [self._reader.read(self._context, len(tree) + 1)]
-        for node in range(len(tree)):  # the likeliest tokens, of which one call reads several
+        for node in range(len(tree)):  # one call reads several of the likeliest tokens
             laws += self._reader.expand([node], tree.tokens[node:][:1], tree.parents[node:][:1])
         return laws
 

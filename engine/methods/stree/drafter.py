@@ -13,7 +13,7 @@ from engine.core.exhibits import Cell, Gauge, Table, Token
 from engine.core.tree import DraftTree
 from engine.methods.shared.levels import DrawnLevels, shape_option
 
-SHOWN = 24  # rows of the table
+SHOWN = 24  # most rows of the table
 
 
 class STreeDrafter(DrawnLevels):

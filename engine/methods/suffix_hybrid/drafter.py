@@ -39,7 +39,7 @@ class SuffixHybridDrafter(Drafter):
     def __init__(self, settings, copies: SuffixCopies, model: Drafter) -> None:
         super().__init__(settings)
         self._copies, self._model = copies, model
-        self._copied = False  # in the running step
+        self._copied = False  # whether the draft of this step is copied
         self.max_context = model.max_context
 
     @classmethod

@@ -28,7 +28,7 @@ from engine.model.layers import Layers, cost_share
 WIDTHS = ((0.95, 0.3), (0.8, 0.5), (0.5, 0.8), (0.0, 1.0))
 """(probability, share): where the likeliest token has at least this probability, this share of the width is
 verified."""
-ENOUGH = 0.95  # a matchness beyond which no better skip set is sought
+ENOUGH = 0.95  # from this matchness on, no better skip set is sought
 LEARNING = 0.1  # weight of a new token in the running acceptance
 ROW_COST = 0.05  # price of one more row to check, in passes
 PASS_COST = 0.1  # price of a draft pass beyond that of the weights that it reads, in passes
@@ -100,7 +100,7 @@ class SwiftDrafter(Drafter):
     def propose(self, context, max_depth):
         up_to_root = context[
             : self.start.target.length + 1
-        ]  # up to the root; forced tokens may follow
+        ]  # the text up to the root; forced tokens may follow
         self._tried = bool(self._search.sublayers) and self._improve(up_to_root)
         skipped, matchness = self._search.best
         tree = DraftTree()

@@ -17,7 +17,7 @@ from engine.methods.swift.ledger import Ledger
 from engine.model.layers import ATTENTION, MLP
 
 Sublayer = tuple[int, str]
-RANDOM_TRIALS = 3  # before the Gaussian process has enough data
+RANDOM_TRIALS = 3  # after this many random trials the Gaussian process has enough data
 POOL = 48  # random skip sets among which the process chooses
 RECENT = 96  # latest trials that the process uses: its cost grows with the cube of their number
 NOISE = (

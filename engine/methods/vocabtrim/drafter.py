@@ -55,7 +55,9 @@ class VocabTrimDrafter(DraftModelDrafter):
 
     def begin(self, start):
         super().begin(start)
-        self.missing = self.written = 0  # the target's tokens: those not in the head, and all
+        self.missing = self.written = (
+            0  # tokens that the target wrote: missing from the head, and all
+        )
 
     def propose(self, context, max_depth):
         return self._chain(context, min(self.settings["length"], max_depth), self._likely)
