@@ -88,15 +88,13 @@ def guarded(cls: type[Drafter]) -> type[Drafter]:
 
         @classmethod
         def build(inner, settings, models):
-            drafter = within(
-                cls.key, "build", lambda: super(Guarded, inner).build(settings, models)
-            )
-            if not isinstance(drafter, Guarded):
+            own = within(cls.key, "build", lambda: super(Guarded, inner).build(settings, models))
+            if not isinstance(own, Guarded):
                 raise UserError(
                     f"build of the method {cls.key} must return cls(...), not another object."
                 )
-            drafter._tokens = models.target.embeddings
-            return drafter
+            own._tokens = models.target.embeddings
+            return own
 
         def begin(self, start):
             within(cls.key, "begin", lambda: super(Guarded, self).begin(start))

@@ -95,9 +95,7 @@ class Sums:
         rng, worked_sums = random.Random(seed), []
         for prompt, truth in texts(seed, count, held_out):
             place = rng.choice([at for at, letter in enumerate(truth) if letter.isdigit()])
-            digit = rng.choice(
-                [wrong_digit for wrong_digit in "0123456789" if wrong_digit != truth[place]]
-            )
+            digit = rng.choice([wrong for wrong in "0123456789" if wrong != truth[place]])
             said = truth[:place] + digit + truth[place + 1 :]
             answer = [*self._tokens(said), min(self._ends)]
             worked_sums.append(Worked(self._tokens(prompt), answer, truth))

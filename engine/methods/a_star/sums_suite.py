@@ -78,10 +78,8 @@ def _best(
 ) -> tuple[list[int], int]:
     """Draw ``count`` texts; return the one with the best score at its end, and the number of tokens of all of them."""
     texts = [
-        _written(
-            models, plain()({}), prompt, replace(sampling, seed=sampling.seed + APART * number)
-        )
-        for number in range(count)
+        _written(models, plain()({}), prompt, replace(sampling, seed=sampling.seed + APART * at))
+        for at in range(count)
     ]
     best = texts[0] if count == 1 else max(texts, key=partial(_score, models, prompt))
     return best, sum(map(len, texts))

@@ -1,4 +1,4 @@
-"""A bandit that chooses, for each step, a drafter with a draft size, or no draft, by the cost of steps and recent
+"""A bandit that chooses for each step a drafter and a draft size, or no draft, by the cost of steps and recent
 acceptance.
 
 Each pair of a drafter and a size promises a number of tokens and a time. The pair with the most tokens per time is
@@ -17,30 +17,25 @@ from engine.core.arm import Arm
 from engine.core.load import Acceptance
 
 ROW = 0.04
-"""Cost of each further row of a pass, in passes over one row, where it was not measured. It also prices the prompt's
-rows."""
+"""Cost of each further row of a pass, or of a row of the prompt, in passes over one row, where it was not measured."""
 REGRET = 0.018
 """The time that drafts may lose, as a share of the time of plain decoding."""
 AHEAD, CREDIT = 0.4, 200
-"""AHEAD: the share of that time which may be lost before anything is written. CREDIT: the most requested tokens that
-count for this share."""
+"""AHEAD: the share of that time which may be lost before anything is written, for at most CREDIT requested tokens."""
 LEAST = 1.0  # time that drafts may lose in any text, in passes over one row
 COPIES = 0.5
-"""How much of the time that may be lost is reserved for copies, in passes over one row. A refused copy loses little,
-and a text may turn to copying at any place."""
+"""Time that is reserved for copies, in passes over one row: a refused copy loses little, and a text may turn to copying
+anywhere."""
 EXPLORED = 0.03  # share of the time that may go to pairs that are not expected to be the best
 WORTH = 1.02  # a draft is expected to pay from this many times the speed of plain decoding on
 HOPE = 0.2
-"""How much better than expected a pair may prove where it was seldom used lately: by this share less time, and by this
-share fewer refusals."""
+"""The share of the time, and of the refusals, by which a seldom used pair may prove better than expected."""
 FIRST = 2  # a drafter without measured times may only use this many of its smallest sizes
 AGEING = 0.99  # an observation keeps this share of its weight per step
 REFRESHED = 8  # the offers of an idle drafter are made again after this many steps
 HORIZON = 24  # steps over which the cost of catching up with the text is spread
 USUAL = 8  # a step's time is recorded only if its drafter had at most this many tokens to read
-FORGETTING = (
-    0.95  # per step, share of its weight that an earlier step keeps in written and promised tokens
-)
+FORGETTING = 0.95  # weight of earlier steps in the promised and the written tokens, per step
 HICCUP = 2.0  # a step with a draft counts for at most this many times its expected cost
 KNOWN = 2  # steps after which a measured time is trusted
 BELIEF = 3.0  # tokens by which the first guess counts beside the observations
@@ -67,12 +62,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Offer:
-    """One drafter with one size, and what to expect of a step with them.
-
-    promise: tokens of the step, the final token included, by the chances of its tokens. tokens: ``promise``, corrected
-    by how well the drafter's earlier promises were kept. cost: milliseconds of the step. catch_up: milliseconds to read
-    the unread text first. hoped: tokens per millisecond, with some hope.
-    """
+    """One drafter with one size. promise: expected tokens of the step, the final token included. tokens: ``promise``,
+    corrected by how well the drafter's earlier promises were kept. cost: milliseconds of the step. catch_up:
+    milliseconds to read the unread text first. hoped: tokens per millisecond, with some hope."""
 
     source: Source
     size: int
@@ -198,12 +190,9 @@ def geometric(chance: float, size: int) -> float:
 
 @dataclass
 class Bandit:
-    """The choices for one text.
-
-    plain: the cost of a step without a draft; None if costs are guesses, in passes over one row. asked: the most tokens
-    to be written. prompt: the number of the prompt's tokens. lost: the time that drafts took beyond plain decoding of
-    the same tokens.
-    """
+    """The choices for one text. plain: the cost of a step without a draft; None if costs are guesses, in passes over
+    one row. asked: the most tokens to be written. prompt: the number of the prompt's tokens. lost: the time that drafts
+    took beyond plain decoding of the same tokens."""
 
     sources: list[Source]
     plain: Cost | None

@@ -77,11 +77,9 @@ class AutoDrafter(Drafter):
         for key, arm in armed().items():
             if arm.needs.keys() <= models.parts.keys():
                 folders = (models.folders.get(role) for role in sorted(arm.needs))
-                costs_by_size = costs.setdefault((key, *folders), {})
+                by_size = costs.setdefault((key, *folders), {})
                 gained = gains.get(key, {})
-                players.append(
-                    Player(arm, models, settings["length"], gained, costs_by_size, a_pass)
-                )
+                players.append(Player(arm, models, settings["length"], gained, by_size, a_pass))
         return cls(settings, players, costs)
 
     def expect(self, coming):
@@ -157,9 +155,8 @@ class AutoDrafter(Drafter):
         bandit = self._bandit
         if not bandit.ready:
             return []
-        offers = [
-            source.offers for source in bandit.sources
-        ]  # the sources replace these lists, and never change them
+        # the sources replace these lists and never change them
+        offers = [source.offers for source in bandit.sources]
         moment = Moment(
             bandit.sources, offers, chosen, bandit.pass_time, bandit.lost, bandit.allowed
         )

@@ -61,14 +61,11 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
             [_set(models, schema, tokens, plan, seed, count, drawn) for seed in range(plan.rounds)]
             for tokens in prompts[schema]
         ]
-        every = [decoder for of_prompt in sets for decoder in of_prompt]
-        tested = sum(decoder.checks for decoder in every) / sum(
-            decoder.written for decoder in every
-        )
-        passes = statistics.mean(decoder.passes()["target"] for decoder in every)
+        every = [run for of_prompt in sets for run in of_prompt]
+        tested = sum(run.checks for run in every) / sum(run.written for run in every)
+        passes = statistics.mean(run.passes()["target"] for run in every)
         scatters = [
-            statistics.stdev(log_mean(decoder.particles) for decoder in of_prompt)
-            for of_prompt in sets
+            statistics.stdev(log_mean(run.particles) for run in of_prompt) for of_prompt in sets
         ]
         rows.append(
             {"schema": schema, "drawn_by": drawn, "texts": count, "tested": tested}

@@ -94,14 +94,10 @@ class BytewiseDrafter(Drafter):
                 break
             ended = covers.go(letters[-1])
             if not self.sampling.greedy:
-                total_weight = covers.mass + sum(cover.weight for cover in ended)
-                self._open(
-                    covers, [cover for cover in ended if cover.weight >= LEAST * total_weight]
-                )
+                total = covers.mass + sum(cover.weight for cover in ended)
+                self._open(covers, [cover for cover in ended if cover.weight >= LEAST * total])
             elif not picks:
-                last = max(
-                    self._read.values(), default=ROOT
-                )  # the place where the picked token began
+                last = max(self._read.values(), default=ROOT)  # where the picked token began
                 picked = [cover for cover in ended if cover.place == last]
                 picks = self._picks(self._open(covers, picked[:1])[0])
         tree.aside = DrawnString(self._target, letters, torch.stack(laws))

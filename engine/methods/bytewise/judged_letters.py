@@ -97,10 +97,8 @@ class JudgedString:
         """Add to ``outcomes`` that the string ends here with this chance. The target's token is that of a cover. share:
         [A]; a cover's weight is multiplied by the share of its next letter."""
         chance /= self._covers.mass
-        for covers in self._covers.begun:
-            self.outcomes[covers.place + 1, covers.tokens] += (
-                chance * share[covers.column] * covers.weights
-            )
+        for ways in self._covers.begun:
+            self.outcomes[ways.place + 1, ways.tokens] += chance * share[ways.column] * ways.weights
 
     def laws(self) -> Tensor:
         """Return, float64 [N+1, V], the chance that the step leads through the root or a node and then on to this

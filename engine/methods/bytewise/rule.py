@@ -81,9 +81,7 @@ def _face(letter: int) -> str:
 
 def _table(letters: Sequence[JudgedLetter]) -> Table:
     """Show the letters that were judged."""
-    rows = [
-        [_face(judged.letter), judged.q, judged.p, judged.accept, judged.ends] for judged in letters
-    ]
+    rows = [[_face(row.letter), row.q, row.p, row.accept, row.ends] for row in letters]
     columns = ["byte", "q", "p", "kept with", "token ends here"]
     note = "Each row is given those above it. p is a sum over the ways to cut these bytes into the target’s tokens."
     return Table("Byte by byte", columns, rows, note=note)

@@ -32,9 +32,7 @@ class ChimeraDrafter(HeadsDrafter):
 
     def begin(self, start):
         self._columns = ModuleColumns.of(1)
-        self._rows: OrderedDict[tuple[int, ...], Tensor] = (
-            OrderedDict()
-        )  # by trigram, the latest ones
+        self._rows: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()  # of the latest trigrams
         self._encoded = 0  # trigrams of this text so far
         super().begin(start)
 

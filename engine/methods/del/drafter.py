@@ -117,9 +117,8 @@ class DynamicExitDrafter(OwnLayersDrafter):
         if not len(features):
             return
         layers = self.target.layers
-        states = features.unflatten(-1, (layers, -1)).transpose(
-            0, 1
-        )  # [L, R, H]; the last layer's are normed
+        # [L, R, H]; the states of the last layer are normed already
+        states = features.unflatten(-1, (layers, -1)).transpose(0, 1)
         states = torch.cat([self.target.norm(states[:-1]), states[-1:]]).flatten(0, 1)
         tokens, sure = [], []
         for part in states.split(max(1, ELEMENTS // self.target.vocab_size)):

@@ -38,9 +38,7 @@ class Exits:
         head in layers; 0 leaves the head out, as the paper does."""
         self._layers, self._decay, self._head = layers, decay, head
         self._counts = torch.zeros(layers - 1, 2, dtype=torch.float64)  # agreed, disagreed
-        self._confidences = torch.zeros(
-            layers - 1, 2, dtype=torch.float64
-        )  # sums of confidences, agreed and disagreed
+        self._confidences = torch.zeros(layers - 1, 2, dtype=torch.float64)  # sums for the same two
         self._plans: dict[tuple[int, int], Plan] = {}  # by the most and the least length
 
     def learn(self, shadows: Tensor, confidences: Tensor, chosen: Tensor) -> None:

@@ -21,9 +21,7 @@ from engine.methods.dspark.verified_length import expected_tokens, step_costs, w
 from engine.methods.shared.block_drafter import DiffusionDrafter
 from engine.methods.shared.block_walk import walk
 
-SHOWN = (
-    4  # the exhibit shows this many likeliest tokens before the Markov head, and as many after it
-)
+SHOWN = 4  # likeliest tokens that are shown, by the backbone alone and after the Markov head
 
 
 @dataclass
@@ -88,9 +86,7 @@ class DSparkDrafter(DiffusionDrafter):
         if self.settings["adaptive"]:
             before = torch.tensor([context[-1], *favourites[:-1]], device=hidden.device)
             odds = self.heads.odds(hidden, before).float().tolist()
-            block.chances = [
-                self.heads.chance(odds_of_place, place) for place, odds_of_place in enumerate(odds)
-            ]
+            block.chances = [self.heads.chance(o, place) for place, o in enumerate(odds)]
 
         def law(place: int, before: int) -> Tensor | None:
             return self._law(block, place, before)

@@ -59,14 +59,10 @@ class SparkHeads(BlockHeads):
 
     def settle(self, config, target, folder):
         super().settle(config, target, folder)
-        temperatures = config.get(TEMPERATURES, [1.0])
-        if (
-            not isinstance(temperatures, list)
-            or not temperatures
-            or not all(1e-3 < temperature < 1e3 for temperature in temperatures)
-        ):
+        given = config.get(TEMPERATURES, [1.0])
+        if not isinstance(given, list) or not given or not all(1e-3 < t < 1e3 for t in given):
             raise ValueError(f"its {TEMPERATURES} are not positive numbers")
-        self.temperatures = [float(temperature) for temperature in temperatures]
+        self.temperatures = [float(t) for t in given]
 
     def fields(self):
         return {

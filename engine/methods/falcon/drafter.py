@@ -148,10 +148,7 @@ class _Blocks(Drafted):
     def state_of(self, place: int) -> Tensor | None:
         """Return the drafted state [H] that takes the place of the feature at this candidate, or at the text's last
         token for ROOT; None if the candidate ends a block and no further block was begun."""
-        block, depths = (
-            self._block[place],
-            [*self.candidates.depths, 0],
-        )  # index -1 is ROOT, of depth 0
+        block, depths = self._block[place], [*self.candidates.depths, 0]  # [-1] is that of ROOT
         states, inside = self.states[block], depths[place] - depths[block]
         return states[inside] if inside < len(states) else None
 

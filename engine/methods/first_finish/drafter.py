@@ -74,9 +74,7 @@ class FirstFinishDrafter(SeveralTexts):
         super().begin(start)
         seeds = [self.sampling.seed + APART * lane for lane in range(self.settings["lanes"])]
         self.lanes = [Lane(seed, tuple(start.prompt)) for seed in seeds]
-        self._laws: dict[
-            Path, Tensor
-        ] = {}  # p after the texts that were read and may still be reached
+        self._laws: dict[Path, Tensor] = {}  # p after texts that were read and may still be reached
 
     def advance(self):
         running = [lane for lane in self.lanes if not self.over(lane.path)]

@@ -51,17 +51,15 @@ class LatentReader:
             self._made = self._through(self._fresh(context), commit=True)
         if self._made is None:
             return [], torch.empty(0, self._target.vocab_size)
-        forced, features = list(context[self._known + 1 :]), self._made
-        laws = self._laws(features)
+        forced, states = list(context[self._known + 1 :]), self._made
+        laws = self._laws(states)
         tokens = [*forced, *laws.argmax(-1).tolist()[len(forced) :]]
         ahead = 0
         while len(tokens) < len(forced) + length and again(laws[len(forced) :]):
             fed = tokens[ahead:]
-            features = self._through(
-                self._cell.pairs(features[: len(fed)], self._embedded(fed)), ahead
-            )
+            states = self._through(self._cell.pairs(states[: len(fed)], self._embedded(fed)), ahead)
             ahead += len(fed)
-            laws = torch.cat([laws[:ahead], self._laws(features)])
+            laws = torch.cat([laws[:ahead], self._laws(states)])
             tokens = [*tokens, *laws.argmax(-1).tolist()[len(tokens) :]]
         drafted = slice(len(forced), len(forced) + length)
         return tokens[drafted], laws[drafted].cpu()

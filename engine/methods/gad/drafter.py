@@ -71,9 +71,7 @@ class GeneralisedAggressiveDrafter(DiffusionDrafter):
     def _told(self, rest: Sequence[int]) -> list[Words]:
         if not self._since:
             return []
-        before = [
-            drafted == token for drafted, token in zip(self._block, self._since, strict=False)
-        ]
+        before = [a == b for a, b in zip(self._block, self._since, strict=False)]
         same = before.index(False) if False in before else len(before)
         line: list[str | Token] = [
             f"{same} of the {len(self._block)} tokens of the last block were kept"

@@ -20,15 +20,11 @@ class SelectorStudent(BlockStudent):
 
     def start(self) -> CandidateSelector:
         sizes, rank = self.denoiser.config, self.settings["rank"]
-        selector = CandidateSelector(sizes.hidden_size, sizes.vocab_size, rank)
-        selector.embed_before.weight.data = principal(
-            self.target.get_input_embeddings().weight, rank
-        )
-        nn.init.normal_(
-            selector.embed_after.weight, std=0.02
-        )  # nearly the backbone alone, at first
-        selector.denoiser_digest = self.digest
-        return selector
+        made = CandidateSelector(sizes.hidden_size, sizes.vocab_size, rank)
+        made.embed_before.weight.data = principal(self.target.get_input_embeddings().weight, rank)
+        nn.init.normal_(made.embed_after.weight, std=0.02)  # at first nearly no effect
+        made.denoiser_digest = self.digest
+        return made
 
     def scores(self, part: CandidateSelector, blocks: Blocks) -> tuple[Tensor, Tensor]:
         alone, candidates = blocks.logits.topk(CANDIDATES, dim=-1)

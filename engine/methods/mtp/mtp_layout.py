@@ -159,9 +159,7 @@ def _refuse_unknown(raw: Mapping, shapes: Mapping[str, tuple[int, ...]], name: s
     """Raise UserError for a layer that is not built like those of Llama and Qwen3."""
     reason = next((why for part, why in UNKNOWN if any(part in key for key in shapes)), "")
     inner = _inner(raw)
-    query, output = (
-        shapes.get(f"layers.0.self_attn.{projection}_proj.weight") or (0,) for projection in "qo"
-    )
+    query, output = (shapes.get(f"layers.0.self_attn.{x}_proj.weight") or (0,) for x in "qo")
     rope = inner.get("rope_parameters")
     turned = {**inner, **(rope if isinstance(rope, dict) else {})}.get("partial_rotary_factor", 1.0)
     if query[0] and query[0] == 2 * output[-1]:

@@ -88,9 +88,7 @@ class OmniDraftDrafter(LearningDraft, Drafter):
     def _forget_step(self) -> None:
         self._proposals: list[Proposal] = []
         self._nodes: list[list[int]] = []  # for each proposal, its tokens that the draft has read
-        self._states: list[
-            Tensor
-        ] = []  # hidden states behind the proposals that the draft has read
+        self._states: list[Tensor] = []  # hidden states behind the proposals that it has read
 
     def _new(self, rate: float) -> Learned:
         width = self._model.hidden_size

@@ -114,9 +114,8 @@ class ForeignStudent(Student):
         right."""
         text = self.written(lesson.tokens, lesson.counted)
         best = part(input_ids=text.tokens, use_cache=False).logits[:, :-1].argmax(-1)
-        wrong = F.pad((best != text.tokens[:, 1:]).long(), (1, 0)).cumsum(
-            1
-        )  # number of wrong tokens up to each token
+        # the number of wrong tokens up to each token
+        wrong = F.pad((best != text.tokens[:, 1:]).long(), (1, 0)).cumsum(1)
         ends = torch.cat([text.first[:, 1:] - 1, _last(text)], 1)
         missed = wrong.gather(1, ends)
         return chain_lengths(missed[:, 1:] == missed[:, :-1], CHAIN_LENGTH)

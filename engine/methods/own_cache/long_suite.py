@@ -46,9 +46,7 @@ from engine.parts.loading import ModelPaths, Models, load_models
 
 LENGTHS, QUICK_LENGTHS = (1024, 4096, 8000), (1024,)
 TOKENS, QUICK_TOKENS = 96, 24
-TOGETHER = (
-    4096  # least prompt length at which several texts are timed together, if the suite has one
-)
+TOGETHER = 4096  # several texts are timed together at the first prompt length from this on
 EQUAL = 24  # most tokens of the texts that every selector writes
 TITLE = "after prompts of {length:,} tokens: the share of the target's own tokens that a draft pass names"
 

@@ -72,12 +72,10 @@ class Transfer(Verifier):
             draws = tree.draws.get(place, ())
             trial = Trial(shown[place + 1], tree, transfer, greedy)
             for drawn in draws:
-                judgement = trial.judge(drawn, case.chance)
-                judgements.append(judgement)
-                rows.append(
-                    self._row(tree, drawn, float(trial.p[tree.tokens[drawn.node]]), judgement)
-                )
-                if judgement.accept > (judgement.coin or 0.0):
+                test = trial.judge(drawn, case.chance)
+                judgements.append(test)
+                rows.append(self._row(tree, drawn, float(trial.p[tree.tokens[drawn.node]]), test))
+                if test.accept > (test.coin or 0.0):
                     kept = drawn.node
                     break
             if trial.refused and not greedy:

@@ -98,9 +98,7 @@ class RetrievalAugmentedDrafter(Drafter):
 
     def propose(self, context, max_depth):
         tree = self._own.propose(context, max_depth)
-        if not tree.children(
-            ROOT
-        ):  # the constraint left the draft model no token, so there is no q
+        if not tree.children(ROOT):  # the constraint left the draft model no token: there is no q
             return tree
         for lookup in self._lookups(context, min(self.settings["length"], max_depth)):
             self._add(tree, lookup, context)

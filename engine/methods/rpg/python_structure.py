@@ -28,12 +28,8 @@ def statements(lines: Sequence[str]) -> list[Structure] | None:
         if lines[place][:1].strip() and not lines[place].startswith(GOES_ON)
     )
     start = next(begins, 0) if begun else 0
-    parsed_statements = _statements("\n".join(lines[start:]))
-    return (
-        None
-        if parsed_statements is None
-        else [(rules, line + start) for rules, line in parsed_statements]
-    )
+    parts = _statements("\n".join(lines[start:]))
+    return None if parts is None else [(rules, line + start) for rules, line in parts]
 
 
 @lru_cache(maxsize=64)

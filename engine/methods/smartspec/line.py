@@ -7,20 +7,14 @@ from collections.abc import Sequence
 from math import sqrt
 from operator import mul
 
-FORGETTING = (
-    0.9  # earlier observations of a value keep this share of their weight per new observation of it
-)
+FORGETTING = 0.9  # a new observation of a value leaves earlier ones this share of their weight
 DOUBT = 0.3  # weight of a guessed slope, in observations at a distance of one row
 CAUTION = 1.0  # each value's own mean is averaged with this many observations on the line
 LONGEST = 2.0  # a time longer than this many times the prediction counts as this long
-SHORTEST = (
-    3.0  # if a time is this many times shorter than predicted, the earlier times were hiccups
-)
+SHORTEST = 3.0  # a time this many times shorter than predicted shows that earlier ones were hiccups
 HOPE = 0.15  # a prediction is lowered by up to this share where nothing was observed lately
 AGEING = 0.985  # earlier observations keep this share of their weight per round
-LEAST_FRESH = (
-    1e-6  # below this, ages are put into the sums, before their reciprocals become too large
-)
+LEAST_FRESH = 1e-6  # below it ages are put into the sums: their reciprocals would be too large
 
 
 class Line:

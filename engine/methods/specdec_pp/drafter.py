@@ -46,9 +46,7 @@ class SpecDecPlusPlusDrafter(DraftModelDrafter):
     def begin(self, start):
         super().begin(start)
         self._curve = CalibrationCurve()
-        self._chances: list[
-            float
-        ] = []  # predictions for the tokens that were read since the last step
+        self._chances: list[float] = []  # predictions for the tokens read since the last step
 
     def propose(self, context, max_depth):
         self._all_kept = 1.0

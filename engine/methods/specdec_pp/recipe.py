@@ -23,10 +23,7 @@ from engine.methods.specdec_pp.part import AcceptanceHead
 from engine.parts.digest import digest_of
 from engine.training.student import Lesson, Student
 
-THRESHOLD, LONGEST = (
-    0.7,
-    16,
-)  # threshold and most tokens of the drafts that measure the accepted length
+THRESHOLD, LONGEST = 0.7, 16  # options of the drafts that measure the accepted length
 
 
 class Graded(NamedTuple):

@@ -60,9 +60,7 @@ class SpecReasonDrafter(DraftModelDrafter):
         super().begin(start)
         target = self.target
         self._steps = Steps(target.tokenizer, self.settings["ending"], target.end_tokens)
-        self._rewritten: list[int] | None = (
-            None  # tokens of the step that the large model is writing
-        )
+        self._rewritten: list[int] | None = None  # tokens of the step that is being rewritten
         self._written = {"small": 0, "large": 0}
         asks = self.settings["score"] == "question"
         self._question = asked(self.target) if asks else None

@@ -80,9 +80,7 @@ class SpeculativeThinkingDrafter(DraftModelDrafter):
             context, count, lambda tree: not self._steps.ended([*self._step, *tree.tokens])
         )
         self._used = 0
-        self._reader.keep(
-            []
-        )  # the draft model reads these rows again once their tokens are in the text
+        self._reader.keep([])  # the rows are read again once their tokens are in the text
 
     def _look_ahead(self, context) -> None:
         """Decide at the beginning of a step which model writes it."""

@@ -98,9 +98,7 @@ class SwiftDrafter(Drafter):
         self._shown: tuple[int, list[Exhibit]] | None = None
 
     def propose(self, context, max_depth):
-        up_to_root = context[
-            : self.start.target.length + 1
-        ]  # the text up to the root; forced tokens may follow
+        up_to_root = context[: self.start.target.length + 1]  # forced tokens may follow the root
         self._tried = bool(self._search.sublayers) and self._improve(up_to_root)
         skipped, matchness = self._search.best
         tree = DraftTree()

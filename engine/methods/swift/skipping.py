@@ -20,9 +20,7 @@ Sublayer = tuple[int, str]
 RANDOM_TRIALS = 3  # after this many random trials the Gaussian process has enough data
 POOL = 48  # random skip sets among which the process chooses
 RECENT = 96  # latest trials that the process uses: its cost grows with the cube of their number
-NOISE = (
-    0.05  # variance of a matchness, relative to the kernel, because it is measured on few tokens
-)
+NOISE = 0.05  # variance of a matchness, measured on few tokens, relative to the kernel
 
 
 def candidates(layers: int) -> list[Sublayer]:

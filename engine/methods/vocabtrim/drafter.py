@@ -45,19 +45,15 @@ class VocabTrimDrafter(DraftModelDrafter):
         whole: LanguageModel = models.part("draft")
         share = rounded(settings["kept"])
         tokens = kept_tokens(models.part("vocabulary"), share, whole.vocab_size)
-        drafter = cls(
-            settings, with_head(whole, tokens), models.target.vocab_size, head_bytes(whole)
-        )
-        drafter.head_tokens = tokens
-        drafter._has = torch.zeros(models.target.vocab_size, dtype=torch.bool)
-        drafter._has[tokens] = True
-        return drafter
+        own = cls(settings, with_head(whole, tokens), models.target.vocab_size, head_bytes(whole))
+        own.head_tokens = tokens
+        own._has = torch.zeros(models.target.vocab_size, dtype=torch.bool)
+        own._has[tokens] = True
+        return own
 
     def begin(self, start):
         super().begin(start)
-        self.missing = self.written = (
-            0  # tokens that the target wrote: missing from the head, and all
-        )
+        self.missing = self.written = 0  # tokens by the target: missing from the head, and all
 
     def propose(self, context, max_depth):
         return self._chain(context, min(self.settings["length"], max_depth), self._likely)
