@@ -3,7 +3,7 @@ log-probabilities of their tokens.
 
 It takes the place of the process reward model of Chatziveroglou, A*-Decoding: Token-Efficient Inference Scaling (2025).
 It consists of two small linear maps with SiLU between them, and reads log p of the tokens at temperature 1. Heads on
-the target's hidden state at the end of a step were tried as well: they tell right from wrong far less well.
+the target's hidden state at the end of a step were tried as well: they separate right from wrong far less well.
 """
 
 from __future__ import annotations

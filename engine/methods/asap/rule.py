@@ -90,8 +90,9 @@ class Asap(Rejection):
             raise UserError(NO_TEXT)
 
     def _learn(self, case: Case, paths: Sequence[Prefix], prefixes: Sequence[Prefix]) -> None:
-        """Store p and the allowed mass at every row of the pass that the text could have reached. paths, prefixes: for
-        each row, the tokens of its path in the tree, and the tokens of the whole text up to it."""
+        """Store, for every row of the pass that the text could have reached, p of its token and the allowed mass after
+        it. paths, prefixes: for each row, the tokens of its path in the tree, and the tokens of the whole text up to
+        it."""
         tree, constraint = case.tree, case.bound.constraint
         free = (case.bound.free.float() / case.sampling.temperature).double().softmax(-1)
         allowed = case.logits > float("-inf")

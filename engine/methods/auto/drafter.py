@@ -4,7 +4,7 @@
 All drafters share the target's pass. An idle drafter reads the missing text when it is chosen again, and this reading
 is part of its price. All drafters draft the likeliest tokens, in drawn texts too, so every draft is one-hot. Together
 with the rule sampler-match, the text is that of plain decoding with the same seed, whichever drafter is chosen. So
-measured times may decide. Copies tell before anything is drafted how many of their tokens are expected to be kept; this
+measured times may decide. For copies, the expected number of kept tokens is known before anything is drafted, and
 decides as well.
 """
 

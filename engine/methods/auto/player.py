@@ -124,8 +124,8 @@ class Player:
 
 
 def chance_of(gains: Mapping[int, float]) -> float:
-    """Return the chance per drafted token that explains the measured gain of the size nearest to 4: the chance for
-    which a step of this size has so many tokens."""
+    """Return the chance of keeping a drafted token that explains the measured gains: with this chance, a step of the
+    size nearest to 4 has as many tokens as were measured."""
     size = min(gains, key=lambda size: abs(size - 4))
     low, high = 0.0, 1.0
     for _ in range(20):

@@ -94,15 +94,15 @@ class JudgedString:
         return True
 
     def _spread(self, chance: float, share: Tensor) -> None:
-        """Add to ``outcomes`` that the string ends here with this chance. The target's token is that of a cover. share:
-        [A]; a cover's weight is multiplied by the share of its next letter."""
+        """Add to ``outcomes`` that the string ends here with this chance. The target's token is then drawn from the
+        covers, each cover with its weight times the share of its next letter. share: [A]."""
         chance /= self._covers.mass
         for ways in self._covers.begun:
             self.outcomes[ways.place + 1, ways.tokens] += chance * share[ways.column] * ways.weights
 
     def laws(self) -> Tensor:
-        """Return, float64 [N+1, V], the chance that the step leads through the root or a node and then on to this
-        token, drafted or new. A row, scaled to sum to 1, is the law of the next token there."""
+        """Return a tensor, float64 [N+1, V]: the chance that the step leads through the root or a node and then on to
+        this token, drafted or new. A row, scaled to sum to 1, is the law of the next token there."""
         laws = self.outcomes.clone()
         for node in reversed(range(len(self._tree))):
             laws[self._tree.parents[node] + 1, self._tree.tokens[node]] += laws[node + 1].sum()

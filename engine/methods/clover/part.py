@@ -130,8 +130,8 @@ class CloverHeads(HeadsPart):
         return self.decoder(hidden, embedding)
 
     def spoken(self, hidden: Tensor, embedding: Tensor | None = None) -> Tensor:
-        """Return the state that the target's head turns into logits. embedding: that of the token drafted last; None
-        for head 0."""
+        """Return the state that the target's head turns into logits. embedding: the embedding of the token drafted
+        last; None for head 0."""
         if embedding is None:
             return self.head_norm(self.first(hidden))
         return self.head_norm(self.later(torch.cat([hidden, embedding], -1)))

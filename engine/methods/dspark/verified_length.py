@@ -44,8 +44,8 @@ def expected_tokens(chances: Sequence[float]) -> list[float]:
 
 
 def worth_more(chances: Sequence[float], drafted: int, costs: Sequence[float]) -> bool:
-    """Whether some longer draft has more expected tokens per cost than a draft of ``drafted`` tokens. chances: those of
-    all places."""
+    """Whether some longer draft has more expected tokens per cost than a draft of ``drafted`` tokens. chances: one for
+    each place of the block."""
     tokens = expected_tokens(chances)
     rates = [count / cost for count, cost in zip(tokens, costs, strict=False)]
     return max(rates[drafted:]) > rates[drafted]

@@ -19,10 +19,10 @@ SMALL, LARGE = "draft", "target"
 class EntropyAdaptiveDrafter(DraftModelDrafter):
     """Proposes one unchecked token while the small model writes, and nothing while the large one does.
 
-    The entropy H of a model's next-token distribution is taken before temperature and truncation, in bits. After each
-    token the mean of the last ``window`` entropies decides, each of the model that wrote the token. If the mean is
-    above ``threshold`` the large model writes next, else the small one; but a model is only relieved once it has
-    written ``duration`` tokens. The small model begins.
+    A token's entropy H is that of the next-token distribution of the model that wrote it, before temperature and
+    truncation, in bits. After each token the mean of the last ``window`` entropies decides which model writes next:
+    above ``threshold`` the large model, otherwise the small one. But a model is only relieved once it has written
+    ``duration`` tokens. The small model begins.
     """
 
     key = "ead"

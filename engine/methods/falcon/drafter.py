@@ -82,8 +82,8 @@ class FalconDrafter(CellTree):
         return self._ahead if self._context.length else None
 
     def _grown(self, states: Tensor, count: int, levels: int) -> _Blocks:
-        """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may contain. states: [k, H], those
-        of the block after the text."""
+        """Draft all candidates that a tree of ``count`` nodes and ``levels`` levels may contain. states: [k, H], the
+        states of the block after the text."""
         size, width = self.cell.block_size, min(self.settings["top_k"], count)
         blocks, level = _Blocks(states), [ROOT]
         candidates = blocks.candidates

@@ -75,8 +75,7 @@ def grown(
 ) -> list[GrownTree]:
     """Return the trees that a drafter with this cell would propose in one window, one tree per root.
 
-    features, tokens: [T, n*Ht] and [T], those of the window. roots: places in the window, ascending, the first at least
-    1.
+    features, tokens: [T, n*Ht] and [T], of the window. roots: places in the window, ascending, the first at least 1.
     """
     reader, trees, read_to = EagleReader(cell, lender, Sampling()), [], 0
     for root in roots:
@@ -166,7 +165,7 @@ def longest_accepted(tree: GrownTree, behind: Tensor, laws: Tensor) -> list[int]
 
 
 def advantages(current: Tensor, reference: Tensor, least: float = 1e-6) -> Tensor:
-    """Return, [S, G], by how much each reward exceeds the reference's, standardized within its group.
+    """Return by how much each reward exceeds the reference's, standardized within its group, [S, G].
 
     current, reference: the rewards [S, G] of the trained cell's trees and of the reference's trees.
     """

@@ -154,8 +154,8 @@ class HydraHeads(HeadsPart):
         ).last_hidden_state
 
     def hidden(self, head: int, state: Tensor, embeddings: Tensor) -> Tensor:
-        """Return a head's output [..., H] before the projection. state: [..., H]. embeddings: [..., head + 1, H], those
-        of the tokens after the state."""
+        """Return a head's output [..., H] before the projection. state: [..., H]. embeddings: [..., head + 1, H], of
+        the tokens after the state."""
         rows = torch.cat([state, embeddings.flatten(-2)], -1)
         for block in self.blocks[head]:
             rows = block(rows)

@@ -83,7 +83,7 @@ class FilterStudent(Student):
         self, part: UnmaskingFilter, lesson: Lesson
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield, for each pass of the oracle over random blocks, three tensors [S, A, L]: the filter's log-odds, which
-        places are right, and which places count: the open ones in text that counts."""
+        places are right, and which places count for the loss (open places in text that counts)."""
         size = self.denoiser.config.block_size
         anchors = random_anchors(*lesson.tokens.shape, BLOCKS, size, lesson.index)
         anchors = anchors.to(lesson.tokens.device)

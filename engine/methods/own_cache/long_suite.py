@@ -52,10 +52,10 @@ TITLE = "after prompts of {length:,} tokens: the share of the target's own token
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """Run the suite. A row of the report has these entries: for each kind of prompt, the share of the target's tokens
-    that draft passes named. read: the share of the bytes of keys and values that a draft pass read. equal: whether the
-    text written after the first prompt is that of plain decoding. alone: the share of the tokens before the first
-    difference if nobody checks."""
+    """Run the suite. A row of the report has, for each kind of prompt, the share of the target's tokens that draft
+    passes named, and these entries. read: the share of the bytes of keys and values that a draft pass read. equal:
+    whether the text written after the first prompt equals that of plain decoding. alone: without a check, the share of
+    the tokens before the first difference."""
     parts = OwnCacheDrafter.may_use()
     models = load_models(
         paths, {role: kind for role, kind in parts.items() if role in paths.parts}, "float32", "cpu"
@@ -96,8 +96,8 @@ def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
 def compared(
     models: Models, selectors: Sequence[str], length: int, tokens: int, as_turns: bool
 ) -> tuple[list[dict], list[dict], list[dict]]:
-    """Return a row for each selector, for prompts of one length, and the rows of ``timed`` and of ``below_one_prompt``
-    on the last of the prompts."""
+    """Return a row for each selector, for prompts of one length; and the rows of ``timed`` and of ``below_one_prompt``,
+    both for the last prompt."""
     target, measures = models.target, {key: {} for key in selectors}
     prompts = long_prompts(length, lambda text: len(turn_of(target.tokenizer, text)), as_turns)
     with (
@@ -145,8 +145,8 @@ def alike(text: Sequence[int], written: Sequence[int]) -> float:
 
 
 def guessed(ours: Ours, session: Session, prompt: Sequence[int], written: Sequence[int]) -> dict:
-    """Return ``right``, for each token of the written text whether the draft passes would have drafted it, given the
-    text before it, and ``read``, the mean share that they read. session: has read the whole text."""
+    """Return a dictionary. right: for each token of the written text, whether the draft passes would have drafted it,
+    given the text before it. read: the mean share of the cache that they read. session: has read the whole text."""
     request, before = ours.request(prompt, len(written)), _Before(session)
     drafter, text = request.drafter, [*prompt, *written]
     length, right, shares = drafter.settings["length"], [], []

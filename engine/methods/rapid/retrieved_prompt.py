@@ -30,8 +30,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class ShortPrompt:
-    """A shortened prompt. tokens: those of the kept pieces, in the order of the prompt, then those of the prompt's end.
-    pieces: all pieces, kept or not."""
+    """A shortened prompt. tokens: its tokens, in the order of the prompt. pieces: all pieces of the prompt before its
+    end, kept or not."""
 
     tokens: Sequence[int]
     pieces: Sequence[Piece]

@@ -111,7 +111,8 @@ class RetrievalAugmentedDrafter(Drafter):
         return self._own.passes()
 
     def _lookups(self, context: Sequence[int], length: int) -> Iterator[Lookup]:
-        """Look up the end of the text in the text itself and in the datastore; yield what is found."""
+        """Look up the end of the text in the text itself and in the datastore; yield a ``Lookup`` for each of the two
+        that has a match."""
         most, least = self.settings["longest_match"], self.settings["shortest_match"]
         if self.settings["this_text"]:
             self._text.read(context)

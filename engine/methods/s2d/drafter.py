@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 class NestedReader(DraftReader):
-    """Reads one token after another, each through as many layers as the caller asks for. exits: those of
-    ``NestedDraft``."""
+    """Reads one token after another, each through as many layers as the caller asks for. exits: the numbers of layers
+    after which reading may stop."""
 
     def begin(self, exits: Sequence[int]) -> None:
         self._exits = exits

@@ -94,7 +94,7 @@ def worth_a_try(most: int, costs: Costs, coming: Round) -> bool:
 @lru_cache(maxsize=8)
 def _known_hope(coming: Round, most: int, costs: Costs, version: int) -> bool:
     """Compute ``worth_a_try`` for a round with several texts. The result is the same for all of them, so it is cached.
-    version: that of the costs."""
+    version: the version of the costs."""
     hopes = (1 - HOPE * (1 - chance) for chance in coming.chances)
     return _common_length([expected_tokens(hope, most) for hope in hopes], costs, coming) > 0
 
@@ -116,8 +116,9 @@ def _common_length(tokens: Sequence[Sequence[float]], costs: Costs, coming: Roun
 
 
 def _times(common: int, count: int, costs: Costs, coming: Round) -> list[float]:
-    """Return a text's time for each of its lengths below ``count``: its drafting, an equal share of a round in which
-    all texts draft the common length, and the time by which its own length changes the pass."""
+    """Return a text's times, by its draft length from 0 to ``count`` - 1. A time is the sum of the text's drafting, an
+    equal share of a round in which all texts draft the common length, and the change that the text's own length makes
+    to the pass."""
     other_rows = [1 + common] * (coming.texts - 1)
     rows = [coming.rows_of([1 + length, *other_rows]) for length in range(count)]
     passes = [costs.verify(count_of_rows, coming.context) for count_of_rows in rows]
@@ -128,7 +129,7 @@ def _times(common: int, count: int, costs: Costs, coming: Round) -> list[float]:
 @lru_cache(maxsize=8)
 def _known_times(coming: Round, most: int, costs: Costs, version: int) -> list[float]:
     """Return a text's times for lengths 0 to ``most``. They are the same for all texts of a pass, so they are cached.
-    version: that of the costs."""
+    version: the version of the costs."""
     tokens = [expected_tokens(chance, most) for chance in coming.chances]
     return _times(_common_length(tokens, costs, coming), most + 1, costs, coming)
 

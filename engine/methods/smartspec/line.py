@@ -81,8 +81,8 @@ class Line:
         return sum(map(mul, self.weights, row))
 
     def _residual(self, sums: list[list[float]]) -> float:
-        """Return the mean distance of one value's observations from the line, reduced where there are few. sums: those
-        of this value."""
+        """Return the mean distance of one value's observations from the line, reduced where there are few. sums: the
+        sums of these observations."""
         *inputs, milliseconds = sums[0]
         return (milliseconds - self._on_line(inputs)) / (inputs[0] + CAUTION / self._fresh)
 

@@ -117,7 +117,7 @@ class MeasuredCosts(KnownCosts):
 
 @dataclass(eq=False)
 class FixedCosts:
-    """Given costs instead of measured ones. Each row of a pass beyond the first costs ``token``, in passes over one
+    """Costs that are given and not measured. Each row of a pass beyond the first costs ``token``, in passes over one
     row; this includes the row's draft."""
 
     token: float

@@ -113,8 +113,8 @@ class AcceptanceHead(ModulePart):
 
 
 def check_draft(head: AcceptanceHead, width: int, name: str, folder: str | None) -> None:
-    """Raise UserError if the head reads the states of another draft than this one. width, name, folder: those of the
-    draft."""
+    """Raise UserError if the head reads the states of another draft than this one. width, name, folder: the draft's
+    hidden size, name and folder."""
     digest = None if folder is None or not Path(folder).is_dir() else digest_of(folder)
     named = head.draft_digest
     if head.width != width or (named is not None and digest is not None and named != digest):

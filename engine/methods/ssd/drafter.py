@@ -42,7 +42,8 @@ class Outcome:
 
 
 class SsdDrafter(DraftModelDrafter):
-    """Writes a chain; while the target reads it, writes a chain behind each of its likeliest outcomes.
+    """Writes a chain. While the target reads it, writes a further chain behind each of the likeliest outcomes of this
+    check.
 
     The outcomes are chosen by q and by the drafted tokens. Each prepared chain is drawn from q given its outcome, so it
     has the law of a draft that is made after the outcome. A refused token cannot come next, so it is not among the
