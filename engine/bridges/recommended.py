@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.bridges.acceptance_numbers import survival
 from engine.bridges.step_counts import whole
@@ -25,7 +25,8 @@ class Recommended:
     """target, draft: names of models, "" where the record has none. drafter, verifier: this engine's keys. size: tokens, or nodes of a
     tree, drafted in a step. off_above: texts at a time above which plain decoding is faster; None: no such number was found.
     positions: counts as in an ``acceptance`` line, over all prompts. checkpoint: folder or Hub name of the drafter's weights, "" if it is
-    not known. eagle3: whether these are of EAGLE-3; None if it is not known."""
+    not known. eagle3: whether these are of EAGLE-3; None if it is not known. drafted: tokens drafted in a step, in the mean; None if the
+    record does not count them."""
 
     target: str
     draft: str
@@ -38,6 +39,14 @@ class Recommended:
     positions: tuple[Mapping, ...] = ()
     checkpoint: str = ""
     eagle3: bool | None = None
+    drafted: float | None = None
+
+    @property
+    def in_full(self) -> Recommended:
+        """The setting for an engine that never ends a chain early: as many tokens as were drafted in a step, in the mean."""
+        if self.drafter != "chain" or self.drafted is None:
+            return self
+        return replace(self, size=max(1, min(self.size, round(self.drafted))))
 
     @property
     def rates(self) -> list[float] | None:
@@ -82,6 +91,7 @@ def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
         )
     about = next((line for line in lines if line.get("kind") == "tuning"), {})
     off = answer.get("off_above")
+    counted = _counted(lines, answer, options)
     if not isinstance(drafter, str) or isinstance(size, bool) or not 1 <= size <= 1024:
         raise ValueError
     if off is not None and not 1 <= off <= 1 << 20:
@@ -99,7 +109,8 @@ def _read(answer: Mapping, lines: list[Mapping], name: str) -> Recommended:
         options=options,
         temperature=float((about.get("sampling") or {}).get("temperature") or 0.0),
         off_above=None if off is None else int(off),
-        positions=_positions(lines, answer, options),
+        positions=_positions(counted),
+        drafted=_drafted(counted),
     )
 
 
@@ -107,8 +118,8 @@ def _name(about: Mapping, role: str) -> str:
     return str((about.get(role) or {}).get("name") or "")
 
 
-def _positions(lines: list[Mapping], answer: Mapping, options: Mapping) -> tuple[Mapping, ...]:
-    """Of this setting over all prompts: the line for all of them, or the sum of those for each kind. A later line replaces an
+def _counted(lines: list[Mapping], answer: Mapping, options: Mapping) -> list[Mapping]:
+    """The counts of this setting over all prompts: the line for all of them, or those for each kind. A later line replaces an
     earlier one of its kind."""
     latest: dict[object, Mapping] = {}
     wanted = answer["drafter"], options, answer["size"], answer["verifier"]
@@ -117,9 +128,19 @@ def _positions(lines: list[Mapping], answer: Mapping, options: Mapping) -> tuple
         key = line.get("drafter"), line.get("options") or {}, line.get("size"), rule
         if line.get("kind") == "acceptance" and key == wanted:
             latest[line.get("prompt_kind")] = line
-    chosen = [latest["all"]] if "all" in latest else list(latest.values())
+    return [latest["all"]] if "all" in latest else list(latest.values())
+
+
+def _drafted(counted: list[Mapping]) -> float | None:
+    if not counted or not all(line.get("steps") and "drafted" in line for line in counted):
+        return None
+    return sum(line["drafted"] for line in counted) / sum(line["steps"] for line in counted)
+
+
+def _positions(counted: list[Mapping]) -> tuple[Mapping, ...]:
+    """The sums of the counts by position; () where a line says only how many were accepted."""
     reached, accepted = Counter(), Counter()
-    for line in chosen:
+    for line in counted:
         for each in line.get("positions", ()):
             if "reached" not in each:
                 return ()

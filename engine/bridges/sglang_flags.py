@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from engine.bridges.export_words import PLACE, STOPS, WHICH_EAGLE, no_drafter
+from engine.bridges.export_words import PLACE, WHICH_EAGLE, no_drafter
 from engine.bridges.recommended import TREES, Recommended
 
 NO_SYNTHETIC = "SGLang has no flag for a given acceptance, so the server cannot be tested with the measured one."
@@ -17,6 +17,9 @@ IN_BLOCKS = (*ADAPTING, "DFLASH")
 
 def sglang_flags(setting: Recommended) -> tuple[str, str, list[str]]:
     notes: list[str] = []
+    if setting.drafter == "chain":
+        notes.append(in_full("SGLang", setting))
+        setting = setting.in_full
     flags = _drafting(setting, notes)
     if flags is None:
         return "", "", notes
@@ -60,7 +63,6 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
     size = setting.size
     chain = {"num-steps": size, "eagle-topk": 1, "num-draft-tokens": size + 1}
     if setting.drafter == "chain":
-        notes.append(STOPS)
         model = setting.checkpoint or setting.draft or "DRAFT_MODEL"
         return {"algorithm": "STANDALONE", "draft-model-path": model, **chain}
     tree = {"num-steps": setting.depth, "eagle-topk": setting.width, "num-draft-tokens": size + 1}

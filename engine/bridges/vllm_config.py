@@ -8,8 +8,8 @@ from engine.bridges.export_words import (
     NAME_HERE,
     NO_RATES,
     PLACE,
-    STOPS,
     WHICH_EAGLE,
+    in_full,
     no_drafter,
     no_tree,
     texts,
@@ -19,6 +19,9 @@ from engine.bridges.recommended import TREES, Recommended
 
 def vllm_config(setting: Recommended) -> tuple[str, str, list[str]]:
     notes = ["Start the server with it: `vllm serve TARGET --speculative-config '…'` (vLLM 0.32)."]
+    if setting.drafter == "chain":
+        notes.append(in_full("vLLM", setting))
+        setting = setting.in_full
     config = _drafting(setting, notes)
     if config is None:
         return "", "", notes[1:]
@@ -62,7 +65,6 @@ def _drafting(setting: Recommended, notes: list[str]) -> dict | None:
             known, found = setting.checkpoint, {**found, "parallel_drafting": True}
         else:
             known = setting.checkpoint or setting.draft
-            notes.append(STOPS)
         notes.append(NAME_HERE.format(known) if known else PLACE.format("DRAFT_MODEL"))
         return {**found, "model": known} if known else found
     if setting.drafter in TREES and setting.width > 1:
