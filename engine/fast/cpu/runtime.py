@@ -14,8 +14,8 @@ def core():
 
 @cache
 def own_operations():
-    """Creates the plugin's own operations, of which FullyConnected multiplies bf16 numbers and gives fp32 results.
-    Raises FileNotFoundError without the plugin's library."""
+    """A factory for the operations that only OpenVINO's CPU plugin has. Its FullyConnected multiplies bf16 numbers and
+    gives fp32 results. Raises FileNotFoundError if the plugin's library is missing."""
     from openvino.utils.node_factory import NodeFactory
 
     factory = NodeFactory()
