@@ -1,4 +1,4 @@
-"""`python -m engine bench --suite continuous`: acceptance on densities. It needs no model."""
+"""`python -m engine bench --suite continuous`: acceptance rates for continuous densities. It needs no model."""
 
 from dataclasses import asdict
 
@@ -9,7 +9,7 @@ from engine.parts.loading import ModelPaths
 
 
 def measure(paths: ModelPaths, workloads: Cards, quick: bool) -> Report:
-    """quick: fewer points."""
+    """Measure, and return the report. quick: use fewer points."""
     measurements = measured(quick)
     return Report(report_text(measurements), measurements.to_dict())
 

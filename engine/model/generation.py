@@ -14,9 +14,9 @@ class Ends(NamedTuple):
     """The token ids that end a text. named_by: the source of the ids, one of generation config | config | tokenizer |
     nobody.
 
-    If the generation config names no such ids, transformers' ``generate`` never ends a text. Here, the model's config
-    or the tokenizer may still end it, because a reader expects an end. For a comparison, pass these ids to ``generate``
-    (``eos_token_id=sorted(tokens)``).
+    If the generation config names no such ids, transformers' ``generate`` writes on to the greatest length. Here, the
+    model's config or the tokenizer may still end the text, because a reader expects an end. For a comparison, pass these
+    ids to ``generate`` (``eos_token_id=sorted(tokens)``).
     """
 
     tokens: frozenset[int]

@@ -72,8 +72,8 @@ class Session:
         """Read and commit tokens without computing logits; returns features [T, n*H], or None for no layers.
 
         layers: the layers whose features are returned; None means the session's own. last: how many of the last tokens
-        have their features returned; None means all. later: allow the session to postpone the tokens to the pass of the
-        next ``look``. Then no features are returned, and no other method may be called before that ``look``.
+        have their features returned; None means all. later: the caller needs no features, and the session may postpone
+        the tokens to the pass of the next ``look``; then no other method may be called before that ``look``.
         """
         layers, parts = self.features if layers is None else layers, []
         # the first token whose features are kept
