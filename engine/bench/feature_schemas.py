@@ -1,4 +1,4 @@
-"""Ten JSON schemas, written for the bench, each with one feature of JSON Schema."""
+"""Ten JSON schemas, written for the benchmarks. Each uses one feature of JSON Schema."""
 
 from collections.abc import Mapping
 

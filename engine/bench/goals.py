@@ -21,11 +21,9 @@ GROUPS = {"plain": "", "lookup": "", "assisted": "best assisted", FIXED: "the be
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure of one run, and the value that it must have.
-
-    what: the title. least: the value must be at least this, more than this if ``above``, or at most this if
-    ``at_most``; None if the figure is only reported. aim: the value that is hoped for. value: None if this run could
-    not measure the figure; ``reason`` may say why."""
+    """A figure of one run, and the value that it must have. what: the title. least: the value must be at least this,
+    more than this if ``above``, or at most this if ``at_most``; None if the figure is only reported. aim: the value
+    that is hoped for. value: None if this run could not measure the figure; ``reason`` may say why."""
 
     what: str
     least: float | None

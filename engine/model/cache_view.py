@@ -73,10 +73,9 @@ class CacheView:
 
     @torch.no_grad()
     def take(self, chosen: Chosen | None) -> None:
-        """Forget all rows, and represent all tokens that the session has committed.
-
-        chosen: chooses the columns of the reduced layers anew. If it is None, the columns chosen earlier stay, and the
-        columns that the session has committed since then are added behind them."""
+        """Forget all rows, and represent all tokens that the session has committed. chosen: chooses the columns of the
+        reduced layers anew. If it is None, the columns chosen earlier stay, and the columns that the session has
+        committed since then are added behind them."""
         for index in range(self._model.layers):
             keys, values = self._session.columns(index)
             again = chosen is not None and index in self.reduced
@@ -151,9 +150,8 @@ def _passed(
 
 class _ViewMask:
     """The mask of R rows of a chain. All layers see the chain; before it, layers with a window have all columns of the
-    text, and the other layers only the chosen columns.
-
-    columns: chosen columns. length: tokens of the text. before: rows of the chain that were read earlier. count: R."""
+    text, and the other layers only the chosen columns. columns: chosen columns. length: tokens of the text. before:
+    rows of the chain that were read earlier. count: R."""
 
     def __init__(
         self, columns: int, length: int, before: int, count: int, device: torch.device

@@ -35,12 +35,10 @@ place would hardly count."""
 
 @strict
 class CaptionsConfig(LlamaConfig):
-    """The configuration of a model of pictures.
-
-    picture_side, patch_side: the sides of a frame and of a patch, in pixels. patch_width: units in the hidden layer of
-    the projection. first_patch: the token of the patch at the top left of the first frame; the tokens of the other
-    patches follow it, row by row and frame by frame. frames: the number of frames in a film; 1 if the model sees no
-    films."""
+    """The configuration of a model of pictures. picture_side, patch_side: the sides of a frame and of a patch, in
+    pixels. patch_width: units in the hidden layer of the projection. first_patch: the token of the patch at the top
+    left of the first frame; the tokens of the other patches follow it, row by row and frame by frame. frames: the
+    number of frames in a film; 1 if the model sees no films."""
 
     model_type = "captions"
     picture_side: int = 48
@@ -108,10 +106,8 @@ def pooled(rows: Tensor, across: int) -> Tensor:
 
 
 class CaptionsModel(LanguageModel):
-    """A language model of pictures, or a view of it that sees one picture or film.
-
-    pixels: the picture or film, uint8 [F * S, S, 3], or None. patch_tokens: the tokens of its patches; without a
-    picture, the tokens of one frame."""
+    """A language model of pictures, or a view of it that sees one picture or film. pixels: the picture or film, uint8
+    [F * S, S, 3], or None. patch_tokens: the tokens of its patches; without a picture, the tokens of one frame."""
 
     pixels: np.ndarray | None = None
 

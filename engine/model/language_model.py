@@ -147,7 +147,7 @@ def takes_attention(model: PreTrainedModel) -> bool:
 
 
 def keeps_state(model: PreTrainedModel) -> bool:
-    """Whether the model remembers more of a text than keys and values."""
+    """Whether the model keeps a recurrent state of a text besides keys and values."""
     config = model.config.get_text_config(decoder=True)
     kinds = set(getattr(config, "layer_types", None) or ())
     recurrent = any("attention" not in kind or "linear" in kind for kind in kinds)

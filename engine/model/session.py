@@ -207,9 +207,7 @@ class Session:
 
     def _tapped(self, count: int | None = None) -> Tensor | None:
         """The features [R, n*H] of scratch rows that were read in stretches of layers; None if the session returns
-        none.
-
-        count: only those of the first ``count`` rows."""
+        none. count: only those of the first ``count`` rows."""
         if not self.features:
             return None
         return torch.cat([torch.cat(self._taps[index])[:count] for index in self.features], -1)
@@ -323,10 +321,9 @@ class Session:
         layers: tuple[int, ...] | None = None,
         vectors: Tensor | None = None,
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Read R rows in one pass; returns logits [last, V] and features [R, n*H], either of which may be None.
-
-        last: how many of the last rows need logits; None means all. layers: the layers whose features are returned;
-        None means the session's own. vectors: [R, H], in place of the tokens' embeddings."""
+        """Read R rows in one pass; returns logits [last, V] and features [R, n*H], either of which may be None. last:
+        how many of the last rows need logits; None means all. layers: the layers whose features are returned; None
+        means the session's own. vectors: [R, H], in place of the tokens' embeddings."""
         features = self.features if layers is None else layers
         self._cache.reserve(self.length + self.rows)
         inputs = self._tokens(rows) if vectors is None else vectors

@@ -51,9 +51,8 @@ class Lineage:
 
     def windows(self, kernel: int) -> Tensor:
         """For each row, the numbers of the last ``kernel`` rows of its path, with the row itself at the end: [R,
-        kernel].
-
-        Number 0 is the oldest of the last ``kernel - 1`` committed tokens; the scratch rows follow these tokens."""
+        kernel]. Number 0 is the oldest of the last ``kernel - 1`` committed tokens; the scratch rows follow these
+        tokens."""
         if kernel not in self._windows:
             rows, scratch = self.sees.shape
             number = torch.arange(kernel - 1 + scratch, device=self.sees.device)
@@ -84,10 +83,8 @@ class Inputs:
 
 
 class StateLayer:
-    """The memory of one layer with a state.
-
-    state: [H, P, N], after the committed tokens, in float32 or finer. window: the last inputs of the layer's
-    convolution, [K - 1, C]. scratch: the contributions of the scratch rows, or None."""
+    """The memory of one layer with a state. state: [H, P, N], after the committed tokens, in float32 or finer. window:
+    the last inputs of the layer's convolution, [K - 1, C]. scratch: the contributions of the scratch rows, or None."""
 
     def __init__(self, mixer: nn.Module) -> None:
         weight = mixer.conv1d.weight

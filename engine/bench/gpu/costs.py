@@ -21,7 +21,7 @@ class Ceilings:
     rate: float
 
     def floor(self, cost: Cost) -> float:
-        """The fewest milliseconds in which the GPU can do this work."""
+        """The least time, in milliseconds, in which the GPU can do this work."""
         return 1000 * max(cost.bytes / self.bandwidth, cost.operations / self.rate)
 
     def bound(self, cost: Cost) -> str:

@@ -32,9 +32,8 @@ BLOCKS = (2, 4, 7)
 
 
 class AheadGraph(nn.Module):
-    """``count`` passes as one graph: the likeliest token after a pass is the row that the next pass reads.
-
-    features: indices into hidden_states; the graph returns these states."""
+    """``count`` passes as one graph: the likeliest token after a pass is the row that the next pass reads. features:
+    indices into hidden_states; the graph returns these states."""
 
     def __init__(self, module: nn.Module, count: int, features: Sequence[int]) -> None:
         super().__init__()
@@ -92,9 +91,8 @@ class Written(PassedColumns):
 
 @dataclass(frozen=True)
 class AheadPass:
-    """A compiled graph that reads up to ``most`` rows, and then ``count`` - 1 rows that it chooses itself.
-
-    features: whether the graph returns features."""
+    """A compiled graph that reads up to ``most`` rows, and then ``count`` - 1 rows that it chooses itself. features:
+    whether the graph returns features."""
 
     graph: Calls
     count: int
@@ -107,7 +105,6 @@ class AheadPass:
 
     def __call__(self, columns: Columns, rows: Sequence[np.ndarray], place: int) -> ReadChain:
         """Read R rows after the columns in use, and then ``count`` - 1 further rows; add all of them to the columns.
-
         rows: the graph's arguments, each [R, ...]. place: position of the first row in the text. Returns the results of
         ``count`` rows: of the last row in ``rows``, and of the further rows."""
         row_count = len(rows[0])
@@ -163,11 +160,9 @@ def ahead_pass(
     described: str,
     features: bool,
 ) -> AheadPass:
-    """Compile a graph that reads rows ahead.
-
-    graph: returns logits, the likeliest tokens, k and v, and features if ``features`` is true. rows: example arguments
-    with the most rows that the graph reads, then their positions. columns: k and v of each layer, [1, Hkv, C, D].
-    described: see ``compiled``."""
+    """Compile a graph that reads rows ahead. graph: returns logits, the likeliest tokens, k and v, and features if
+    ``features`` is true. rows: example arguments with the most rows that the graph reads, then their positions.
+    columns: k and v of each layer, [1, Hkv, C, D]. described: see ``compiled``."""
     most = len(rows[0])
     bias = torch.zeros(most, columns[0].shape[2] + most + count - 1)
     inputs = [*rows, bias, *columns]
@@ -176,7 +171,7 @@ def ahead_pass(
 
 
 class ModelAhead(AheadPasses):
-    """The ahead passes of a language model; none if the module is large, or attends through windows."""
+    """The ahead graphs of a language model. There are none if the module is large or has sliding windows."""
 
     def __init__(self, module: nn.Module, passes: CompiledPasses) -> None:
         super().__init__()

@@ -3,8 +3,8 @@
 Most published weights are bf16 numbers, and so are weights in 8 bits before their factors. An fp32 number has a
 mantissa of 24 bits, so it is the sum of three bf16 numbers, which have 8 bits each. A product of two bf16 numbers is
 exact in fp32. So the rows are split into three, all three are multiplied by the matrix in one product that sums in
-fp32, and the three results are added. No bit of the matrix is lost, nor of the rows, except for what is smaller than
-2^-126 and counts as 0; and the matrix takes half of the memory that it would take as fp32.
+fp32, and the three results are added. No bit of the matrix or of the rows is lost, except that parts smaller than
+2^-126 count as 0. The matrix takes half of the memory that it would take as fp32.
 
 Which kernel multiplies depends on the processor and on the number of rows, and a kernel might round where another does
 not. So every number of rows that a pass may have is tried first, with rows and a matrix whose products no kernel may
@@ -43,9 +43,8 @@ PROVEN = Remembered("bf16_products.json")
 
 @cache
 def bf16_pays() -> bool:
-    """Whether this CPU multiplies rows by bf16 matrices faster than by fp32 matrices, and loses no bit.
-
-    The time is measured once per process. The fastest round counts, because other work can only make a round slower."""
+    """Whether this CPU multiplies rows by bf16 matrices faster than by fp32 matrices, and loses no bit. The time is
+    measured once per process. The fastest round counts, because other work can only make a round slower."""
     try:
         if "BF16" not in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             return False
@@ -125,9 +124,7 @@ def multiply_in_thirds(matrix: np.ndarray) -> Multiply:
 
 def multiplied(matrix: np.ndarray, change: Callable[[object], int]) -> Multiply:
     """The function that multiplies rows by this matrix [N, K] on the threads of this process, in a changed OpenVINO
-    model.
-
-    change: rewrites the model of this one product and returns how many products or matrices it replaced. Raises
+    model. change: rewrites the model of this one product and returns how many products or matrices it replaced. Raises
     ValueError unless that is 1."""
     import openvino
     from openvino import opset13 as ops
@@ -142,9 +139,8 @@ def multiplied(matrix: np.ndarray, change: Callable[[object], int]) -> Multiply:
 
 @dataclass(frozen=True)
 class Bf16Matrix:
-    """A matrix of bf16 numbers, with a factor for each row.
-
-    bits: the upper 16 bits of the numbers, [N, K]. scale: the factors [N]; None if all are 1."""
+    """A matrix of bf16 numbers, with a factor for each row. bits: the upper 16 bits of the numbers, [N, K]. scale: the
+    factors [N]; None if all are 1."""
 
     bits: np.ndarray
     scale: np.ndarray | None
@@ -152,9 +148,7 @@ class Bf16Matrix:
 
 def split_products(model) -> int:
     """Replace an OpenVINO model's products with large matrices by products of bf16 parts; return how many were
-    replaced.
-
-    A product stays in fp32 if its matrix would lose a bit."""
+    replaced. A product stays in fp32 if its matrix would lose a bit."""
     thirds: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():
@@ -173,9 +167,8 @@ def split_products(model) -> int:
 
 
 def bf16_matrix(matrix: np.ndarray) -> Bf16Matrix | None:
-    """An fp32 matrix [N, K] as bf16 numbers, without loss of a bit; None if that is impossible.
-
-    A matrix that was unpacked from 8-bit weights becomes whole numbers with a factor for each row."""
+    """An fp32 matrix [N, K] as bf16 numbers, without loss of a bit; None if that is impossible. A matrix that was
+    unpacked from 8-bit weights becomes whole numbers with a factor for each row."""
     if not np.any(matrix.view(np.uint32) & 0xFFFF):
         return Bf16Matrix(_upper(matrix), None)
     if len(matrix) > SAMPLE and bf16_matrix(matrix[:SAMPLE]) is None:
@@ -198,9 +191,8 @@ def _upper(numbers: np.ndarray) -> np.ndarray:
 
 
 def large_matrix(node, least: int) -> np.ndarray | None:
-    """The fp32 matrix [N, K] that this node of an OpenVINO model multiplies rows by.
-
-    None if the node is no such product, or if the matrix holds fewer than ``least`` numbers."""
+    """The fp32 matrix [N, K] that this node of an OpenVINO model multiplies rows by. None if the node is no such
+    product, or if the matrix holds fewer than ``least`` numbers."""
     if not by_a_matrix(node):
         return None
     matrix = node.input_value(1).get_node().data

@@ -1,9 +1,9 @@
-"""The compiled graphs that a process holds beyond one for each model, within a budget of bytes.
+"""Holds the compiled graphs of a process, except for one graph per model, within a budget of bytes.
 
 Each compiled graph packs a copy of the weights for itself. A model needs one graph, which takes passes of all sizes;
-every other graph only saves time. So all the others share one budget: a graph is made while there is room. When there
-is none, passes do without the graph, until so many have done without that the graph is worth the time of making
-it; then the least recently used graphs go.
+every other graph only saves time. So these other graphs share one budget. A graph is made while there is room for it.
+When there is no room, passes do without the graph, until so many passes have done without it that it is worth the time
+of making it. Then the least recently used graphs are dropped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Budget:
         return len(self._held)
 
     def held(self, key: Key) -> Sized | None:
-        """The graph, which now counts as just used; None if it is not held."""
+        """The graph with this key, which then counts as just used; None if it is not held."""
         with self._lock:
             entry = self._held.get(key)
             if entry is not None:
@@ -68,9 +68,7 @@ class Budget:
 
     def lacks(self, key: Key, needed: int, ahead: bool) -> bool:
         """Whether a pass must do without this graph of about ``needed`` bytes, for lack of room. Counts the passes that
-        do.
-
-        ahead: the graph would be made before a pass needs it."""
+        do. ahead: the graph would be made before a pass needs it."""
         with self._lock:
             most = self.most * self._share
             if needed > most:
@@ -85,7 +83,8 @@ class Budget:
 
     @contextmanager
     def spared(self) -> Iterator[None]:
-        """Within this context, nearly all of the budget stays free for what visitors will use."""
+        """Within this context, only a share SPARED of the budget is filled; the rest stays free for visitors'
+        graphs."""
         self._share = SPARED
         try:
             yield
@@ -94,10 +93,8 @@ class Budget:
 
     @contextmanager
     def unbounded(self) -> Iterator[None]:
-        """Within this context, there is room for all graphs.
-
-        A benchmark runs many drafters in turn in one process; in real use each of them has the whole budget for
-        itself."""
+        """Within this context, there is room for all graphs. A benchmark runs many drafters in turn in one process; in
+        real use each of them has the whole budget for itself."""
         most, self.most = self.most, sys.maxsize
         try:
             yield
@@ -106,9 +103,8 @@ class Budget:
 
     @contextmanager
     def making(self, wait: bool) -> Iterator[bool]:
-        """A context in which one thread at a time makes graphs. Its value is whether this thread may make one.
-
-        wait: wait until no other thread makes a graph; if false, the value is False while another thread does."""
+        """A context in which one thread at a time makes graphs. Its value is whether this thread may make one. wait:
+        wait until no other thread makes a graph; if false, the value is False while another thread does."""
         free = self._making.acquire(blocking=wait)
         try:
             yield free
@@ -117,9 +113,8 @@ class Budget:
                 self._making.release()
 
     def put(self, key: Key, graph: Sized) -> bool:
-        """Hold the graph, and drop the least recently used graphs until there is room.
-
-        Returns False, without holding the graph, if it is larger than the budget."""
+        """Hold the graph, and drop the least recently used graphs until there is room. Returns False, without holding
+        the graph, if it is larger than the budget."""
         with self._lock:
             self._lacked.pop(key, None)
             most, needed = self.most * self._share, graph.nbytes
@@ -146,9 +141,7 @@ class Budget:
 
     def _let_go(self, keys: Iterable[Key | None], gone: list[Sized]) -> None:
         """Remove the graphs with these keys, and append them to ``gone``. Keys whose graph has been dropped are
-        ignored.
-
-        The caller frees ``gone`` after it has released the lock, because freeing a graph may free families."""
+        ignored. The caller frees ``gone`` after it has released the lock, because freeing a graph may free families."""
         last = [graph for key in keys if (graph := self._held.pop(key, None)) is not None]
         gone += last
         freed = sum(graph.nbytes for graph in last)

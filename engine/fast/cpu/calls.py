@@ -1,4 +1,4 @@
-"""Calling a compiled graph with arrays."""
+"""Calls compiled graphs with NumPy arrays."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ class Calls:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, without those of the graph on half of the threads."""
+        """The bytes of memory that the graph takes, without the second graph on half of the threads."""
         return self._graph.nbytes
 
     @property

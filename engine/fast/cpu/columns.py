@@ -25,10 +25,8 @@ MOST_FREE_BYTES = 2**26
 
 
 class Buffer:
-    """The memory for the columns of one text: keys and values of N layers.
-
-    numbers: [2 N, Hkv, C, D]. given: the same memory as the arguments of a compiled graph, k and v of each layer,
-    [1, Hkv, C, D]."""
+    """The memory for the columns of one text: keys and values of N layers. numbers: [2 N, Hkv, C, D]. given: the same
+    memory as the arguments of a compiled graph, k and v of each layer, [1, Hkv, C, D]."""
 
     def __init__(self, *shape: int) -> None:
         self.numbers = torch.zeros(*shape)
@@ -94,18 +92,16 @@ class Columns(KVCache):
 
     @property
     def given(self) -> list:
-        """See ``Buffer``."""
+        """The buffer's memory as the arguments of a compiled graph: k and v of each layer, [1, Hkv, C, D]."""
         return self._buffer.given
 
     def between(self, first: int, stop: int) -> list:
-        """See ``Buffer``."""
+        """The part of ``given`` that belongs to the layers first to stop - 1; repeated calls return the same list."""
         return self._buffer.between(first, stop)
 
     def write(self, first: int, start: int, fresh: np.ndarray, count: int) -> None:
-        """Write the first ``count`` rows of ``fresh`` to the columns from ``start`` on.
-
-        fresh: k and v [2 n, Hkv, R, D] of n layers, of which ``first`` is the first. The number of columns in use stays
-        the same."""
+        """Write the first ``count`` rows of ``fresh`` to the columns from ``start`` on. fresh: k and v [2 n, Hkv, R, D]
+        of n layers, of which ``first`` is the first. The number of columns in use stays the same."""
         layers = slice(2 * first, 2 * first + len(fresh))
         self._array[layers, :, start : start + count] = fresh[:, :, :count]
 

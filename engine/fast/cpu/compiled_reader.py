@@ -41,7 +41,7 @@ class Attention:
         return attended_after(before, queries, keys, values, self._bias)
 
     def without_batch(self, layer: int, *rows: Tensor) -> Tensor:
-        """Attention for rows without the batch dimension: [H, R, D] -> [H, R, D]."""
+        """The layer's attention for queries, keys and values without the batch dimension: [H, R, D] -> [H, R, D]."""
         return self(layer, *(tensor[None] for tensor in rows))[0]
 
     @property

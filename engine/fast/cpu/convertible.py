@@ -17,7 +17,7 @@ class NotConvertible(Exception):
 
 
 def check(module: nn.Module) -> None:
-    """Raises NotConvertible if the module cannot be compiled."""
+    """Raise NotConvertible if the module cannot be compiled."""
     if {parameter.dtype for parameter in module.parameters()} != {torch.float32}:
         raise NotConvertible("its weights are not fp32")
     for part in module.modules():

@@ -38,9 +38,8 @@ class Size:
 def fixed_sizes(
     parameters: int, sizes: Sequence[int] = SIZES, stored: bool = False
 ) -> Sequence[int]:
-    """The numbers of rows for which a model with this many parameters has graphs of their own.
-
-    sizes: these numbers for a small model. stored: whether the weights are read as they are stored."""
+    """The numbers of rows for which a model with this many parameters has graphs of their own. sizes: these numbers for
+    a small model. stored: whether the weights are read as they are stored."""
     if is_large(parameters):
         return STORED_SIZES if stored else ()
     return sizes
@@ -52,12 +51,10 @@ def is_large(parameters: int) -> bool:
 
 
 class Graphs:
-    """The graph of one function for all sizes, and its graphs for single numbers of rows.
-
-    general: the graph for all sizes. make(rows): compiles a graph for this number of rows. rows: the numbers that may
-    have such a graph, made on first use. example(rows): arguments on which it must agree with the graph for all sizes.
-    awaited: whether a pass waits while its graph is made; if not, graphs are made only in advance, by ``of(rows,
-    ahead=True)``."""
+    """The graph of one function for all sizes, and its graphs for single numbers of rows. general: the graph for all
+    sizes. make(rows): compiles a graph for this number of rows. rows: the numbers that may have such a graph, made on
+    first use. example(rows): arguments on which it must agree with the graph for all sizes. awaited: whether a pass
+    waits while its graph is made; if not, graphs are made only in advance, by ``of(rows, ahead=True)``."""
 
     def __init__(
         self,
@@ -78,9 +75,7 @@ class Graphs:
 
     def of(self, rows: int, ahead: bool = False) -> Calls:
         """The graph for a pass of this many rows: a graph for this number if it is held or can be made, else the
-        general one.
-
-        ahead: the graph is requested before a pass needs it."""
+        general one. ahead: the graph is requested before a pass needs it."""
         if rows not in self._rows:
             return self.general
         if not ahead and not self._awaited:
@@ -105,9 +100,7 @@ class Graphs:
 
 def any_columns(arguments: Callable[[Size], Sequence[Tensor]], rows: int) -> dict[int, list[int]]:
     """The sizes of each argument of a graph for this number of rows and any number of columns, by the argument's
-    number.
-
-    A size of -1 may vary. arguments(size): example arguments of a pass of this size."""
+    number. A size of -1 may vary. arguments(size): example arguments of a pass of this size."""
     few, more = (arguments(Size(rows, columns)) for columns in (128, 256))
     return {
         number: [size if size == larger else -1 for size, larger in zip(*shapes, strict=True)]

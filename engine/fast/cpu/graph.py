@@ -18,10 +18,9 @@ NAME = "draftscope_graph"
 
 
 class PassGraph(nn.Module):
-    """The full pass of a module, for tracing.
-
-    layers: the number of the module's layers. windows: the different sliding windows of the layers; None stands for
-    full attention. features: indices into hidden_states to return; each index costs about a hundredth of a pass."""
+    """The full pass of a module, for tracing. layers: the number of the module's layers. windows: the different sliding
+    windows of the layers; None stands for full attention. features: indices into hidden_states to return; each index
+    costs about a hundredth of a pass."""
 
     def __init__(
         self,
@@ -108,7 +107,6 @@ def attention(
     **_: object,
 ) -> tuple[Tensor, None]:
     """The attention function of a traced module: query [1,H,R,D], key and value [1,Hkv,C+R,D] -> ([1,R,H,D], None).
-
     row_mask: the bias [R,C+R] by sliding window. s_aux: the attention sink of each head, [H]."""
     sinks = None
     if s_aux is not None:
@@ -153,9 +151,8 @@ def attended(
 def attended_after(
     before: Sequence[Tensor], queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor
 ) -> Tensor:
-    """Attention of R rows to C earlier columns and to each other; returns [1,H,R,D].
-
-    before: k and v [1,Hkv,C,D] of the columns. keys, values: [1,Hkv,R,D], of the rows. bias: [R,C+R]."""
+    """Attention of R rows to C earlier columns and to each other; returns [1,H,R,D]. before: k and v [1,Hkv,C,D] of the
+    columns. keys, values: [1,Hkv,R,D], of the rows. bias: [R,C+R]."""
     keys, values = (torch.cat(pair, 2) for pair in zip(before, (keys, values), strict=True))
     return attended(queries, keys, values, bias)
 

@@ -36,7 +36,7 @@ MOST_SETS = 4
 
 
 class Pass(Calls):
-    """A graph of a whole pass. features: the indices into hidden_states that it returns."""
+    """A compiled graph of a whole pass. features: indices into hidden_states; the graph returns these states."""
 
     def __init__(self, graph: Compiled, traced: PassGraph, features: tuple[int, ...]) -> None:
         super().__init__(graph)
@@ -45,7 +45,7 @@ class Pass(Calls):
 
 @dataclass(frozen=True)
 class FeatureGraphs:
-    """Graphs, and the indices into hidden_states that they return."""
+    """Graphs that return the same features. features: indices into hidden_states; the graphs return these states."""
 
     features: tuple[int, ...]
     graphs: Graphs
@@ -107,7 +107,7 @@ class CompiledPasses:
 
     @property
     def width(self) -> int:
-        """The hidden size W"""
+        """The hidden size W."""
         return self._embed.embedding_dim
 
     def described(self, what: object) -> str:

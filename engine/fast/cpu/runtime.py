@@ -1,4 +1,4 @@
-"""OpenVINO's runtime, and the operations that only its plugin for CPUs has."""
+"""Gives access to OpenVINO's runtime, and to the operations that only its CPU plugin has."""
 
 from functools import cache
 from pathlib import Path

@@ -15,7 +15,7 @@ LEAST = 2**14
 
 
 def share_matrices(model) -> int:
-    """Share the large constants of an OpenVINO model; returns the number of constants replaced."""
+    """Let equal large constants of an OpenVINO model share one node; returns the number of constants replaced."""
     first: dict[tuple, object] = {}
     count = 0
     for node in model.get_ordered_ops():

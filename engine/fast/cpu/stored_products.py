@@ -53,11 +53,9 @@ PROVEN = Remembered("stored_products.json")
 
 @cache
 def reads_stored() -> bool:
-    """Whether passes read weights as they are stored.
-
-    The environment variable in SETTING decides; without it, a measurement once per process decides which is faster
-    here. The result is False if a kernel rounds more than sums in fp32 do. Raises UserError if the variable has an
-    invalid value."""
+    """Whether passes read weights as they are stored. The environment variable in SETTING decides; without it, a
+    measurement once per process decides which is faster here. The result is False if a kernel rounds more than sums in
+    fp32 do. Raises UserError if the variable has an invalid value."""
     setting = os.environ.get(SETTING, "")
     if setting and setting not in WAYS:
         raise UserError(f"{SETTING} must be {' or '.join(WAYS)}, not {setting!r}.")
@@ -115,10 +113,9 @@ def multiply_stored(matrix: np.ndarray) -> Multiply:
 
 @dataclass(frozen=True)
 class Grid:
-    """A matrix [N, K] as whole numbers of ``bits`` bits, in groups of GROUP numbers: (levels - zero) * factor.
-
-    levels: the whole numbers [N, K / GROUP, GROUP]. factor, zero: each group's factor, and the level that stands for 0,
-    [N, K / GROUP, 1]."""
+    """A matrix [N, K] as whole numbers of ``bits`` bits, in groups of GROUP numbers: (levels - zero) * factor. levels:
+    the whole numbers [N, K / GROUP, GROUP]. factor, zero: each group's factor, and the level that stands for 0, [N, K /
+    GROUP, 1]."""
 
     bits: int
     levels: np.ndarray
@@ -173,10 +170,9 @@ def _halves(factor: np.ndarray) -> np.ndarray:
 
 
 def store_products(model) -> int:
-    """Let an OpenVINO model read its large matrices as they were stored; returns the number of these matrices.
-
-    Products of the same rows are joined into one. They are left as they are unless all of their matrices were unpacked
-    from the same number of bits."""
+    """Let an OpenVINO model read its large matrices as they were stored; returns the number of these matrices. Products
+    of the same rows are joined into one. They are left as they are unless all of their matrices were unpacked from the
+    same number of bits."""
     count = 0
     for group in products_by_rows(model):
         grids = [_grid_of_product(node) for node in group]

@@ -47,13 +47,10 @@ class _StretchGraph(nn.Module):
     def forward(
         self, rows: Tensor, places: Tensor, *masks_and_columns: Tensor
     ) -> tuple[Tensor, ...]:
-        """Run R rows through the layers.
-
-        rows: hidden states [R, W] at the first layer. places: positions [R]. masks_and_columns: for each window the
-        bias [R, C + R] that is added to the scores; then k and v of each layer, [1, Hkv, C, D].
-
-        Returns the hidden states [R, W] after the last layer; the rows' own k and v, [2 N, Hkv, R, D]; and, if N > 1,
-        the hidden states [N - 1, R, W] after each layer but the last."""
+        """Run R rows through the layers. rows: hidden states [R, W] at the first layer. places: positions [R].
+        masks_and_columns: for each window the bias [R, C + R] that is added to the scores; then k and v of each layer,
+        [1, Hkv, C, D]. Returns the hidden states [R, W] after the last layer; the rows' own k and v, [2 N, Hkv, R, D];
+        and, if N > 1, the hidden states [N - 1, R, W] after each layer but the last."""
         masks = dict(zip(self._windows, masks_and_columns, strict=False))
         columns = masks_and_columns[len(masks) :]
         passed = [PassedColumns(pair) for pair in zip(columns[::2], columns[1::2], strict=True)]

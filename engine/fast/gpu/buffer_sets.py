@@ -60,7 +60,7 @@ class BufferSet:
         self._capacity = capacity
 
     def retire(self) -> None:
-        """Forget all passes."""
+        """Drop all passes of this set, and retire their recordings."""
         self._drop([*self._passes])
 
     def _drop(self, keys: Collection[tuple]) -> None:

@@ -1,4 +1,4 @@
-"""A draft tree as the arrays that a kernel walks."""
+"""Writes a draft tree as the arrays that a kernel walks."""
 
 from dataclasses import dataclass, replace
 
