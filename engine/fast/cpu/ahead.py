@@ -42,11 +42,11 @@ class AheadGraph(nn.Module):
     def forward(self, tokens: Tensor, positions: Tensor, bias: Tensor, *columns: Tensor):
         """Run all passes. The first pass reads G = UNREAD rows, of which the first may be a spare row.
 
-        tokens, positions: [G]. bias: [G, C + G + count - 1]; the first pass reads all of its rows and every later pass
-        the last row, each up to the pass's own column. columns: as in ``PassGraph``.
+        tokens, positions: [G]. bias: [G, C + G + count - 1]; the first pass uses all of its rows and every later pass
+        its last row, and each pass uses the columns that exist by then. columns: as in ``PassGraph``.
 
-        Returns logits [count, V] after the last token and after each row that follows it; the likeliest token [count]
-        by each row of logits; k and v [2 N, Hkv, G + count - 1, D] of all rows; and, if ``features`` is not empty, the
+        Returns logits [count, V] after the last token and after each row that follows it; the likeliest token for each
+        row of logits, [count]; k and v [2 N, Hkv, G + count - 1, D] of all rows; and, if ``features`` is not empty, the
         features [count, n*W] of the rows that have logits.
         """
         read = columns[0].shape[2] + tokens.shape[0]

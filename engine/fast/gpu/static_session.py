@@ -73,8 +73,8 @@ class StaticSession(BufferedSession):
 
     @torch.no_grad()
     def look(self, draft: Draft) -> Seen:
-        """Read a root and a tree in one pass. The pass also judges the tree if the draft has a question and the pass
-        can."""
+        """Read a root and a tree in one pass. The pass also judges the tree if the draft has a question and the
+        buffers can run such a pass."""
         if isinstance(draft, QuestionedDraft) and draft.probes is None and draft.begun is None:
             results = self._buffers.judge([self.lay_out(draft)], self.features)
             if results is not None:
