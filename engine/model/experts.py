@@ -137,7 +137,7 @@ class ExpertsSession(Session):
 
 
 def _left_out(weights: Sequence[Tensor]) -> Gauge:
-    """The exhibit of the share of experts that a pass left out. weights: the experts' weights in each layer, [1, R,
+    """An exhibit of the share of experts that a pass left out. weights: the experts' weights in each layer, [1, R,
     E]."""
     idle = [layer[0] == 0 for layer in weights]
     together, first = (

@@ -1,4 +1,4 @@
-"""Returns memory that this process does not need to the system. Where the system has no such calls, nothing happens."""
+"""Returns unneeded memory of this process to the system. Where the system has no calls for this, nothing happens."""
 
 import ctypes
 import mmap

@@ -184,9 +184,9 @@ class CompiledPasses:
         returned = way.graph.features
         rows = len(inputs)
         biases = [bias(mask, window, way.shape, columns.capacity) for window in self.windows]
-        wanted = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
+        numbers = [_FRESH, *(_FEATURES + returned.index(index) for index in features)]
         if last != 0:
-            wanted.append(_LOGITS)
+            numbers.append(_LOGITS)
 
         def take(fresh, *outputs):
             columns.append(fresh, rows)
@@ -199,7 +199,7 @@ class CompiledPasses:
 
         vectors = padded(self.vectors(inputs), way.shape)
         arguments = [vectors, positions(mask, way.shape), way.looked, *biases]
-        return way.graph(arguments, wanted, take, columns.given)
+        return way.graph(arguments, numbers, take, columns.given)
 
     def vectors(self, inputs: Tensor) -> np.ndarray:
         """The rows' embeddings [R, W]. inputs: token ids [R], or the vectors [R, W] themselves."""
@@ -244,8 +244,8 @@ class CompiledPasses:
         self.tidy()
 
     def tidy(self) -> None:
-        """Return the memory that making graphs took to the system, and a large module's weights too: few passes go
-        through the module itself."""
+        """Return unneeded memory to the system after graphs were made, and with it a large module's weights: few passes
+        go through the module itself."""
         if self.large:
             gc.collect()  # a trace refers to itself
             for weight in self._module.parameters():

@@ -97,10 +97,10 @@ class JointSessions(SeparateSessions):
 
     def _seen(self, rows: list[DeviceRows]) -> list[Seen]:
         if all(sequence_rows.question is not None for sequence_rows in rows):
-            found: list[JudgedSeen] | None = self._buffers.judge(rows, self._layers)
-            if found is not None:
-                return list(found)
-        return [Seen(*found) for found in self._buffers.feed(rows, self._layers)]
+            outputs: list[JudgedSeen] | None = self._buffers.judge(rows, self._layers)
+            if outputs is not None:
+                return list(outputs)
+        return [Seen(*outputs) for outputs in self._buffers.feed(rows, self._layers)]
 
     def _in_one_pass(self, drafts: Mapping[int, Draft]) -> bool:
         if not all(session.ready for session in self.sessions):
