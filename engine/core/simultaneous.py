@@ -1,4 +1,4 @@
-"""Runs two pieces of work at the same time, each timed by a real clock."""
+"""Running two functions at the same time, and timing each with a real clock."""
 
 import time
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Timed(Generic[T]):
-    """A result, and when the work on it began and ended, in milliseconds since both works were started."""
+    """The result of a function, and when its work began and ended: milliseconds since both functions were started."""
 
     value: T
     start: float
@@ -29,8 +29,8 @@ class Pair(ABC):
 
     @abstractmethod
     def run(self, main: Callable[[], T], side: Callable[[], U]) -> tuple[Timed[T], Timed[U]]:
-        """Both results, once both are complete. Raises what a function raised, ``main`` first;
-        by then the other function has ended as well."""
+        """Returns both results once both functions are complete. Raises the exception of a function, that of ``main``
+        first; by then the other function has ended as well."""
 
     def close(self) -> None:
         """Free the threads and memory of the pair."""
@@ -67,8 +67,8 @@ class ThreadPair(Pair):
 
 
 class StreamPair(Pair):
-    """Two CUDA streams, fed by one thread: ``main`` is launched first, so that the device works on it
-    while the thread goes on to ``side``. Times are those of the device."""
+    """Two CUDA streams, fed by one thread: ``main`` is launched first, so that the device works on it while the thread
+    goes on to ``side``. Times are measured on the device."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -94,5 +94,5 @@ class StreamPair(Pair):
 
 
 def pair_on(device: torch.device) -> Pair:
-    """The way to run two functions at once on this device."""
+    """The ``Pair`` for this device."""
     return StreamPair(device) if device.type == "cuda" else ThreadPair()

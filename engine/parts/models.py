@@ -10,10 +10,8 @@ open_model: Shelf[LanguageModel] = Shelf(load_language_model, 8)
 
 
 def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:
-    """Token ids must mean the same to both. Logits padded to different sizes do not matter.
-
-    Raises UserError.
-    """
+    """Raises UserError unless token ids mean the same to both models. Logits padded to different sizes do not
+    matter."""
     if target.tokenizer.get_vocab() != draft.tokenizer.get_vocab():
         raise UserError(
             f"The draft {draft.name} has another vocabulary than the target {target.name}; "

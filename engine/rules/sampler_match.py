@@ -1,4 +1,4 @@
-"""Draw tokens as the target alone would, and keep those that were drafted."""
+"""Draw each token as plain decoding would, and keep drafted tokens that are equal to the drawn ones."""
 
 import torch
 from torch import Tensor
@@ -36,8 +36,8 @@ class SamplerMatch(Verifier):
         return follow(tree, self.key, choose, weigh)
 
     def expected_acceptance(self, p: Tensor, scheme: Scheme) -> float | None:
-        """The chance that the target's token is among the drafts; None (not worked out) with fixed
-        tokens or more than two draws without replacement."""
+        """The probability that the target's token is among the drafts. None, because there is no formula here, with
+        fixed tokens or with more than two draws without replacement."""
         if scheme.fixed or (scheme.kind != IID and scheme.draws > 2):
             return None
         p, q = p.double().cpu(), scheme.q.double().cpu()
