@@ -112,8 +112,7 @@ class Verifier(ABC):
     same_text: ClassVar[bool] = False  # whether a seed means one text, whatever is drafted
 
     law: ClassVar[str] = ""
-    """The law of its texts, in words, if they are meant to follow a law other than the target's (then it is not
-    exact)."""
+    """The law of its texts, in words, if they are meant to follow another than the target's: no rule is exact then."""
 
     constrained_law: ClassVar[str] = MASKED  # kept under a constraint, if the rule is exact
     learns: ClassVar[bool] = False  # whether the rule keeps anything in the visitor's memory
