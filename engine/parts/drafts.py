@@ -68,9 +68,7 @@ def _is_draft(path: str, target: str, tokens: Mapping[str, int]) -> bool:
     except (ValueError, UserError):
         return False
     named, own = config.get("architectures"), tokens_of(path)
-    causal = isinstance(named, list) and any(
-        str(architecture).endswith("ForCausalLM") for architecture in named
-    )
+    causal = isinstance(named, list) and any(str(name).endswith("ForCausalLM") for name in named)
     return causal and (own == tokens or (not own and FIELD in config))
 
 

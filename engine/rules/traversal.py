@@ -14,9 +14,8 @@ class Traversal(LeafToRoot):
     """Judges a tree by the rule of ``LeafToRoot``. On a chain it is the same as block verification.
 
     The siblings under a node are drawn from one law without replacement, or fixed, or one draw beside fixed tokens.
-    Several
-    independent draws under a node are refused: equal draws share a node, and the tokens drafted below it would reveal
-    how often its token was drawn.
+    Several independent draws under a node are refused: equal draws share a node, and the tokens drafted below it would
+    reveal how often its token was drawn.
     """
 
     key = "traversal"

@@ -1,9 +1,9 @@
-"""How SGLang is asked about a draft: ``/generate`` with token ids, as its documentation says.
+"""Requests to SGLang about a draft: ``/generate`` with token ids, according to its documentation.
 
-One question tells all rows: a prompt for each path of the draft. The engine begins where the text ends
-(``logprob_start_len``), so what it has kept of the text serves. At temperature 1 it tells p of the tokens that the draft has or
-could have drawn (``token_ids_logprob``); and each place where something was drafted is one more prompt, after which the
-engine draws among all other tokens (``logit_bias``).
+One request gives all rows: it has a prompt for each path of the draft. The engine reports from the end of the text on
+(``logprob_start_len``), so its cache of the text is used. At temperature 1 it reports p of the tokens that the draft
+has or could have drawn (``token_ids_logprob``). Each node with children is one more prompt, after which the engine
+draws among all other tokens (``logit_bias``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ PLAIN = {
 
 
 def questions(name: str, reading: Reading) -> Iterator[Question]:
-    """The questions whose answers together give all rows. name: unused, as a server has one model only."""
+    """The requests whose answers together give all rows. name: unused, as a server has only one model."""
     leaves, seed = reading.leaves, reading.seed
     inner = [place for place in range(ROOT, len(reading.tree)) if place not in leaves]
     drawn = [] if seed is None else inner
@@ -71,10 +71,10 @@ def questions(name: str, reading: Reading) -> Iterator[Question]:
 
 
 def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, float]]:
-    """Log-probabilities after the text and after each node of a path. tokens: of the path. named: whether p of named tokens
-    was asked for."""
+    """Log-probabilities after the text and after each node of a path. tokens: the tokens of the path. named: whether
+    the request named tokens."""
     kinds = ["top_logprobs", *(["token_ids_logprobs"] if named else [])]
-    # the first token has none before it; SGLang calls a token of the path by another id if it is the last one it knows
+    # the first token has no law before it; ids come from the path, because SGLang may report the last of them wrongly
     own = [
         [(p, token)]
         for (p, *_), token in zip(meta["input_token_logprobs"][1:], tokens, strict=True)
@@ -86,5 +86,5 @@ def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, floa
 
 
 def _law(entries: Sequence[Sequence]) -> dict[int, float]:
-    """entries: lists of log-probability, token and perhaps its text."""
+    """Token -> log-probability. entries: lists of (log-probability, token), perhaps with the token's text."""
     return {int(token): float(p) for row in entries for p, token, *_ in row}
