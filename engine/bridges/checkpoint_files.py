@@ -161,7 +161,7 @@ def _of_hub(name: str) -> Described:
         raise UserError(f"The Hub has no public model {name}.") from None
     except ValueError as error:
         raise UserError(f"The checkpoint {name} cannot be looked at: {str(error)[:120]}.") from None
-    except Exception as error:  # no connection, in many kinds
+    except Exception as error:  # a lost connection raises many kinds
         raise UserError(NO_ANSWER.format(name)) from error
     pickled = tuple(sorted(file_name for file_name in names if Path(file_name).suffix in PICKLED))
     tokens = tokens_of(str(here[TOKENIZER].parent)) if TOKENIZER in here else {}

@@ -1,4 +1,4 @@
-"""Acceptance in this engine's own traces: runs of one drafter with one rule and one choice of options are added up."""
+"""Acceptance in this engine's own traces: counts of runs with the same drafter, rule and options are added."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ STAGES = ("draft", "verify", "judge", "commit", "total")
 
 
 def lines_of_traces(traces: Iterable[tuple[str, Trace]]) -> list[dict]:
-    """One ``acceptance`` line for each drafter, rule and choice of options, from traces with the names of their files."""
+    """One ``acceptance`` line for each combination of drafter, options and rule. traces: pairs of a file name and a
+    trace."""
     groups: dict[str, dict] = {}
     for name, trace in traces:
         run, summary = trace.run, trace.summary
