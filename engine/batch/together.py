@@ -112,9 +112,7 @@ class _Batch:
             int, tuple[int, PromptReading]
         ] = {}  # by place: the index of the text whose prompt is to be read, and the reading
         self._written: dict[int, int] = {}  # by place: the index of the text that is written there
-        self._spent: dict[
-            int, float
-        ] = {}  # by text: milliseconds spent on its prompt, until its first step
+        self._spent: dict[int, float] = {}  # by text: milliseconds for its prompt
         self._clock = Clock(target.device, precise=any(text.recorded for text in texts))
         layers = {layer for text in texts for layer in text.drafter.feature_layers}
         capacity = max(text.capacity for text in texts)
@@ -146,13 +144,7 @@ class _Batch:
         for place, (_, reading) in self._coming.items():
             while rows > 0 and (read := reading.read_part(self._fresh(place), rows, self._clock)):
                 rows -= read
-        self._begin(
-            [
-                place
-                for place, (_, other_reading) in self._coming.items()
-                if not other_reading.unread
-            ]
-        )
+        self._begin([place for place, (_, prompt) in self._coming.items() if not prompt.unread])
 
     def _fresh(self, place: int) -> Callable[[], Session]:
         index, _ = self._coming[place]

@@ -171,19 +171,13 @@ def kind_of(files: Described) -> str:
     if "mask_hidden" in files.shapes:
         return "peagle"
     classes = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
-    kind_by_class = next(
-        (kind for word, kind in CLASSES if any(word in name for name in classes)), ""
-    )
+    by_class = next((kind for word, kind in CLASSES if any(word in name for name in classes)), "")
     special = config.get("dflash_config")
-    if (
-        isinstance(special, dict)
-        or config.get("model_type") == "dflash"
-        or kind_by_class == "dflash"
-    ):
+    if isinstance(special, dict) or config.get("model_type") == "dflash" or by_class == "dflash":
         return _of_block({**config, **(special if isinstance(special, dict) else {})}, files)
-    if not kind_by_class and FIELD in config and not any(name.endswith(CAUSAL) for name in classes):
+    if not by_class and FIELD in config and not any(name.endswith(CAUSAL) for name in classes):
         return "part"
-    return kind_by_class or _of_tensors(files, classes)
+    return by_class or _of_tensors(files, classes)
 
 
 def _of_block(config: dict, files: Described) -> str:

@@ -41,9 +41,11 @@ def main(descriptor: int, making: float, masking: float, megabytes: int) -> None
     door = socket.socket(fileno=descriptor)
     pipe = Connection(os.dup(descriptor))
     signal.setitimer(signal.ITIMER_PROF, TOKENIZER_SECONDS)
-    told = json.loads(pipe.recv_bytes())
+    settings = json.loads(pipe.recv_bytes())
     try:
-        tokenizer = llguidance.LLTokenizer(told["tokenizer"], told["width"], told["end"])
+        tokenizer = llguidance.LLTokenizer(
+            settings["tokenizer"], settings["width"], settings["end"]
+        )
     except Exception as error:  # noqa: BLE001 - of the tokenizer's form
         pipe.send_bytes(REASON + str(error).encode())
         return
@@ -57,7 +59,7 @@ def main(descriptor: int, making: float, masking: float, megabytes: int) -> None
             door.close()
             pipe.close()
             bound(megabytes)
-            answer_all(Connection(descriptors[0]), tokenizer, told, (making, masking))
+            answer_all(Connection(descriptors[0]), tokenizer, settings, (making, masking))
             os._exit(0)
         os.close(descriptors[0])
 

@@ -56,8 +56,8 @@ def begin(text: Text, target: Target, reading: PromptReading | None, clock: Cloc
     drafter = text.drafter
     fresh = partial(target.session, text.capacity, drafter.feature_layers)
     constraint = text.request.constraint
-    asked = drafter.uses_target or (constraint is not None and constraint.looks_ahead)
-    if reading is None and not drafter.feature_layers and not asked:
+    used_early = drafter.uses_target or (constraint is not None and constraint.looks_ahead)
+    if reading is None and not drafter.feature_layers and not used_early:
         session = fresh()
         session.prefill(text.request.prompt[:-1], later=True)
         text.begin(session, None)

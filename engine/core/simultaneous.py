@@ -55,12 +55,12 @@ class ThreadPair(Pair):
             return Timed(value, (start - began) * 1000, (time.perf_counter() - began) * 1000)
 
         with halved():
-            other = self._pool.submit(timed, side)
+            side_work = self._pool.submit(timed, side)
             try:
                 own = timed(main)
             finally:
-                wait([other])
-        return own, other.result()
+                wait([side_work])
+        return own, side_work.result()
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -84,13 +84,13 @@ class StreamPair(Pair):
             marks[1].record(here)
             with torch.cuda.stream(self._side):
                 marks[2].record(self._side)
-                other = side()
+                side_value = side()
                 marks[3].record(self._side)
         finally:
             here.wait_stream(self._side)
             torch.cuda.synchronize(self._device)
         end, *others = (marks[0].elapsed_time(mark) for mark in marks[1:])
-        return Timed(own, 0.0, end), Timed(other, *others)
+        return Timed(own, 0.0, end), Timed(side_value, *others)
 
 
 def pair_on(device: torch.device) -> Pair:

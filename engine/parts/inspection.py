@@ -228,10 +228,10 @@ def _weights(folder: Path, name: str) -> list[Path]:
         return [folder / file_name for file_name in sorted(set(parts.values()))]
     if weights_in(folder):
         raise UserError(f"{name} has no {WEIGHTS}.")
-    other = sorted(file_name.name for file_name in folder.glob("*.bin")) + sorted(
+    unsafe = sorted(file_name.name for file_name in folder.glob("*.bin")) + sorted(
         file_name.name for file_name in folder.glob("*.pt*")
     )
-    pickled = f"only {other[0]}, which may hold a program" if other else "none"
+    pickled = f"only {unsafe[0]}, which may hold a program" if unsafe else "none"
     raise UserError(f"Weights must be safetensors; {name} has {pickled}.")
 
 

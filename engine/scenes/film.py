@@ -66,7 +66,7 @@ def _tried(generator: np.random.Generator) -> Film | None:
     colours, actors = list(COLOURS), []
     for number in range(int(generator.integers(1, MOST + 1))):
         shapes = DIGITS if generator.random() < DIGIT_SHARE else SHAPES
-        colour, shape = (known[int(generator.integers(len(known)))] for known in (colours, shapes))
+        colour, shape = (names[int(generator.integers(len(names)))] for names in (colours, shapes))
         if number == 0:
             way = str(generator.choice(WAYS, p=CHANCES))
         else:

@@ -38,16 +38,16 @@ class Row:
     def logits(self, vocabulary: int) -> Tensor:
         """[V], the law with unknown tokens sharing the rest of p. Raises ValueError for numbers that are no
         log-probabilities, and IndexError for an unknown token."""
-        told = self.told
-        if not told or any(not p <= 1e-4 for p in told.values()):
+        logprobs = self.told
+        if not logprobs or any(not p <= 1e-4 for p in logprobs.values()):
             raise ValueError
-        if not 0 <= min(told) <= max(told) < vocabulary:
+        if not 0 <= min(logprobs) <= max(logprobs) < vocabulary:
             raise IndexError
-        rest, unknown = 1 - sum(map(math.exp, told.values())), vocabulary - len(told)
+        rest, unknown = 1 - sum(map(math.exp, logprobs.values())), vocabulary - len(logprobs)
         row = torch.full(
             (vocabulary,), math.log(rest / unknown) if min(rest, unknown) > 0 else -math.inf
         )
-        row[list(told)] = torch.tensor(list(told.values()))
+        row[list(logprobs)] = torch.tensor(list(logprobs.values()))
         return row
 
 

@@ -49,8 +49,8 @@ def questions(name: str, reading: Reading) -> Iterator[Question]:
         body["token_ids_logprob"] = named
 
     def rows(answer: Sequence[dict]) -> dict[int, Row]:
-        metas = [each["meta_info"] for each in answer]
-        told: dict[int, dict[int, float]] = {}
+        metas = [entry["meta_info"] for entry in answer]
+        law_at: dict[int, dict[int, float]] = {}
         own: dict[int, int] = {}
         for place, meta in zip((*leaves, *drawn), metas, strict=True):
             ((_, own[place], *_),) = meta["output_token_logprobs"]
@@ -59,13 +59,13 @@ def questions(name: str, reading: Reading) -> Iterator[Question]:
             path = reading.path(place)
             tokens = [reading.tree.tokens[node] for node in path]
             for above, law in zip([ROOT, *path], _laws(meta, tokens, bool(named)), strict=True):
-                told[above] = law | told.get(above, {})
+                law_at[above] = law | law_at.get(above, {})
         if seed is None:
-            return {place: Row(law) for place, law in told.items()}
-        banned = {place: possible.get(place, frozenset()) for place in told}
-        if any(not banned[place] <= told[place].keys() for place in told):
+            return {place: Row(law) for place, law in law_at.items()}
+        banned = {place: possible.get(place, frozenset()) for place in law_at}
+        if any(not banned[place] <= law_at[place].keys() for place in law_at):
             raise ValueError
-        return {place: Row(law, own[place], banned[place]) for place, law in told.items()}
+        return {place: Row(law, own[place], banned[place]) for place, law in law_at.items()}
 
     yield Question(PATH, body, prompts, rows)
 

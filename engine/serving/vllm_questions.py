@@ -51,7 +51,7 @@ def _likeliest(name: str, reading: Reading) -> Question:
     body |= {"prompt_logprobs": KNOWN, "logprobs": KNOWN}
 
     def rows(answer: dict) -> dict[int, Row]:
-        told: dict[int, dict[int, float]] = {}
+        law_at: dict[int, dict[int, float]] = {}
         for choice in _choices(answer, len(prompts)):
             path = reading.path(leaves[choice["index"]])
             begin = len(reading.text)
@@ -59,8 +59,8 @@ def _likeliest(name: str, reading: Reading) -> Question:
             laws = [{int(token): float(e["logprob"]) for token, e in row.items()} for row in read]
             for place, law in zip([ROOT, *path], [*laws, _law(choice)], strict=True):
                 # paths that part at a place tell different next tokens there
-                told[place] = law | told.get(place, {})
-        return {place: Row(law) for place, law in told.items()}
+                law_at[place] = law | law_at.get(place, {})
+        return {place: Row(law) for place, law in law_at.items()}
 
     return Question(PATH, body, prompts, rows)
 
@@ -75,18 +75,18 @@ def _drawn(name: str, reading: Reading, places: Sequence[int], named: frozenset[
         body["logit_bias"] = {str(token): BAN for token in sorted(named)}
 
     def rows(answer: dict) -> dict[int, Row]:
-        told = {}
+        row_at = {}
         for choice in _choices(answer, len(prompts)):
             (token,) = choice["logprobs"]["tokens"]
             row = Row(_law(choice), _id(token), named)
             if not named <= row.told.keys():
                 raise ValueError
-            told[places[choice["index"]]] = row
-        if named and all(row.told[token] < BANNED for row in told.values() for token in named):
+            row_at[places[choice["index"]]] = row
+        if named and all(row.told[token] < BANNED for row in row_at.values() for token in named):
             raise UserError(
                 "This vLLM tells p after the ban on tokens; start it with --logprobs-mode raw_logprobs."
             )
-        return told
+        return row_at
 
     return Question(PATH, body, prompts, rows)
 
