@@ -12,7 +12,7 @@ class UserError(Exception):
     """
 
 
-MOST_NAMED = 8  # names that one sentence can hold
+MOST_NAMED = 8  # the most names that one sentence lists
 
 
 LISTED = "`python -m engine list` names all."

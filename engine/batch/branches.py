@@ -25,7 +25,8 @@ class Branches(SeparateSessions):
     """Up to ``places`` texts below one prompt, which the first of them reads."""
 
     def __init__(self, model: LanguageModel, capacity: int, places: int, prompt: int) -> None:
-        """capacity: columns for the longest text. prompt: the number of tokens with which all texts begin."""
+        """Open the shared session. capacity: columns for the longest text. prompt: the number of tokens with which all
+        texts begin."""
         super().__init__(model, capacity, places)
         self._trunk = model.session(prompt + places * (capacity - prompt) + MARGIN)
 
@@ -103,7 +104,7 @@ class Branch:
         self._fresh += rows
 
     def renumber(self, now: Mapping[int, int]) -> None:
-        """now: old number -> new number of each trunk row that was kept."""
+        """Renumber this text's rows. now: old number -> new number of each trunk row that was kept."""
         self._kept = [now[row] for row in self._kept]
         self._fresh = [now[row] for row in self._fresh]
 
@@ -114,7 +115,7 @@ class Branch:
         last: int | None = None,
         later: bool = False,
     ) -> None:
-        """Read those of the tokens that no other text has read."""
+        """Read the tokens that no other text of these branches has read."""
         shared = min(len(tokens), self._trunk.length - self._prompt)
         self._trunk.prefill(tokens[shared:], ())
         self._prompt += len(tokens)

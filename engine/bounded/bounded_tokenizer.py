@@ -72,7 +72,7 @@ def open_tokenizer(folder: str | Path, name: str):
         )
     except (
         BaseException
-    ) as error:  # of many kinds; panics of the tokenizers library are no Exceptions
+    ) as error:  # exceptions of many kinds; the tokenizers library's panics are BaseExceptions
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         raise UserError(f"The tokenizer of {name} cannot be opened.") from error

@@ -65,7 +65,7 @@ class _Clock:
 
     def __exit__(self, kind, error, trace) -> None:
         while not self._over:
-            with suppress(TooLong):  # which may be on its way
+            with suppress(TooLong):  # TooLong may already be on its way
                 with self._lock:
                     self._over = True
                 self._timer.cancel()

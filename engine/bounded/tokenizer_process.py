@@ -45,7 +45,7 @@ def main(descriptor: int, seconds: float, megabytes: int, tokens: int) -> None:
     while True:
         try:
             wish = json.loads(pipe.recv_bytes())
-        except EOFError:  # the asking process has gone
+        except EOFError:  # the requesting process has ended
             return
         try:
             folder = wish["folder"]

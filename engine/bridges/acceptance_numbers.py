@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """key: its key in the dict that ``numbers`` returns. means, printed_by: whole sentences for people."""
+    """The description of one number. key: its key in the dict that ``numbers`` returns. means, printed_by: whole
+    sentences for people."""
 
     key: str
     title: str

@@ -11,9 +11,10 @@ from engine.parts.digest import FIELD
 
 
 class DrafterKind(NamedTuple):
-    """title: the kind with its article. what: a sentence on how it drafts. engines: engine -> the setting that selects
-    the kind there; engines that are not listed are not known to support it. here: flags of ``python -m engine run``; ""
-    if Draftscope cannot open it. tree: whether Draftscope drafts trees with it."""
+    """What is known of one kind of drafter.
+    title: the kind with its article. what: a sentence on how it drafts. engines: engine -> the setting that selects the
+    kind there; engines that are not listed are not known to support it. here: flags of ``python -m engine run``; "" if
+    Draftscope cannot open it. tree: whether Draftscope drafts trees with it."""
 
     title: str
     what: str
@@ -189,7 +190,7 @@ def _of_block(config: dict, files: Described) -> str:
 
 
 def _of_tensors(files: Described, classes: list[str]) -> str:
-    """The kind by the tensors' names, and only then by the configuration: that of an early drafter is a copy of its
+    """The kind by the names of the tensors first, because an early drafter's configuration is a copy of its
     target's."""
     shapes = files.shapes
     if "fc.weight" in shapes:

@@ -19,8 +19,8 @@ BLOCK_AUX = ("aux_hidden_state_layer_ids", "target_layer_ids")
 
 
 class Trap(NamedTuple):
-    """name: the entry or table concerned. wrong: True if the checkpoint cannot be used unchanged; False for a
-    warning."""
+    """A fault of a checkpoint. name: the entry or table concerned. wrong: True if the checkpoint cannot be used
+    unchanged; False for a warning."""
 
     name: str
     sentence: str

@@ -23,10 +23,10 @@ CAUTION = (
 
 @dataclass(frozen=True)
 class Export:
-    """text: the settings for the engine; "" if it cannot express the setting. synthetic: the same settings with the
-    measured acceptance instead of the drafter's, for a test of the server's speed; "" if the engine has no such mode or
-    acceptance is not fully known.
-    notes: sentences for people."""
+    """A setting as one engine takes it.
+    text: the settings for the engine; "" if it cannot express the setting. synthetic: the settings for a test of the
+    server's speed, with the measured acceptance instead of the drafter's; "" if the engine has no such mode, or
+    acceptance is not fully known. notes: sentences for people."""
 
     engine: str
     text: str

@@ -6,9 +6,9 @@ from engine.bridges.step_counts import StepCounts
 
 
 def imported_line(engine: str, name: str, lacks: str = "", **known: object) -> dict:
-    """An ``acceptance`` line. engine: the engine that measured it. name: of the file. lacks: a sentence on what the
-    source does not give; "" if it gives everything. known: further fields of the line; a field that is None is left
-    out."""
+    """An ``acceptance`` line. engine: the engine that measured it. name: the name of the file. lacks: a sentence on
+    data that the source does not give; "" if it gives all. known: further fields of the line; a field that is None is
+    left out."""
     source = {"engine": engine, "name": name} | ({"lacks": lacks} if lacks else {})
     fields = {key: value for key, value in known.items() if value is not None}
     return {"kind": "acceptance", "source": source, "prompt_kind": "all", **fields}

@@ -22,8 +22,10 @@ CHAINS_ONLY = ("vLLM", "llama.cpp")
 
 @dataclass(frozen=True)
 class Inspection:
-    """kind: a key of ``KINDS``. facts: sentences. traps: those with ``wrong`` first. target: its name; "" without a
-    target. fits: None without a target, and for a kind whose description does not say."""
+    """The report on a checkpoint.
+    kind: a key of ``KINDS``. facts: sentences. traps: those with ``wrong`` first. target: its name; "" without a
+    target.
+    fits: None without a target, and for a kind whose description does not say."""
 
     name: str
     kind: str

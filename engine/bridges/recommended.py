@@ -22,7 +22,7 @@ USUAL_DEPTH = 8
 
 @dataclass(frozen=True)
 class Recommended:
-    """A setting, and what is known of its models.
+    """A recommended setting, with data on its models.
 
     target, draft: names of models; "" if the record has none. drafter, verifier: keys of this engine. size: tokens, or
     nodes of a tree, drafted in a step. off_above: the number of texts at a time above which plain decoding is faster;

@@ -27,7 +27,8 @@ NO_POSITIONS = "llama.cpp’s timings hold totals, and no positions; its /metric
 CORRECT = ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
 PROPOSED = ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num")
 BY_KEPT = ("spec_correct_drafts_histogram", "spec_accept_histogram")
-"""SGLang's names for the same count, the newest first; likewise in the two tuples above."""
+"""SGLang's names for one count, the newest name first. CORRECT and PROPOSED above are such names for two other
+counts."""
 
 
 def lines_of_answers(text: str, name: str) -> list[dict]:

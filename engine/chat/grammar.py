@@ -31,8 +31,8 @@ from engine.chat.wanted import CLIENT, LOOK, check_wanted
 PROGRAM = Path(__file__).with_name("grammar_process.py")
 LAYOUT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 """The layout of a document: one line, as ``json.dumps`` writes it."""
-MOST_REFUSALS = 256  # grammars whose refusal is remembered
-MOST_WAITING = 4  # processes that wait for another text with their grammar
+MOST_REFUSALS = 256  # the most grammars whose refusal is remembered
+MOST_WAITING = 4  # the most idle processes that wait for another text with their grammar
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class TooMuch(Refused):
 
 
 class Next(NamedTuple):
-    """forced: tokens that must come. mask: one bit per token for the token after the forced ones; None if every token
-    may come; empty if it was not requested. If a single token was tested, mask is one byte: whether that token may
-    come."""
+    """The tokens that may come next in a text.
+    forced: tokens that must come. mask: one bit per token for the token after the forced ones; None if every token may
+    come; empty if it was not requested. If a single token was tested, mask is one byte: whether that token may come."""
 
     forced: list[int]
     mask: bytes | None
@@ -128,7 +128,7 @@ class GrammarTokenizer:
                 # -P: the program's folder holds modules named like Python's own
                 [sys.executable, "-P", str(PROGRAM), str(theirs.fileno()), *map(str, limits)],
                 pass_fds=[theirs.fileno()],
-                # one heap: another one, for a thread, would take much of the memory that a grammar may have
+                # a single heap: a thread's own heap would take much of the memory that a grammar may have
                 env=os.environ | {"MALLOC_ARENA_MAX": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -25,8 +25,8 @@ from functools import partial
 from multiprocessing.connection import Connection
 
 MASK, ANY, REASON = b"m", b"a", b"r"
-"""How an answer begins. A mask: the number of forced tokens, these tokens, and a bit a token of the vocabulary, which
-says whether the token may come next (no bits: it was not asked). Any: every token may. A reason: a text."""
+"""The first byte of an answer. After MASK come the number of forced tokens, these tokens, and one bit per token of the
+vocabulary: whether it may come next (no bits if not requested). ANY: every token may come. After REASON: a text."""
 TOKENIZER_SECONDS, TOKENIZER_MEGABYTES = 30, 2048
 NICE = 10  # the lower priority of a text that begins
 
@@ -53,7 +53,7 @@ def main(descriptor: int, making: float, masking: float, megabytes: int) -> None
     signal.setitimer(signal.ITIMER_PROF, 0)
     while True:
         message, descriptors, _, _ = socket.recv_fds(door, 1, 1)
-        if not message:  # the asking process has gone
+        if not message:  # the requesting process has ended
             return
         if os.fork() == 0:
             door.close()
@@ -66,7 +66,7 @@ def main(descriptor: int, making: float, masking: float, megabytes: int) -> None
 
 def bound(megabytes: int) -> None:
     """Limit the growth of this process's memory to ``megabytes``."""
-    if not os.path.exists("/proc/self/statm"):  # the system tells a process nothing of its size
+    if not os.path.exists("/proc/self/statm"):  # the system does not report a process's size
         return
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = int(file.read().split()[0])
@@ -132,7 +132,7 @@ class Failed(Exception):
 
 
 class GrammarText:
-    """One text and the state of its grammar."""
+    """One text with the state of its grammar, inside the process."""
 
     def __init__(self, tokenizer, wish: dict, end: int, vocabulary: int) -> None:
         from llguidance import LLMatcher

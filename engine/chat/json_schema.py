@@ -31,11 +31,11 @@ class JsonSchema(Constraint):
     it."""
 
     def __init__(self, schema: str, tokenizer, vocabulary: int, ends: Collection[int]) -> None:
-        """tokenizer: a fast transformers tokenizer. vocabulary: width of the target's logits. ends: the tokens that end
-        a text of the target. One of them is forced after the document: the tokenizer's own end token if it is among
-        them.
+        """Check the schema and make its grammar. tokenizer: a fast transformers tokenizer. vocabulary: width of the
+        target's logits. ends: the tokens that end a text of the target. One of them is forced after the document: the
+        tokenizer's own end token if it is among them.
 
-        Raises UserError for a text that is not a JSON schema, for a schema that asks for something impossible, for a
+        Raises UserError for a text that is not a JSON schema, for a schema with a keyword that cannot be kept, for a
         schema that no token of the vocabulary can begin, for a tokenizer that grammars cannot use, and if no token ends
         a text.
         """

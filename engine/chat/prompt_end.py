@@ -110,7 +110,7 @@ def _count(words: Spelled, prompt: ChatPrompt) -> int:
         if not piece or len(tail) + len(piece) > MOST_BYTES:
             break
         tail = piece + tail
-        starts.append(len(tail))  # from the end
+        starts.append(len(tail))  # each counted in bytes from the end
     if not tail or not words.cross(tail, len(tail)):
         return 0
     whole = [

@@ -33,7 +33,8 @@ NONE = "Only names that exist may be used here, and none of them begins as the l
 
 
 class Names(NamedTuple):
-    """names: the names that exist. beginnings: all beginnings of these names, including the whole names."""
+    """The names that may be used at a place. names: the whole names. beginnings: all their beginnings, including the
+    whole names."""
 
     names: frozenset[str]
     beginnings: frozenset[str]

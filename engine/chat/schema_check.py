@@ -42,7 +42,8 @@ BOUNDS = {"minimum": 1, "exclusiveMinimum": 1, "maximum": -1, "exclusiveMaximum"
 
 
 class Checked(NamedTuple):
-    """text: the schema as JSON for the grammar engine. escapes: letters that may follow a backslash in a string of a
+    """A checked schema.
+    text: the schema as JSON for the grammar engine. escapes: letters that may follow a backslash in a string of a
     document; None allows all of JSON's."""
 
     text: str
@@ -271,14 +272,14 @@ class _Check:
         if named is not None:
             self.visit(named, reference[1:], draft)
             return
-        for keyword in ("$defs", "definitions"):  # one of these may have that name
+        for keyword in ("$defs", "definitions"):  # the reference may mean one of these
             for name, inner in dict_of(self._root, keyword).items():
                 self.visit(inner, f"/{keyword}/{name}", draft)
 
     def _one_of(self, schema: dict, place: str) -> None:
         branches = schema["oneOf"]
         if not isinstance(branches, list):
-            return  # the grammar engine says so
+            return  # the grammar engine reports it
         typed = {"type": schema["type"]} if "type" in schema else {}
         whole = [typed | branch if isinstance(branch, dict) else branch for branch in branches]
         for number, branch in enumerate(whole):

@@ -27,7 +27,7 @@ def main(descriptor: int, seconds: float, megabytes: int, characters: int) -> No
     while True:
         try:
             wish = json.loads(pipe.recv_bytes())
-        except EOFError:  # the asking process has gone
+        except EOFError:  # the requesting process has ended
             return
         signal.setitimer(signal.ITIMER_PROF, seconds)
         answer = rendered(render_jinja_template, wish, characters)

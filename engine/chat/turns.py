@@ -64,7 +64,7 @@ def _rendered(model: LanguageModel, turns: Sequence[Message], asks: bool) -> str
     try:
         template = tokenizer.get_chat_template()
         text = renderer.render(template, turns, tokenizer.special_tokens_map, asks)
-    except (UserError, ValueError) as error:  # ValueError: several templates, none of them usual
+    except (UserError, ValueError) as error:  # ValueError: several templates, none the default
         raise UserError(
             f"The chat template of {model.name} refuses this: {one_line(str(error), 160)}"
         ) from error
@@ -82,7 +82,7 @@ def split(model: LanguageModel, text: str, named: str, **how) -> list[int]:
         raise UserError(f"{named} is no valid Unicode text.") from None
     except UserError:
         raise
-    except BaseException as error:  # panics of the tokenizers library are no Exceptions
+    except BaseException as error:  # the tokenizers library's panics are BaseExceptions
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         why = one_line(str(error), 160)

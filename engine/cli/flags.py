@@ -11,7 +11,9 @@ from engine.finding import suites
 
 Action = Callable[[argparse.Namespace], int]
 
-SUITE_NAMES = tuple(name for name in suites() if name != "openvino")  # which is --peer openvino
+SUITE_NAMES = tuple(
+    name for name in suites() if name != "openvino"
+)  # that suite is --peer openvino
 
 
 class _Parser(argparse.ArgumentParser):

@@ -70,7 +70,8 @@ class Bar:
         self._live = sys.stderr is not None and sys.stderr.isatty()
 
     def __call__(self, task: str, share: float, left: str = "") -> None:
-        """share: the share of the task that is done, from 0 to 1. left: the remaining time, in words."""
+        """Show the state of a task. share: the share of it that is done, from 0 to 1. left: the remaining time, in
+        words."""
         if self._live:
             done = round(share * self.WIDTH)
             bar = "█" * done + "·" * (self.WIDTH - done)

@@ -25,7 +25,7 @@ def told(lines: Iterable[Mapping]) -> str:
     most = max((line["prompts"] for line in settings), default=0)
     settings = [
         line for line in settings if line["prompts"] >= most - 1
-    ]  # the others are hardly known
+    ]  # settings with fewer prompts are too uncertain
     parts += ["\nThe best by texts at a time:", *_speeds(_best_by_texts(settings))]
     parts += ["\nOne text at a time:", *_speeds(_fastest(settings, 1))]
     shown = answer.get("best_tried", answer)

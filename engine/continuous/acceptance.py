@@ -25,8 +25,9 @@ tried."""
 
 @dataclass(frozen=True)
 class Judged:
-    """points: [N, 2], the points written. drafts: [N, 2]. kept: [N], whether the point is the draft. tried: the number
-    of points drawn from p to replace rejected drafts."""
+    """The outcome for N drafts.
+    points: [N, 2], the points written. drafts: [N, 2]. kept: [N], whether the point is the draft. tried: the number of
+    points drawn from p to replace rejected drafts."""
 
     points: Tensor
     drafts: Tensor

@@ -42,7 +42,8 @@ def p_value(one: Tensor, other: Tensor, permutations: int = 499, seed: int = 0) 
 
 @dataclass(frozen=True)
 class Overlap:
-    """shift: the distance by which the draft's hills are moved. kept: the share of drafts kept. integral: of min(p, q).
+    """Acceptance of one draft.
+    shift: the distance by which the draft's hills are moved. kept: the share of drafts kept. integral: of min(p, q).
     error: one standard error of ``kept``. tried: the number of points drawn from p per replaced draft."""
 
     shift: float
@@ -54,8 +55,9 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Figures:
-    """overlaps: one per shift of the draft. tests: name of a sample -> p-value of a two-sample test against the
-    target's sample. walk: the number of points, and the number of target passes."""
+    """All figures of the card.
+    overlaps: one per shift of the draft. tests: name of a sample -> p-value of a two-sample test against the target's
+    sample. walk: the number of points, and the number of target passes."""
 
     overlaps: list[Overlap]
     tests: dict[str, float]

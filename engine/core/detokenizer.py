@@ -1,8 +1,8 @@
 """Token ids as text, one token after another.
 
-What a token adds to a text depends on the text before it: Llama 2 drops the space that a text begins with, "##ing"
-joins the word before it, and a character may be split between tokens. So each token is decoded together with a token
-before it, and its piece is the text that it adds. Joined together, the pieces of a text's tokens are the text.
+The text that a token adds depends on the text before it: Llama 2 drops the space that a text begins with, "##ing" joins
+the word before it, and a character may be split between tokens. So each token is decoded together with a token before
+it, and its piece is the text that it adds. Joined together, the pieces of a text's tokens are the text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerFast
 
 LOST = "\ufffd"  # stands in a decoded text for bytes that are no character
 BYTE_NAME = re.compile("<0x([0-9A-Fa-f]{2})>")
-MOST_TRIED = 10_000  # tokens, in search of a plain one
+MOST_TRIED = 10_000  # the most tokens among which a plain one is searched
 MOST_KNOWN = 1 << 17
 """The most pieces that are remembered for one tokenizer: some tens of megabytes."""
 

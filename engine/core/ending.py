@@ -50,7 +50,7 @@ class StopStrings:
         return bool(self._strings)
 
     def behind(self, prompt: Sequence[int]) -> Place:
-        """The place where the text begins."""
+        """The place after the prompt, where the text begins."""
         return detokenizer(self._tokenizer).start.pieces(prompt)[1]
 
     def occur_in(self, text: str) -> bool:

@@ -69,7 +69,7 @@ class Matrix(Exhibit):
 
 @dataclass(frozen=True)
 class Choice:
-    """One token of a lattice column and its probability."""
+    """A token in a column of a lattice, and its probability."""
 
     token: int
     p: float
@@ -77,7 +77,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Lattice(Exhibit):
-    """columns: the choices of each position. path: the index chosen in each column."""
+    """Choices at consecutive positions, and a path through them. columns: the choices of each position. path: the index
+    chosen in each column."""
 
     kind = "lattice"
     columns: Sequence[Sequence[Choice]]
@@ -121,7 +122,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Curve(Exhibit):
-    """Lines over one axis. mark: a place on the axis."""
+    """Lines over one x axis. mark: a place on the axis to mark."""
 
     kind = "curve"
     x: Sequence[float]

@@ -34,7 +34,7 @@ class Memory:
     """
 
     def __init__(self, limit: int = USUAL_LIMIT) -> None:
-        """limit: bytes."""
+        """limit: the most bytes of all stores together."""
         self.limit = limit
         self._stores: dict[object, Store] = {}
         self._lock = threading.RLock()

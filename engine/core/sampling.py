@@ -115,8 +115,8 @@ def _one_hot(logits: Tensor) -> Tensor:
 
 
 def on_the_host(numbers: Tensor) -> np.ndarray | None:
-    """The numbers as a NumPy array if they are fp32 on the CPU, because small operations are much faster there; else
-    None."""
+    """The numbers as a NumPy array if they are fp32 on the CPU, where NumPy's small operations are faster than torch's;
+    None otherwise."""
     if numbers.device.type == "cpu" and numbers.dtype == torch.float32:
         return (numbers.detach() if numbers.requires_grad else numbers).numpy()
     return None
@@ -150,7 +150,7 @@ def _cut(logits: Tensor, name: str, value: float) -> Tensor:
 
 
 def _warper(name: str, value: float) -> Any:
-    import transformers  # takes a second, and few runs need one
+    import transformers  # the import takes a second, and few runs need a warper
 
     return getattr(transformers, _WARPERS[name])(value)
 
@@ -160,7 +160,7 @@ def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:
     if probabilities.device.type == "cpu":
         values, indices = probabilities.topk(min(_NUCLEUS_GUESS, probabilities.shape[-1]), dim=-1)
         enough = bool((values.sum(-1) >= top_p).all())
-    else:  # asking would make the host wait for the device
+    else:  # a test here would make the host wait for the device
         enough = False
     if not enough:
         values, indices = probabilities.sort(dim=-1, descending=True, stable=True)

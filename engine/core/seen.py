@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.core.tree import DraftTree
 
-MOST_PROBES = 64  # probes that a drafter may add to a pass
+MOST_PROBES = 64  # the most probes that a drafter may add to a pass
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Probes:
             self,
             joins=[replace(join, made=_below(join.made, forced)) for join in self.joins],
             parents=[parent + forced for parent in self.parents],
-            # where the constraint leaves one token, every probe names it
+            # where the constraint leaves one token, every probe predicts that token
             again=[*self.again[:1]] * forced + [*self.again],
         )
 

@@ -25,12 +25,12 @@ class Timed(Generic[T]):
 
 
 class Pair(ABC):
-    """Runs two functions at once. Nothing runs between two calls."""
+    """Runs two functions at the same time. Nothing runs between two calls."""
 
     @abstractmethod
     def run(self, main: Callable[[], T], side: Callable[[], U]) -> tuple[Timed[T], Timed[U]]:
-        """Returns both results once both functions are complete. Raises the exception of a function, that of ``main``
-        first; by then the other function has ended as well."""
+        """Returns both results once both functions are complete. Raises the exception of ``main``, or else of ``side``;
+        by then the other function has ended as well."""
 
     def close(self) -> None:
         """Free the threads and memory of the pair."""

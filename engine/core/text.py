@@ -78,7 +78,7 @@ class Text:
         self.acceptance = Acceptance()
         self._counted: dict[str, int] = {}
         self._memory = request.memory if request.memory is not None else Memory()
-        # masks p and q; a rule that asks about single tokens goes without masks
+        # masks p and q; a rule that tests single tokens does without masks
         self._mask = None if request.verifier.tests_tokens else request.constraint
 
     @property

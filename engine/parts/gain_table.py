@@ -14,7 +14,8 @@ GAINS = "gains.json"
 
 @dataclass(frozen=True)
 class GainTable:
-    """gains: tokens per step, by drafter and size. prompts: one prompt for each kind of text over which the gains were
+    """Gains measured at training time.
+    gains: tokens per step, by drafter and size. prompts: one prompt for each kind of text over which the gains were
     averaged. Costs are measured on these prompts, because a draft that is sure of itself is longer and costs more."""
 
     gains: Mapping[str, Mapping[int, float]]

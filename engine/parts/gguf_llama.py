@@ -38,7 +38,7 @@ LAYER = {
 }
 """Names of tensors in a GGUF file -> names in a Hugging Face checkpoint."""
 CONTROL, OWN = 3, 4
-"""Types of tokens that are no text: those that steer the model, and those that a user has added."""
+"""Types of tokens that are no text: control tokens, and tokens that a user has added."""
 SPLITS = ("smollm",)
 """The supported ways of splitting a text before byte pairs are merged; this one splits at each digit, and then as GPT-2
 does."""

@@ -21,7 +21,7 @@ WANTED = ("*.safetensors", "*.json", "tokenizer.model", "*.jinja", "merges.txt",
 PATIENCE = 5.0
 """Seconds until the Hub must have answered first. Socket timeouts cover neither the look-up of a host name nor several
 addresses that are tried one after the other."""
-CACHED = "models--"  # what the names of folders in the Hub's cache begin with
+CACHED = "models--"  # the prefix of folder names in the Hub's cache
 T = TypeVar("T")
 REFUSED = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.msgpack", "*.h5", "*.onnx", "*/*")
 
@@ -48,7 +48,7 @@ def folder_of(name: str) -> Path:
 
     try:
         folder = snapshot_download(name, allow_patterns=list(WANTED), ignore_patterns=list(REFUSED))
-    except Exception as error:  # of many kinds: no such model, no name at all, no connection
+    except Exception as error:  # many kinds: no such model, no valid name, no connection
         raise UserError(f"There is no causal language model to open at {name}.") from error
     return Path(folder)
 

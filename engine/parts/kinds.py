@@ -23,10 +23,12 @@ Opener = Callable[["nn.Module"], "LanguageModel"]
 
 @dataclass(frozen=True)
 class PartKind:
-    """key: the name by which drafters request the kind. noun: for sentences. load(path, target, dtype, device): opens a
-    part and checks that it belongs to the target; raises UserError, one sentence. dtype is a torch dtype, or None for
-    the checkpoint's. tiny(target, opener): a small random part for a tiny target, for proofs and tests; None only for a
-    kind from outside."""
+    """A kind of part, and how to open it.
+    key: the name by which drafters request the kind. noun: for sentences.
+    load(path, target, dtype, device): opens a part and checks that it belongs to the target; raises UserError, one
+    sentence. dtype is a torch dtype, or None for the checkpoint's.
+    tiny(target, opener): a small random part for a tiny target, for proofs and tests; None only for a kind from
+    outside."""
 
     key: str
     noun: str

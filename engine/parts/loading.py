@@ -42,9 +42,9 @@ class Models:
 
     parts: by role, only the parts that the drafter needs. folders: the places of the parts by role, and of the target
     ("target").
-    costs: the number of nodes of a tree -> milliseconds of a target pass over it; empty unless the drafter requests
-    costs and they could be measured. step_costs: the number of drafted tokens -> milliseconds of a step of the drafter;
-    likewise (``Drafter.at_fixed_size``).
+    costs: the number of nodes of a tree -> milliseconds of a target pass over it. step_costs: the number of drafted
+    tokens -> milliseconds of a step of the drafter (``Drafter.at_fixed_size``). Both are empty unless the drafter
+    requests them and they could be measured.
     """
 
     target: LanguageModel
@@ -72,7 +72,7 @@ def load_models(
     """
     where, kind = place_of(dtype, device)
     check_parts(paths, needs)
-    # an engine is asked before: whoever waits for it keeps nobody from opening a model
+    # an engine is contacted outside the lock, so that waiting for it keeps no run from opening a model
     target = _served(paths) if is_served(paths.target) else None
     with _LOADING:
         target = target or open_model(paths.target, kind, where)

@@ -6,7 +6,7 @@ from engine.parts.opening import load_language_model
 from engine.parts.shelf import Shelf
 
 open_model: Shelf[LanguageModel] = Shelf(load_language_model, 8)
-"""(path, dtype, device) -> a causal language model, opened once per process."""
+"""A function of (path, dtype, device) that returns a causal language model, opened once per process."""
 
 
 def check_same_vocabulary(target: LanguageModel, draft: LanguageModel) -> None:

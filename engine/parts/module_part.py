@@ -107,7 +107,9 @@ class ModulePart(nn.Module):
             with torch.device("meta"):
                 part = cls.of_files(config, tensors, target)
             load_published(part, part.names(), tensors)
-            if any(buffer.is_meta for buffer in part.buffers()):  # angles, which are in no file
+            if any(
+                buffer.is_meta for buffer in part.buffers()
+            ):  # rotary angles, which are in no file
                 weights = part.state_dict()
                 part = cls.of_files(config, tensors, target)
                 part.load_state_dict(weights, assign=True)

@@ -32,8 +32,9 @@ _TENSOR = re.compile(r"(^|\.)(mtp|nextn|mtp_layers|eh_proj|enorm|hnorm)(\.|_|$)"
 
 
 class MtpLayers(NamedTuple):
-    """layers: the number of layers according to the configuration. field: the name of the entry. there: whether the
-    files hold any such layer; None if no file was read."""
+    """A checkpoint's MTP layers.
+    layers: their number according to the configuration. field: the name of the entry. there: whether the files hold any
+    such layer; None if no file was read."""
 
     layers: int
     field: str

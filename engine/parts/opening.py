@@ -172,7 +172,7 @@ def causal_model(path: str, dtype: torch.dtype | None = None) -> PreTrainedModel
                 dtype=dtype or config.dtype or torch.float32,
                 output_loading_info=True,
             )
-            with suppress(OSError):  # there is none
+            with suppress(OSError):  # there may be no such file
                 module.generation_config = GenerationConfig.from_pretrained(path)
         else:
             module, report = AutoModelForCausalLM.from_pretrained(

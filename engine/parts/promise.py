@@ -23,17 +23,18 @@ from transformers.utils import logging as transformers_logging
 
 from engine.errors import UserError
 
-FLOAT = 4  # bytes of a weight: models are opened in float32 unless somebody asks for less
+FLOAT = 4  # bytes of a weight: models are opened in float32 by default
 ELSEWHERE = "transformers_weights"
-"""A configuration entry by which transformers would read other files than those that were checked."""
+"""A configuration entry that makes transformers read weights from other files than the checked ones."""
 MOST_MADE = 1 << 24
 """The most numbers in tables that no file holds. transformers makes them in Python, at some 40 bytes and a microsecond
 each."""
 
 
 class Promise(NamedTuple):
-    """architecture: the name of the model class. parameters: how many it has. nbytes: bytes of the parameters in
-    float32 and of all other tensors of the module."""
+    """The model that a configuration describes.
+    architecture: the name of its class. parameters: how many it has. nbytes: bytes of the parameters in float32 and of
+    all other tensors of the module."""
 
     architecture: str
     parameters: int
@@ -58,7 +59,9 @@ def check_promise(folder: Path, name: str, shapes: Mapping[str, tuple[int, ...]]
     except Exception as error:
         raise UserError(f"The weights of {name} do not fit its configuration.") from error
     absent = missing(report.missing_keys, twins)
-    module._adjust_missing_and_unexpected_keys(report)  # transformers makes those that it ignores
+    module._adjust_missing_and_unexpected_keys(
+        report
+    )  # transformers makes the keys that it ignores
     lacking = [key for key in absent if key in report.missing_keys]
     for key, has, needs in sorted(report.mismatched_keys):
         raise UserError(

@@ -83,7 +83,7 @@ def admit(wish: str, allowed: Allowed, tell: Tell = silent) -> Checkpoint:
         folder = download(wish, allowed.room(), tell)
         checkpoint = inspect(
             folder, folder.parent.parent, wish
-        )  # its cache folder: links lead to the blobs
+        )  # the root is the model's cache folder: links lead to its blobs
     room = allowed.room()
     if checkpoint.nbytes > room:
         raise UserError(

@@ -23,7 +23,7 @@ from engine.progress import Tell, silent
 LOOK = 0.2
 """Seconds between two checks of the progress of a download."""
 GRACE = 5.0
-"""Seconds in which pip must end after it was told to."""
+"""The seconds that pip has to end after a signal."""
 BLOCK = 1 << 20
 
 

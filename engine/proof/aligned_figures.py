@@ -25,7 +25,7 @@ ENDS = (0.02, 0.01, 0.05, 0.02, 0.9, 0.3, 0.6, 0.8)
 the constraint forbids."""
 PROMPT = (3,)
 TEXTS = (1, 10, 100)
-LONGEST = 40  # texts of the curves
+LONGEST = 40  # the number of texts at the end of the curves
 VISITORS = 10
 """The number of memories over which each curve is averaged."""
 
@@ -68,7 +68,8 @@ class EvenLetters(Drafter):
 
 @dataclass(frozen=True)
 class Figures:
-    """valid: the probability that the target's own text is valid. laws: laws of the valid texts, by the law's name.
+    """The figures of the method's card.
+    valid: the probability that the target's own text is valid. laws: laws of the valid texts, by the law's name.
     apart: by drafter, the total variation from the global law after 0, 1 ... texts; the mean over visitors."""
 
     valid: float

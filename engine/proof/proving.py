@@ -2,9 +2,9 @@
 counterexample found.
 
 Three claims are tested with every rule that claims to be exact for the drafter's proposals. At temperature 0, the text
-is that of plain decoding. Under a rule that keeps the text of plain sampling, the sampled text is that of plain
-sampling with the same seed. Under other rules, the law of the tokens of a step is computed by enumerating all random
-choices, and compared with the target's law.
+equals the text of plain decoding. Under a rule that keeps the text of plain sampling, the sampled text equals it for
+the same seed. Under other rules, the law of the tokens of a step is computed by enumerating all random choices, and
+compared with the target's law.
 """
 
 import itertools
@@ -142,7 +142,7 @@ def _proof(
         for rule in rules
         if any(rule.lossless_with(k) and rule.judges(cls.shape, k) for k in (greedy, drawn))
     ]
-    # texts first; the rules that are enumerated share the time that is left
+    # rules that are proven by texts come first; rules that are enumerated share the remaining time
     texts = [claim for claim in claims if claim.only_greedy or claim.same_text]
     enumerated = [claim for claim in claims if claim not in texts]
     for rule in [*texts, *enumerated]:

@@ -122,7 +122,7 @@ def _usual(p: Numbers, q: Numbers, likely: np.ndarray) -> float:
 
 
 class Lines:
-    """Sums of p - c q over tokens sorted by p / q, for many c at once."""
+    """Sums of p - c q over the tokens with p / q above c, for many c at once; the tokens are sorted by p / q once."""
 
     def __init__(self, p: Numbers, q: Numbers) -> None:
         ratio = np.divide(p, q, out=np.full_like(p, np.inf), where=q > 0)

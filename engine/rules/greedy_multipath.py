@@ -91,7 +91,7 @@ def ranked(share: Tensor, start: float) -> tuple[Tensor, Tensor]:
 
 
 def best_of(chains: int, share: Tensor, below: Tensor, up_to: Tensor) -> Tensor:
-    """[V], the law q~ of the next token of the best chain. The arguments are those and the results of ``ranked``.
+    """[V], the law q~ of the next token of the best of ``chains`` chains. share, below, up_to: see ``ranked``.
 
     A difference of powers is divided by the difference of their bases, so that nothing cancels: all terms are positive.
     """

@@ -12,9 +12,9 @@ from engine.rules.sentences import SAMPLER_MATCH
 class SamplerMatch(Verifier):
     """The target's token is drawn at each place of the walk; a child that equals it is kept.
 
-    The noise is keyed by the position in the text and known to no drafter, so the text equals, token
-    for token, that of plain decoding with the same seed. The rule is exact for any proposal; it
-    accepts fewer tokens than rejection sampling. Judgements show the target's p of the child.
+    The noise is keyed by the position in the text, and no drafter knows it. So the text equals, token for token, the
+    text of plain decoding with the same seed. The rule is exact for any proposal; it accepts fewer tokens than
+    rejection sampling. Judgements show the target's p of the child.
     """
 
     key = "sampler_match"

@@ -19,7 +19,7 @@ from engine.core.tree import DraftTree, Draw
 from engine.rules.rejection import Rejection, SiblingTrial, normalised
 
 BISECTIONS = 24
-SHOWN = 4  # places of a walk in the exhibit
+SHOWN = 4  # the most places of a walk that the exhibit shows
 
 
 class SpecTr(Rejection):

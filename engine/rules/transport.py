@@ -108,7 +108,7 @@ def _fewer_rung(q: Numbers, draws: int) -> Numbers:
     t = TIMES[:, None]
     rung = _rung(-np.expm1(-q[..., None, :] * t), draws)
     away = np.concatenate([behind(q), np.zeros_like(q[..., :1])], -1)
-    away = (away + rest[..., -1:]).clip(min=1e-200)[..., None, :]  # 1 - q of the likely ones in H
+    away = (away + rest[..., -1:]).clip(min=1e-200)[..., None, :]  # 1 - q of H's likely tokens
     weights = np.exp(-away * t) * TIME_WEIGHTS[:, None]
     weights[..., -1:, :] += np.exp(-away * t[-1]) / away  # nothing new rings after that
     total, power, fewer = np.zeros_like(rest), np.ones_like(rest), rung.sum(0)

@@ -13,7 +13,7 @@ from engine.core.rule import Case, Judgement, Verdict, Verifier
 from engine.core.tree import ROOT
 from engine.rules.matching import verdict_of
 
-SHOWN = 12  # rows of the table
+SHOWN = 12  # the most rows of the table
 
 
 class Typical(Verifier):

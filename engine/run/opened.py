@@ -125,7 +125,7 @@ class Opened:
         plan, rule = self.plan, self.plan.rule
         exact = rule.lossless_with(plan.drafter.kinds(plan.sampling))
         target, law = self.models.target, plan.drafter.text_law or rule.law
-        # an engine elsewhere rounds as it likes
+        # nothing is known of an engine's rounding
         rounds = target.known is not None or target.dtype.itemsize < torch.float32.itemsize
         return {
             "key": rule.key,

@@ -109,7 +109,7 @@ class Run:
             return None
         entry = self._recorder.step_line if self._recorded else self._recorder.brief_line
         line = to_step_line(entry(step))
-        self._recorder.count(step)  # only steps that have a line
+        self._recorder.count(step)  # after the line, so that only steps with a line count
         if step.stop is not None:
             self._end(None)
         return line

@@ -25,7 +25,7 @@ from engine.scenes.scene import (
 )
 
 FRAMES = 8
-MOST = 3  # things
+MOST = 3  # the most things
 ABSENT = -1  # the cell of a thing that has not come, or has left
 WAYS, CHANCES = ("goes", "comes", "leaves", "stays"), (0.65, 0.15, 0.1, 0.1)
 """The movements of the first thing, and the probability of each. The second thing goes or stays, the third stays."""

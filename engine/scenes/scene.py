@@ -14,7 +14,7 @@ import numpy as np
 SIDE = 48  # pixels
 CELLS = 3  # per side; a thing stands in a cell
 PITCH = SIDE // CELLS
-MOST = 4  # things
+MOST = 4  # the most things
 COLOURS = {
     "red": (214, 40, 40),
     "green": (44, 150, 60),

@@ -10,7 +10,7 @@ ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 
 
 class Address(NamedTuple):
-    """engine: a key of ``ENGINES``. name: the name under which the engine serves the model."""
+    """A parsed address. engine: a key of ``ENGINES``. name: the name under which the engine serves the model."""
 
     engine: str
     host: str

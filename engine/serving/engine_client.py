@@ -77,7 +77,7 @@ class EngineClient:
             left = until - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            if connection.sock is not None:  # None once the last of the answer is on its way
+            if connection.sock is not None:  # None once the end of the answer has arrived
                 connection.sock.settimeout(left)
             part = response.read1(1 << 20)
             if not part:
@@ -88,7 +88,7 @@ class EngineClient:
                 raise UserError(
                     f"The engine at {self.address.place} sends more than {self._most / 1e6:,.0f} MB."
                 )
-        if response.length:  # read1 does not tell of what is missing
+        if response.length:  # read1 does not report missing bytes
             raise HTTPException
         return b"".join(parts)
 

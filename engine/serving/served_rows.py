@@ -61,7 +61,7 @@ class ServedSeen(Seen):
 
 @dataclass(frozen=True)
 class Reading:
-    """What the serving engine is to read: a text, and a draft after it.
+    """A text and a draft after it, which the serving engine is to read.
 
     seed: the seed of the engine's draws at temperature 1; None at temperature 0.
     """

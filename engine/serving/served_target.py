@@ -66,7 +66,7 @@ class ServedTarget:
     torch_threads = None
     picture = None
     leading = ()
-    parameters = 0  # nobody tells
+    parameters = 0  # unknown
     dtype = "as served"
     device = torch.device("cpu")
     known = KNOWN
@@ -74,7 +74,8 @@ class ServedTarget:
     holds_branches = False
 
     def __init__(self, address: str, tokenizer_folder: str) -> None:
-        """tokenizer_folder: holds the target's own tokenizer. Raises UserError if no engine serves this model."""
+        """Connect to the engine. tokenizer_folder: holds the target's own tokenizer. Raises UserError if no engine
+        serves this model."""
         self._client, self._opening = (
             EngineClient(read(address)),
             EngineClient(read(address), OPENING),
@@ -217,7 +218,7 @@ class ServedSession:
     def look(self, draft: Draft) -> ServedSeen:
         self._looked, _ = draft.rows
         text = [*self._text, draft.root]
-        # each place of a text has a seed of its own; asked again, the engine draws the same
+        # each position of a text has a seed of its own, so a repeated request draws the same tokens
         seed = (
             None
             if self.seed is None

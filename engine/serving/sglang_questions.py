@@ -16,7 +16,7 @@ BAN = -100.0
 PLAIN = {
     "max_new_tokens": 1,
     "ignore_eos": True,
-    # else the model's own generation config decides
+    # without these, the model's generation config decides
     "top_p": 1.0,
     "top_k": -1,
     "min_p": 0.0,
@@ -74,7 +74,7 @@ def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, floa
     """Log-probabilities after the text and after each node of a path. tokens: the tokens of the path. named: whether
     the request named tokens."""
     kinds = ["top_logprobs", *(["token_ids_logprobs"] if named else [])]
-    # the first token has no law before it; ids come from the path, because SGLang may report the last of them wrongly
+    # the first token has no law before it; ids are the path's, as SGLang reports a vocabulary's last token by another id
     own = [
         [(p, token)]
         for (p, *_), token in zip(meta["input_token_logprobs"][1:], tokens, strict=True)

@@ -19,12 +19,12 @@ PATH = "/v1/completions"
 MOST_NAMED = 128
 """The most tokens that one request may name to get their p."""
 BAN, BANNED = -100.0, -80.0
-"""What is added to the logit of a token that must not be drawn; log-probabilities below this are those after it."""
+"""BAN is added to the logits of tokens that must not be drawn; log-probabilities below BANNED include this addition."""
 PLAIN = {
     "max_tokens": 1,
     "ignore_eos": True,
     "return_tokens_as_token_ids": True,
-    # else the model's own generation config decides
+    # without these, the model's generation config decides
     "top_p": 1.0,
     "top_k": 0,
     "min_p": 0.0,
@@ -58,7 +58,7 @@ def _likeliest(name: str, reading: Reading) -> Question:
             read = choice["prompt_logprobs"][begin : begin + len(path)]
             laws = [{int(token): float(e["logprob"]) for token, e in row.items()} for row in read]
             for place, law in zip([ROOT, *path], [*laws, _law(choice)], strict=True):
-                # paths that part at a place tell different next tokens there
+                # paths that part at a place give p of different next tokens there
                 law_at[place] = law | law_at.get(place, {})
         return {place: Row(law) for place, law in law_at.items()}
 

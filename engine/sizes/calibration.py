@@ -13,7 +13,7 @@ from engine.remembered import Remembered
 
 SECONDS = 2.0
 SHARE = 0.75
-"""A thread that gets less of a core than this while it measures is not alone on its machine."""
+"""A thread that gets less than this share of a core while it measures is not alone on its machine."""
 
 
 class Patience:
@@ -45,7 +45,8 @@ _WRITING = threading.Lock()
 
 @dataclass(frozen=True)
 class Measurement:
-    """costs: size -> milliseconds of a step. gains: size -> tokens of a step, for models that come without gains.
+    """A measurement of a drafter's steps by size.
+    costs: size -> milliseconds of a step. gains: size -> tokens of a step, for models that come without gains.
     noise: how much a cost varied, as a share of the cost. doubts: the number of runs in a row that contradicted the
     costs."""
 

@@ -46,7 +46,7 @@ PROMPTS = (
     "Question: What is 12 plus 30?\nAnswer:",
 )
 """Prompts for measuring models that come without prompts."""
-TOKENS = 48  # written after each prompt
+TOKENS = 48  # the tokens written after each prompt
 TIE = 0.02
 """The share of the speed by which a larger size must be better. Smaller differences are within the noise of costs, and
 a larger draft has a cost that is not measured here: its passes begin a text with weights that are not in the caches."""
@@ -98,8 +98,8 @@ def with_costs(
 
 
 def _measures(models: Models) -> bool:
-    """Whether costs are measured here. They are not for a target behind an engine, whose steps cost mostly what the
-    network does."""
+    """Whether costs are measured here. They are not for a target behind an engine, whose steps depend mostly on the
+    network."""
     return models.target.known is None and os.environ.get("DRAFTSCOPE_MEASURE", "1") != "0"
 
 
@@ -258,7 +258,7 @@ def watched(
     name = cls.size_option
     target = models.target
     if name is None or wanted[name] != 0 or target.asynchronous or target.known is not None:
-        return None  # on a GPU a recorded run takes other steps than those that were measured
+        return None  # on a GPU the steps of a recorded run differ from the measured ones
     return key_of(cls, options, models), int(options[name])
 
 

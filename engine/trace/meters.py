@@ -43,7 +43,7 @@ def acceptance_at_the_root(
         return
     if step.index % _every(scheme):
         return
-    # in double precision once, for all three sums below
+    # converted to double precision once, for all three sums below
     p, scheme = p.double().cpu(), replace(scheme, q=scheme.q.double().cpu())
     most = transport_bound(p, scheme)
     chance = None if rule is None else rule.expected_acceptance(p, scheme)

@@ -18,11 +18,11 @@ from engine.model.language_model import LanguageModel
 class Price:
     """The price of one method on some prompts, compared with plain decoding.
 
-    exact: share of the texts that equal those of plain decoding token for token. alike: share of the tokens before the
-    first difference. bits_per_byte: of the method's texts under the target; plain_bits_per_byte: of plain decoding's
-    texts. divergence: bits per step by which the method's tokens are less likely under the target than its favourites
-    at their positions; plain_divergence: the same for plain decoding, 0 at temperature 0. tokens_per_step: the gain at
-    that price.
+    exact: share of texts that equal plain decoding's text token for token. alike: share of the tokens before the first
+    difference. bits_per_byte: of the method's texts under the target; plain_bits_per_byte: of plain decoding's texts.
+    divergence: bits per step by which the method's tokens are less likely under the target than its favourites at their
+    positions; plain_divergence: the same for plain decoding, 0 at temperature 0. tokens_per_step: the gain at that
+    price.
     """
 
     texts: int

@@ -51,7 +51,8 @@ class Recorder:
         tokens: list[int],
         messages: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
-        """prompt: the text of the tokens. messages: the conversation that the text was made from, or None."""
+        """Begin the record of a run. prompt: the text of the tokens. messages: the conversation from which the text was
+        made, or None."""
         self._messages = messages
         self._words = detokenizer(target.tokenizer)
         self._target = target
@@ -251,7 +252,7 @@ class Totals:
             return  # tokens that nobody checked say nothing about acceptance
         tree, forced = step.tree, step.tree.forced
         judged = {entry.node for entry in step.verdict.judgements}
-        # forced tokens are not drafted; depths are those below the last of them
+        # forced tokens are not drafted; depths are counted from the last forced token
         places = [place for place in step.verdict.walk if place >= forced + ROOT]
         for place in {*places} & {*tree.parents}:
             depth = 0 if place == ROOT else tree.depths[place]

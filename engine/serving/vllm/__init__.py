@@ -10,6 +10,6 @@ from this package.
 def __getattr__(name: str):
     if not name[:1].isupper():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from engine.serving.vllm import vllm_drafters  # not for the recorder, which needs little
+    from engine.serving.vllm import vllm_drafters  # imported late: the recorder does not need it
 
     return getattr(vllm_drafters, name)

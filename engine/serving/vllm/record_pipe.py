@@ -26,7 +26,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 
 class RecordPipe:
-    """broken: the reason why nothing is sent any more; "" while all is well."""
+    """The pipe to the writing process. broken: the reason why nothing is sent any more; "" while all is well."""
 
     def __init__(self, folder: str, most_bytes: int, about: dict) -> None:
         """Start the process that writes the records into the folder. most_bytes: see ``RecordSettings``. Raises
@@ -41,7 +41,7 @@ class RecordPipe:
         )
         self._pipe = self._process.stdin.fileno()
         os.set_blocking(self._pipe, False)
-        with suppress(OSError):  # the system's own size does, too
+        with suppress(OSError):  # the system's default size is enough, too
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._waiting: deque = deque([(None, (folder, most_bytes, about))])
         self._unsent = memoryview(b"")

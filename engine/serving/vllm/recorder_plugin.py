@@ -19,7 +19,8 @@ USUAL_BYTES = 256_000_000
 
 
 class RecordSettings(NamedTuple):
-    """folder: holds the records. most_bytes: limit for all records in the folder together. share: the share of requests
+    """The recorder's settings.
+    folder: holds the records. most_bytes: limit for all records in the folder together. share: the share of requests
     that are recorded, above 0 and at most 1."""
 
     folder: str

@@ -26,7 +26,7 @@ BLOCK = 32
 
 
 class StepTaps:
-    """The taps of one model runner (``vllm.v1.worker.gpu_model_runner.GPUModelRunner``)."""
+    """Observers on the methods of one model runner (``vllm.v1.worker.gpu_model_runner.GPUModelRunner``)."""
 
     def __init__(self, runner, pipe: RecordPipe, share: float) -> None:
         """share: the share of requests that are recorded."""

@@ -45,7 +45,7 @@ class VllmDrafter:
         target = SimpleNamespace(name=model.model, vocab_size=model.get_vocab_size())
         self._models = SimpleNamespace(target=target, folders={})
         self._memory = Memory()
-        self._requests: dict[bytes, list[Request]] = {}  # by the text so far
+        self._requests: dict[bytes, list[Request]] = {}  # by the tokens of the text so far
         self._logits: Tensor | None = None
 
     def load_model(self, target: torch.nn.Module) -> None:
