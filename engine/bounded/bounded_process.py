@@ -26,8 +26,8 @@ class BoundedProcess:
     """
 
     def __init__(self, program: Path, seconds: float, bounds: tuple[float, ...], does: str) -> None:
-        """seconds: of computing for one request, the program's first limit. bounds: its other limits. does: what the
-        process does, for an error message."""
+        """seconds: the limit on computing for one request, which is the program's first limit. bounds: its other
+        limits. does: a clause on the work of the process, for an error message."""
         self._program, self._does = program, does
         self._seconds, self._bounds = seconds, bounds
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""A constraint on a text, with everything that a rule needs which uses more of the constraint than its mask."""
+"""A constraint together with its text, for rules that need more of a constraint than its mask."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ class Verdict:
     """The outcome for one tree.
 
     accepted: the kept path, node indices from depth 1 downwards. status: one entry per node.
-    final_token: the target's own token after the path; ``recovered`` after a refusal, ``bonus`` when everything on the
-        path was accepted. With None, for rules that leave the next token to the draft, the final token is not used.
+    final_token: the target's own token after the path. final: ``recovered`` after a refusal, ``bonus`` if all tokens on
+    the path were accepted; None under rules that leave the next token to the draft, where final_token is not used.
     walk: the places that were visited, root (-1) first; empty where nothing was judged. exhibits: to be shown.
     residuals: by place, the law [V] from which the next token had to come once children had been refused there.
     """

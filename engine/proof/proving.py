@@ -119,8 +119,8 @@ def prove(
     """Prove or refute that the drafter is exact with each of these rules that claims it. seconds: computing time after
     which no further case is begun. most: the most cases per rule.
 
-    Raises UserError, one sentence, if the drafter cannot be proven: it fails, it has another loop, it draws from
-    another source than ``self.chance``, or it needs more than a tiny model has.
+    Raises UserError, one sentence, if the drafter cannot be proven: it fails, it does not use the speculative loop, it
+    draws from another source than ``self.chance``, or it needs more than a tiny model has.
     """
     if cls.loop != "speculative":
         raise UserError(
@@ -182,8 +182,8 @@ class _Bench:
             ) from None
 
     def models(self, vocabulary: int, end: int | None = None) -> Models:
-        """A tiny target and the drafter's parts. If the drafter uses a plain draft model at most, the models remember
-        their results."""
+        """A tiny target and the drafter's parts. If the drafter needs no part other than a draft model, the models
+        remember their results."""
         if (vocabulary, end) not in self._models:
             target = tiny_target(vocabulary, end_token=end)
             parts = tiny_parts(

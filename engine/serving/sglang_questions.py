@@ -74,7 +74,7 @@ def _laws(meta: dict, tokens: Sequence[int], named: bool) -> list[dict[int, floa
     """Log-probabilities after the text and after each node of a path. tokens: the tokens of the path. named: whether
     the request named tokens."""
     kinds = ["top_logprobs", *(["token_ids_logprobs"] if named else [])]
-    # the first token has no law before it; ids are the path's, as SGLang reports a vocabulary's last token by another id
+    # the first token has no law before it; ids are the path's: SGLang gives a vocabulary's last token another id
     own = [
         [(p, token)]
         for (p, *_), token in zip(meta["input_token_logprobs"][1:], tokens, strict=True)
