@@ -191,6 +191,9 @@ def test_a_record_is_read():
         if line["kind"] == "acceptance" and line["size"] == 3:
             line["steps"], line["drafted"] = steps[line["prompt_kind"]]
     assert recommended(lines, "r").drafted == 700 / 400
+    lines[2]["drafted"] = float("nan")
+    with pytest.raises(UserError, match="broken"):
+        recommended(lines, "r")
     lines = [*record(drafter="eagle"), *record()]
     assert recommended(lines, "r").drafter == "chain", "the last answer counts"
 
