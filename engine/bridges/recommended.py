@@ -138,9 +138,7 @@ def _counted(lines: list[Mapping], answer: Mapping, options: Mapping) -> list[Ma
 def _drafted(counted: list[Mapping]) -> float | None:
     if not counted or not all(line.get("steps") and "drafted" in line for line in counted):
         return None
-    drafted, steps = (
-        sum(whole(line[name], MOST_COUNTED) for line in counted) for name in ("drafted", "steps")
-    )
+    drafted, steps = (sum(whole(line[name]) for line in counted) for name in ("drafted", "steps"))
     return drafted / max(1, steps)
 
 
