@@ -133,6 +133,9 @@ class Drafter(ABC):
     mixed_siblings: ClassVar[bool] = False
     """Whether draws under one node may differ in kind or law."""
 
+    about_pictures: ClassVar[bool] = False
+    """Whether it differs from a drafter of texts only beside a picture or a film."""
+
     uses_target: ClassVar[bool] = False
     """Whether the drafter feeds rows to the target's own session, or adds probe rows to the target's passes."""
 

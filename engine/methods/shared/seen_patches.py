@@ -29,6 +29,7 @@ class SeenPart:
 class PartSeenChain(DraftChain):
     """On a text without a picture it is ``chain``; so it is where its draft model sees no pictures."""
 
+    about_pictures = True
     seen: SeenPart | None = None
     _target: CaptionsModel | None = None
 
