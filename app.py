@@ -1,5 +1,7 @@
-"""The page: python app.py, on port 7860 or GRADIO_SERVER_PORT. --methods DIR adds methods of one's own, --watch DIR lists
-requests that a serving engine records there."""
+"""Starts the page: ``python app.py`` serves it on port 7860, or on GRADIO_SERVER_PORT.
+
+``--methods DIR`` adds the host's own methods; ``--watch DIR`` lists the requests that a serving engine records in DIR.
+"""
 
 import os
 import sys

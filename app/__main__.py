@@ -1,4 +1,4 @@
-"""python -m app, as python app.py."""
+"""``python -m app`` starts the page, as ``python app.py`` does."""
 
 import runpy
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""A finished run, made again: as it was, or as plain decoding, to measure against.
+"""Builds the request that repeats a finished run: unchanged, or by plain decoding as a baseline.
 
-The run line of a trace says how the run was made. It is checked like any other request from a visitor.
+The run line of a trace says how the run was made. Its values are checked like any other request from a visitor.
 """
 
 import json
@@ -17,9 +17,9 @@ from presets.checked import plain_rule
 
 
 def again(run: Mapping, new_tokens: object, session: str = "", **changes: object) -> RunRequest:
-    """The request that made this run line, with the changes and with at most ``new_tokens`` tokens.
+    """Return the request that repeats the run of this run line, with ``changes`` and at most ``new_tokens`` new tokens.
 
-    changes: control values, named as in the page's FIELDS. Raises UserError.
+    changes: control values, by their names in ``app.controls.FIELDS``. Raises UserError.
     """
     drafter, rule, sampling = run["drafter"], run["verifier"], run["sampling"]
     chosen = {
@@ -36,10 +36,10 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
         "max_new_tokens": RANGES["max_new_tokens"].clamp(new_tokens),
         "models": models_of(run, offer()),
     }
-    found = request({**values, **changes})
+    base = request({**values, **changes})
     return replace(
-        found,
-        models=found.models if values["models"] else own.read(session).paths or found.models,
+        base,
+        models=base.models if values["models"] else own.read(session).paths or base.models,
         messages=run["prompt"].get("messages"),
         stop=run.get("stop_strings", ()),
         cuts=tuple((name, sampling[name]) for name in CUTS if name in sampling),
@@ -47,6 +47,6 @@ def again(run: Mapping, new_tokens: object, session: str = "", **changes: object
 
 
 def plainly(run: Mapping, new_tokens: object, session: str = "") -> RunRequest:
-    """Plain decoding of this run's prompt, under a rule that makes the two texts comparable."""
+    """Return the request for plain decoding of this run's prompt, under a rule that makes both texts comparable."""
     pair = {**plain_pair("none"), "verifier": plain_rule(run) or ""}
     return again(run, new_tokens, session, pair=json.dumps(pair))

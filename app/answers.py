@@ -1,8 +1,8 @@
-"""Every failure of an event is told in a sentence.
+"""Makes every failed event of the page answer with a sentence.
 
 Gradio answers ``{"error": null}`` to an exception that is not its own, and prints the traceback; a stranger who sends
-nonsense could fill the log with them. A program that was written before an endpoint took another value gets that value's
-default: gradio has defaults for its own clients only.
+nonsense could fill the log with tracebacks. A program that was written before an endpoint gained an input gets that
+input's default value: gradio fills in defaults for its own clients only.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from app.refusals import NONSENSE, note_failure
 
 
 def in_sentences(page: gr.Blocks) -> None:
-    """Let this page's events fail in sentences only, however they are called."""
+    """Replace the page's ``process_api``, so that each failed event raises ``gr.Error`` with a sentence."""
     work = page.process_api
 
     async def process_api(block_fn, inputs, *arguments, **named):
@@ -32,10 +32,10 @@ def in_sentences(page: gr.Blocks) -> None:
 
 
 def _whole(endpoint: BlockFunction | int, values: list[Any]) -> list[Any]:
-    """The values of a call, and the defaults of those that it leaves out at the end."""
+    """Return the input values of a call; inputs missing at its end get their default values."""
     if isinstance(endpoint, int):
         return values
     missing = endpoint.inputs[len(values) :]
-    if not all(isinstance(each, Api) for each in missing):
+    if not all(isinstance(component, Api) for component in missing):
         return values
-    return [*values, *(each.value for each in missing)]
+    return [*values, *(component.value for component in missing)]

@@ -1,7 +1,7 @@
-"""Programs as visitors: four named endpoints, under the same limits as the page.
+"""Four named endpoints for programs, under the same limits as the page.
 
 ``gradio_client`` calls them by name, and with ``DRAFTSCOPE_MCP=1`` they are the tools of an MCP server; the
-docstrings below are what a program, or a language model, is told about them.
+docstrings of the four functions are what a program, or a language model, reads about them.
 """
 
 import json
@@ -21,7 +21,7 @@ from presets import cards, models
 _serial = count(1)
 _EVENT = engine_event()
 ENGINE = {name: _EVENT[name] for name in ("concurrency_id", "concurrency_limit")}
-"""The same concurrency as for the page's own runs."""
+"""The concurrency settings of the page's own runs, which the endpoints share."""
 
 
 def offered() -> dict:
@@ -63,7 +63,7 @@ def methods(search: str = "") -> list[dict]:
     Parameters:
         search: only methods whose key, title or authors contain this; empty: all of them
     """
-    wanted = str(search or "").casefold()
+    term = str(search or "").casefold()
     fields = (
         "key",
         "title",
@@ -75,12 +75,12 @@ def methods(search: str = "") -> list[dict]:
         "claim",
         "measured",
     )
-    found = []
+    entries = []
     for card in cards().values():
         paper = card.paper or {}
-        if wanted in f"{card.key} {card.title} {paper.get('authors', '')}".casefold():
-            found.append({field: getattr(card, field) for field in fields})
-    return found
+        if term in f"{card.key} {card.title} {paper.get('authors', '')}".casefold():
+            entries.append({field: getattr(card, field) for field in fields})
+    return entries
 
 
 def run(
@@ -200,9 +200,10 @@ def _numbers(temperature, top_k, top_p, seed, max_new_tokens) -> dict:
 
 
 def _traced(tab: str, values: dict, steps: bool, request: gr.Request | None) -> Iterator[str]:
-    """The trace so far, yielded again and again, of a run in a seat of its own; drafters learn nothing from the run.
+    """Make a run in a seat of its own, and yield the whole trace so far at each update.
 
-    Raises gr.Error with a sentence where there can be no run.
+    steps: false yields the finished trace only, once, without step lines. Drafters learn nothing from the run. Raises
+    gr.Error, with a sentence, if the run fails.
     """
     session = (request and request.session_hash) or secrets.token_hex(8)
     seat = f"{tab}#{next(_serial)}"
@@ -227,7 +228,7 @@ def _without_steps(text: str) -> str:
 
 
 def offer_endpoints() -> None:
-    """Declare the endpoints, inside the page's blocks."""
+    """Declare the four endpoints; call this within the page's ``gr.Blocks``."""
     gr.api(offered, api_name="list", queue=False)
     gr.api(methods, api_name="methods", queue=False)
     gr.api(run, api_name="run", **ENGINE)

@@ -1,4 +1,4 @@
-"""Scripts and styles, put into the page once: the drawing code first, then the page's own."""
+"""Collects the scripts and styles of the page's head: the drawing code first, then the page's own code."""
 
 import json
 import re
@@ -23,9 +23,10 @@ STYLES = (
 
 
 def head(offer: Mapping) -> str:
-    """The HTML for the page's head. No request is made for any of it.
+    """Return the HTML of the page's head. All scripts and styles stand in it, so the browser requests no further file.
 
-    offer: the choices of the page's controls, from ``menu.offer``.
+    offer: the choices of the page's controls, from ``menu.offer``. Raises ValueError if a script or style would close
+    its element.
     """
     offered = json.dumps(offer).replace("<", "\\u003c")
     code = script(WEB / "main.js") + f"DraftscopePage.takeOffer({offered});"
@@ -36,7 +37,7 @@ def head(offer: Mapping) -> str:
 
 
 def styles() -> str:
-    """All styles of the page, beside the variables of its theme."""
+    """Return all styles of the page; the variables of its colours come from ``app.theme``."""
     return scoped("\n".join([bundle_css(), lesson_css(), *map(_read, STYLES)]))
 
 
@@ -45,7 +46,7 @@ def _read(name: str) -> str:
 
 
 def scoped(css: str) -> str:
-    """The styles, nested under the page's root so that they outweigh gradio's own resets.
+    """Return the styles nested under the page's root so that they outweigh gradio's own resets.
 
     Keyframes cannot be nested; they come first.
     """

@@ -1,5 +1,7 @@
-"""The bodies of requests, read under bounds before anything else sees them: size, time, the memory that all bodies
-under way may take, and the number of values in their JSON."""
+"""Reads the bodies of requests under bounds, before any other code sees them.
+
+The bounds are on a body's size, its time, the memory of all bodies that are being read, and its number of JSON values.
+"""
 
 import asyncio
 from collections import Counter
@@ -13,11 +15,12 @@ from app.refusals import NONSENSE, Refused
 from app.settings import LIMITS, Limits
 
 SHARE = 4
-"""One client may take this part of the memory for bodies: a quarter."""
+"""One client may take one SHAREth of the memory for bodies: a quarter."""
 SMALL = 1 << 18
-"""Bytes below which the values of a body are not counted."""
+"""In bytes: the JSON values of a smaller body are not counted."""
 MOST_VALUES = 200_000
-"""JSON takes up to 40 times its own size once it is read; no request of the page has a hundredth of this."""
+"""The most JSON values in a body. Parsed JSON takes up to 40 times its own size; no request of the page has a
+hundredth of this many values."""
 
 
 class Gone(Exception):
@@ -25,7 +28,7 @@ class Gone(Exception):
 
 
 class Bodies:
-    """The memory for bodies under way."""
+    """Counts the memory of the bodies that are being read, by client."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._limits = limits
@@ -33,7 +36,7 @@ class Bodies:
 
     @contextmanager
     def read(self, client: str) -> Iterator["Reading"]:
-        """The memory is given back when the context ends."""
+        """Give a ``Reading`` for one body of this client; its memory is given back when the context ends."""
         reading = Reading(self, client)
         try:
             yield reading
@@ -49,13 +52,13 @@ class Bodies:
 
 
 class Reading:
-    """One body. size: bytes so far."""
+    """One body that is being read. size: the bytes received so far."""
 
     def __init__(self, bodies: Bodies, client: str) -> None:
         self._bodies, self._client, self.size = bodies, client, 0
 
     async def whole(self, headers: Headers, receive: Receive) -> bytes:
-        """The body. Raises Refused, and Gone."""
+        """Return the complete body. Raises Refused if it breaks a bound, and Gone if the client leaves."""
         limits = self._bodies._limits
         most = limits.body_bytes
         declared = headers.get("content-length", "")
@@ -72,8 +75,8 @@ class Reading:
                     parts.append(self._kept(message, most, limits))
                     more = message.get("more_body", False)
         except TimeoutError:
-            told = f"A request must be complete within {limits.body_seconds} seconds."
-            raise Refused(408, "body-slow", told, True) from None
+            sentence = f"A request must be complete within {limits.body_seconds} seconds."
+            raise Refused(408, "body-slow", sentence, True) from None
         body = b"".join(parts)
         if len(body) > SMALL and _values(body) > MOST_VALUES:
             raise Refused(413, "body-values", NONSENSE)
@@ -88,12 +91,13 @@ class Reading:
         return part
 
     def _too_large(self, limits: Limits) -> Refused:
-        told = f"This page takes at most {limits.body_bytes // 1_000_000} MB in one request."
-        return Refused(413, "body-large", told, True)
+        sentence = f"This page takes at most {limits.body_bytes // 1_000_000} MB in one request."
+        return Refused(413, "body-large", sentence, True)
 
 
 def _values(body: bytes) -> int:
-    """At least the number of JSON values in this text, counted without reading it."""
+    """Return a count of the JSON values in this body, made without parsing it. It may be too high, but it exceeds
+    MOST_VALUES if the true number does."""
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     quotes = plain.count(b'"')
     if quotes > 2 * MOST_VALUES:
@@ -103,14 +107,14 @@ def _values(body: bytes) -> int:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """The body as one message; after it, what ``receive`` says."""
-    given = False
+    """Return a ``receive`` that gives the body as one message, and after it the messages of ``receive``."""
+    sent = False
 
     async def again() -> Message:
-        nonlocal given
-        if given:
+        nonlocal sent
+        if sent:
             return await receive()
-        given = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again

@@ -36,7 +36,7 @@ FIELDS = ("prompt", "lanes", *RANGES, "models")
 
 
 class Compare:
-    """The tab's components; ``wire`` gives them their events."""
+    """The components of the Compare tab; ``wire`` attaches their events."""
 
     def __init__(self) -> None:
         self.races, self.offer = race_menu(), offer()
@@ -91,7 +91,7 @@ class Compare:
             )
 
     def wire(self, page: gr.Blocks, own: OwnSection) -> None:
-        """own: the section of Watch that shows the visitor's own models."""
+        """Attach the events. own: the section of Watch that shows the visitor's own models."""
         fields = [self.prompt, self.lanes, *self.numbers, self.models]
         canvas_out = [self.view, self.said]
         example = [self.look_for, self.preset]
@@ -128,7 +128,7 @@ class Compare:
         tell_controls(TAB, loaded.then, [*edits, *numbers, *settled], fields)
 
     def _choose(self, name: str, request: gr.Request) -> list:
-        """The finished race of this example, and its settings; for "" only the name changes."""
+        """Return the updates that show this example's finished race and its settings; for "" only the name changes."""
         chosen = self.races.get(name)
         if chosen is None:
             return [gr.skip()] * 2 + ["", ""] + [gr.skip()] * len(FIELDS)
@@ -136,28 +136,33 @@ class Compare:
         return [*earlier, name, name, *self._set(chosen)]
 
     def _read_address(self, request: gr.Request) -> list:
-        """No control is skipped: gradio forgets the props of a skipped gr.HTML in a hidden tab."""
+        """Return the control values of the address. None is skipped: gradio forgets the props of a skipped gr.HTML in a
+        hidden tab."""
         return self._named(self._wished(request.query_params))
 
     def _move(self, request: gr.Request, event: gr.EventData) -> list:
-        """Back or forward in the browser's history: the state of that address."""
+        """Return the race and the control values of the address to which Back or Forward in the browser leads."""
         wish = self._wished(link.query_of(event._data))
         named = self._named(wish)
         return [*shown(traces.show_race(request.session_hash, TAB, named[0])), *named]
 
     def _named(self, wish: Mapping) -> list:
-        """The name of the example that these values match ("" for a visitor's own), and the values."""
-        first, given = next(iter(self.races)), wish.get("preset")
-        base = self.races[given or first]
+        """Return the name of the example that these values match, for both components that show it, then the values.
+
+        The name is "" if the values match no example.
+        """
+        first, preset = next(iter(self.races)), wish.get("preset")
+        base = self.races[preset or first]
         values = {**base, **wish}
         own = ("prompt", "lanes", "models")
         same = all(link.alike(values[part], base[part]) for part in own)
-        name = (given or first) if same else ""
+        name = (preset or first) if same else ""
         return [name, name, *self._set(values)]
 
     def _show_earlier(self, request: gr.Request, event: gr.EventData) -> tuple:
-        """The finished race of the example that the address names, or the opening race where it names none, as long as the
-        visitor has no race of their own.
+        """Return the updates that show a finished race, unless the visitor has a race of their own.
+
+        It is the race of the example that the address matches, or the opening race if it matches none.
 
         The controls may not hold the address's values yet, because a different event sets them.
         """
@@ -169,7 +174,7 @@ class Compare:
         return shown(traces.show(session, TAB, text, words.COMPARE_HINT))
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
-        """The race that a visitor brings, and its settings, as far as this page has them."""
+        """Return the updates that show a visitor's race file, and those of its settings that this page has."""
         update = traces.open_file(request.session_hash, TAB, event._data, traces.check_race)
         if update[0] is None:
             return [*shown(update), *[gr.skip()] * (2 + len(FIELDS))]
@@ -181,7 +186,7 @@ class Compare:
         return link.read_race(query, self.races, self.offer)
 
     def _set(self, values: dict) -> list:
-        """Values for the controls, in the order of FIELDS; lanes that are left out stay."""
+        """Return values for the controls, in the order of FIELDS; the lanes stay if ``values`` has no lanes."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
         lanes, models = values.get("lanes", gr.skip()), values.get("models", "")
         return [values.get("prompt", ""), lanes, *numbers, models]

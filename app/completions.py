@@ -1,7 +1,8 @@
-"""An endpoint that OpenAI's clients speak to: /v1/models, /v1/completions and /v1/chat/completions.
+"""Endpoints for OpenAI's clients: /v1/models, /v1/completions and /v1/chat/completions.
 
-A run made here is a visitor's like any other: in the line, the shares and the bounds of the page, with the drafter that
-picks at every step what pays. It writes on while its answer is read slowly, and ends once the client has left.
+A run made here is a visitor's run like any other: it waits in the same line, under the page's shares and bounds. Its
+drafter is "auto", which picks at every step the draft that pays. The run goes on while the client reads slowly, and
+ends once the client has left.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ log = logging.getLogger("draftscope")
 
 RUN = "X-Draftscope-Run"
 MOST = LIMITS.client_running + LIMITS.client_waiting
-"""Requests of one address that may be under way."""
+"""The most requests of one address that may be under way."""
 FULL = f"Your address has {MOST} requests under way here, as many as one may; wait until one has ended."
 _under_way: Counter[str] = Counter()
 _threads = anyio.CapacityLimiter(LIMITS.running + LIMITS.waiting)
@@ -44,7 +45,7 @@ _threads = anyio.CapacityLimiter(LIMITS.running + LIMITS.waiting)
 _writing: set[asyncio.Task] = set()
 
 Put = Callable[[dict | Refusal | None], object]
-"""Takes what is to be sent: an object, or a refusal in its place; None is the end."""
+"""Takes the next item to send: an object, a refusal in its place, or None for the end."""
 
 
 async def models(_: Request) -> JSONResponse:
@@ -55,7 +56,7 @@ async def models(_: Request) -> JSONResponse:
 
 
 class Completions:
-    """An ASGI application for one kind of text. chat: an answer in a conversation, not the continuation of a prompt."""
+    """An ASGI application that answers completion requests. chat: they hold conversations instead of prompts."""
 
     def __init__(self, chat: bool) -> None:
         self._chat = chat
@@ -87,13 +88,13 @@ def _share(address: str) -> Iterator[None]:
 
 
 async def _answer(request: Request, wish: Wish, address: str, send: Send) -> None:
-    """Send the answer, unless the client leaves. Raises Refusal where there is none."""
+    """Make the run in a thread and send its answer, until the client leaves. Raises Refusal if the run is refused."""
     name, session = secrets.token_urlsafe(16), secrets.token_hex(16)
     link = f"{request.base_url}?answer={name}"
-    loop, told, left = asyncio.get_running_loop(), asyncio.Queue(), threading.Event()
+    loop, items, left = asyncio.get_running_loop(), asyncio.Queue(), threading.Event()
 
     def put(item: dict | Refusal | None) -> None:
-        loop.call_soon_threadsafe(told.put_nowait, item)
+        loop.call_soon_threadsafe(items.put_nowait, item)
 
     def write() -> None:
         if not left.is_set():
@@ -115,7 +116,7 @@ async def _answer(request: Request, wish: Wish, address: str, send: Send) -> Non
     watching = asyncio.create_task(watch())
     try:
         with VISITORS.reading(session, address):
-            await _send(told, wish, {RUN: link, "Cache-Control": "no-store"}, request, send)
+            await _send(items, wish, {RUN: link, "Cache-Control": "no-store"}, request, send)
     finally:
         watching.cancel()
         leave()
@@ -124,7 +125,7 @@ async def _answer(request: Request, wish: Wish, address: str, send: Send) -> Non
 async def _send(
     told: asyncio.Queue, wish: Wish, headers: dict, request: Request, send: Send
 ) -> None:
-    """Send what is put into the queue. Raises the refusal that comes first."""
+    """Send the items of the queue as one response. Raises the first item if it is a Refusal."""
     first = await told.get()
     if isinstance(first, Refusal):
         raise first
@@ -139,7 +140,7 @@ async def _send(
 
 
 async def _events(item: dict | Refusal | None, told: asyncio.Queue) -> AsyncIterator[str]:
-    """These objects as server-sent events, to the end."""
+    """Yield this item and the queue's further items as server-sent events, up to the end mark."""
     while item is not None:
         yield f"data: {json.dumps(_error(item) if isinstance(item, Refusal) else item)}\n\n"
         item = await told.get()
@@ -151,8 +152,8 @@ def _error(refusal: Refusal) -> dict:
 
 
 def _write(wish: Wish, telling: Telling, session: str, put: Put, left: threading.Event) -> None:
-    """Make the run and write it to its end, in this thread. put: takes what is to be sent. left: whether the client has
-    left."""
+    """Make the run and advance it to its end, in this thread. put: takes each item to send. left: is set once the
+    client has left."""
     try:
         run = made(session, TAB, openai_request.job, wish.values)
         target = load_models(model_paths(wish.values["models"]), {}).target
@@ -172,7 +173,10 @@ def _write(wish: Wish, telling: Telling, session: str, put: Put, left: threading
 def _advance(
     run: Job, telling: Telling, marks: list[str], session: str, put: Put, left: threading.Event
 ) -> None:
-    """Raises Refusal where the machine is full, and where the run fails."""
+    """Advance the run to its end and put the objects of its answer. marks: the texts of special tokens.
+
+    Raises Refusal if the machine is full, or the run fails.
+    """
     try:
         seat = live.seats.put(session, TAB, Seat(run))
     except UserError as error:
@@ -185,8 +189,8 @@ def _advance(
             raise Refusal(message, status=500 if read else 429)
         if state == "done":
             kept_answers.keep(telling.name, seat.client, trace)
-        for each in telling.objects(trace[read:], marks):
-            put(each)
+        for item in telling.objects(trace[read:], marks):
+            put(item)
         read = len(trace)
 
 

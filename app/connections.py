@@ -1,5 +1,8 @@
-"""Connections under bounds, below what an ASGI application sees: a request must begin, an answer must be read, and one
-address holds a bounded number of connections. What is yet to be read takes so many bytes for one address, and for all."""
+"""Bounds connections, below the level that an ASGI application sees.
+
+A request must begin, and its answer must be read, in time. One address holds a bounded number of connections. Unread
+answers take a bounded number of bytes: for each address, and for all addresses together.
+"""
 
 import asyncio
 import ipaddress
@@ -17,17 +20,17 @@ from app.visitors import client, proxies
 
 class Connection(AutoHTTPProtocol):
     limits = LIMITS
-    proxies = [ipaddress.ip_network(one, strict=False) for one in proxies().split(",") if one]
-    """These carry many visitors, so the number of their connections is not bounded."""
+    proxies = [ipaddress.ip_network(proxy, strict=False) for proxy in proxies().split(",") if proxy]
+    """Each proxy carries many visitors, so the number of its connections is not bounded."""
     _open: defaultdict[str, set["Connection"]] = defaultdict(set)
-    """By peer."""
+    """Peer address -> its open connections."""
     _peer: str | None = None
     _proxy = False
     _watch: asyncio.TimerHandle | None = None
     _last = None
-    """The request that was under way, or over, when the connection was last looked at."""
+    """The connection's latest request at the time of the last look, whether under way or over."""
     _unread = 0
-    """Bytes that waited for the client when it was last looked at; 0 while none do."""
+    """Bytes that waited for the client at the time of the last look."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
@@ -51,12 +54,13 @@ class Connection(AutoHTTPProtocol):
             self._peer = None
 
     def pause_writing(self) -> None:
-        """Called when much is unread: no memory may fill until the next look."""
+        """Called when much is unread: ends the heaviest connections now, so that memory does not fill until the next
+        look."""
         super().pause_writing()
         self._relieve()
 
     def handle_websocket_upgrade(self, *request: object) -> None:
-        """The page has none; a connection that became one would be counted for ever."""
+        """Refuse to become a websocket: the page has none, and the connection would be counted for ever."""
         note("websocket")
         self.transport.abort()
 
@@ -71,8 +75,10 @@ class Connection(AutoHTTPProtocol):
         self._watch = self.loop.call_later(self.limits.body_seconds, self._look)
 
     def _look(self) -> None:
-        """End a connection on which no request has begun since the last look, and one whose client has read nothing since the last
-        look. Gradio's streams, the heartbeat too, send something at least every 15 seconds, and are read."""
+        """End the connection if, since the last look, no request has begun on it or its client has read nothing.
+
+        Gradio's streams, heartbeats included, send something at least every 15 seconds, and browsers read them.
+        """
         unread = self.transport.get_write_buffer_size()
         idle = self.cycle is None or self.cycle.response_complete
         still = idle and self._last is self.cycle
@@ -86,8 +92,10 @@ class Connection(AutoHTTPProtocol):
             self._relieve()
 
     def _relieve(self) -> None:
-        """Where the peer's connections, or all of them, hold too much that is unread, though each is read a little, end those that
-        hold most."""
+        """End the connections with the most unread bytes, if this peer's or all connections hold too many together.
+
+        So a peer cannot fill the memory by many connections that it reads just a little.
+        """
         most = self.limits.unread_bytes
         if not self._proxy:
             _end_heaviest(self._open.get(self._peer, ()), most // 4)
@@ -95,8 +103,10 @@ class Connection(AutoHTTPProtocol):
 
 
 def _end_heaviest(connections: Iterable[Connection], most: int) -> None:
-    """End those that hold most, until the others hold at most so many bytes."""
-    unread = {one: one.transport.get_write_buffer_size() for one in connections}
+    """End the connections with the most unread bytes, until the rest hold at most ``most`` bytes."""
+    unread = {
+        connection: connection.transport.get_write_buffer_size() for connection in connections
+    }
     while sum(unread.values()) > most:
         heaviest = max(unread, key=unread.__getitem__)
         del unread[heaviest]
@@ -105,5 +115,5 @@ def _end_heaviest(connections: Iterable[Connection], most: int) -> None:
 
 
 def use() -> None:
-    """Let uvicorn, which gradio starts, make its connections of this kind."""
+    """Make uvicorn, which gradio starts, use ``Connection`` for its connections."""
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:Connection"

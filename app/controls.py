@@ -20,7 +20,7 @@ from presets.fetched import check_there
 
 @dataclass(frozen=True)
 class Range:
-    """A number that the visitor sets: its name in a sentence, its bounds, its default."""
+    """A number that the visitor sets: its name in error messages, its bounds, its default, and whether it is whole."""
 
     name: str
     low: float
@@ -29,7 +29,7 @@ class Range:
     whole: bool = True
 
     def read(self, given: object) -> float:
-        """The number given, or the default for an empty field. Raises UserError outside the bounds."""
+        """Return ``given`` as a number, or the default for an empty field. Raises UserError outside the bounds."""
         if given is None or given == "":
             given = self.default
         try:
@@ -42,7 +42,7 @@ class Range:
         return int(number) if self.whole else number
 
     def clamp(self, given: object) -> float:
-        """The nearest number inside the bounds; the default for anything that is not a number."""
+        """Return the number inside the bounds that is nearest to ``given``; the default if that is no finite number."""
         try:
             number = float(given)  # type: ignore[arg-type]
         except (TypeError, ValueError):
@@ -67,9 +67,9 @@ FIELDS = ("prompt", "heal", "pair", "json_schema", "python_names", *RANGES, "mod
 
 @dataclass(frozen=True)
 class Pair:
-    """A drafter with its options, and a rule with its own. verifier None: the drafter's own rule.
+    """A drafter with its options, and a rule with its options. verifier None: the drafter's own rule.
 
-    The engine knows which drafters, rules and options there are.
+    The engine checks later that these drafters, rules and options exist.
     """
 
     drafter: str
@@ -79,14 +79,14 @@ class Pair:
 
 
 def request(values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest:
-    """The run that these control values ask for. Raises UserError, one sentence."""
+    """Return the run request for these control values. Raises UserError, one sentence."""
     return request_for(pair(values.get("pair")), values, limits)
 
 
 def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIMITS) -> RunRequest:
-    """The same for a pair that has been read already."""
+    """Return the run request for this pair and these other control values. Raises UserError, one sentence."""
     models = text(values.get("models") or "", "The model")
-    numbers = {name: wanted.read(values.get(name)) for name, wanted in RANGES.items()}
+    numbers = {name: bounds.read(values.get(name)) for name, bounds in RANGES.items()}
     paths, options = _with_draft(chosen, model_paths(models))
     check_there(models)
     return RunRequest(
@@ -104,7 +104,7 @@ def request_for(chosen: Pair, values: Mapping[str, object], limits: Limits = LIM
 
 
 def refuse_missing(wanted: RunRequest) -> None:
-    """Raises UserError, one sentence, where the models of this run lack a part that its drafter needs."""
+    """Raise UserError, one sentence, if the models of this run lack a part that its drafter needs."""
     cls, paths = drafter_class(wanted.drafter), wanted.models
     parts = lacking(cls.needs, paths.parts)
     if not parts:
@@ -117,16 +117,16 @@ def refuse_missing(wanted: RunRequest) -> None:
 
 
 def _with_draft(chosen: Pair, paths: ModelPaths) -> tuple[ModelPaths, dict]:
-    """The models with the chosen draft, and the options without that choice. Raises UserError for a draft that this
-    page does not have; a drafter that takes no draft refuses the option itself."""
+    """Return the models with the chosen draft model, and the options without that choice. Raises UserError for a draft
+    model that this page does not have; a drafter that takes no draft model refuses the option itself."""
     if drafter_class(chosen.drafter).needs.get(ROLE) != KIND:
         return paths, dict(chosen.options)
     return with_named_draft(paths, chosen.options)
 
 
 def _of_rule(chosen: Pair, temperature: float) -> dict:
-    """The rule options that belong to the rule that will judge. The automatic rule changes with the temperature; the
-    options of the other rule are then left out."""
+    """Return the chosen rule options that the judging rule declares. The automatic rule changes with the temperature,
+    so options of another rule may be among those chosen; they are left out."""
     if not chosen.rule_options:
         return {}
     sampling = Sampling(temperature=temperature)
@@ -136,7 +136,7 @@ def _of_rule(chosen: Pair, temperature: float) -> dict:
 
 
 def prompt(given: object, limits: Limits = LIMITS) -> str:
-    """The prompt, if there is one and it is short enough."""
+    """Return the prompt. Raises UserError if it is empty or too long."""
     words = text(given or "", "The prompt")
     if not words.strip():
         raise UserError("Write a prompt first, or pick an example.")
@@ -149,7 +149,7 @@ def prompt(given: object, limits: Limits = LIMITS) -> str:
 
 
 def json_schema(given: object, limits: Limits = LIMITS) -> str | None:
-    """The JSON schema that the text must follow, if there is one and it is short enough."""
+    """Return the JSON schema that the text must follow, or None for any text. Raises UserError if it is too long."""
     schema = text(given or "", "The JSON schema").strip()
     if len(schema) > limits.schema_characters:
         raise UserError(
@@ -160,7 +160,8 @@ def json_schema(given: object, limits: Limits = LIMITS) -> str | None:
 
 
 def pair(given: object) -> Pair:
-    """The pair that a control holds: JSON of {"drafter", "options", "verifier", "rule_options"}."""
+    """Return the pair in a control's value, JSON of {"drafter", "options", "verifier", "rule_options"}. Raises
+    UserError."""
     try:
         return _pair(json.loads(text(given, "The drafter")))
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -168,7 +169,7 @@ def pair(given: object) -> Pair:
 
 
 def lanes(given: object, limits: Limits = LIMITS) -> list[Pair]:
-    """The lanes of a comparison. given: a JSON list of pairs as ``pair`` reads them."""
+    """Return the lanes of a comparison. given: a JSON list of pairs, each as ``pair`` reads it. Raises UserError."""
     try:
         chosen = [_pair(lane) for lane in json.loads(text(given, "The lanes"))]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -179,7 +180,7 @@ def lanes(given: object, limits: Limits = LIMITS) -> list[Pair]:
 
 
 def _pair(given: dict) -> Pair:
-    """Raises TypeError or KeyError for anything other than a pair."""
+    """Return the pair in this dictionary. Raises TypeError, KeyError or UserError for anything other than a pair."""
     if not isinstance(given, dict):
         raise TypeError
     tables = [given.get(name) or {} for name in ("options", "rule_options")]

@@ -1,9 +1,9 @@
-"""The fence between the page and a GPU that is lent for one call at a time (``app.zero``).
+"""Makes runs on a GPU that is lent for one call at a time (``app.zero``). Only strings cross to it and back.
 
 A seat outlives events; a lent GPU does not outlive its call. So a whole run is made inside one call, in a forked
-process. The engine is available there as a module; the visitor's request crosses as one JSON string, and so does each
-step. A seat then holds strings and no tensor. The run goes on while the visitor pauses, which costs them nothing more;
-stopping ends the call after its next step.
+process. The engine is a module of that process, too; the visitor's request goes there as one JSON string, and each step
+comes back as one. A seat then holds strings and no tensor. The run goes on while the visitor pauses, which costs them
+nothing more; stopping ends the call after its next step.
 """
 
 import json
@@ -20,15 +20,16 @@ from engine.errors import UserError
 Maker = Callable[[Mapping[str, object]], Job]
 
 MAKERS: dict[str, Maker] = {}
-"""The functions that make a visitor's run, by tab; besides strings, the only thing that both sides know."""
+"""Tab -> function that makes a visitor's run. Both processes have this table; all else crosses as strings."""
 OPENING, A_TOKEN, MOST = 15.0, 0.06, 110.0
-"""Seconds of GPU time: to open models and measure sizes once; for one token of one lane; the most for a call."""
+"""Seconds of GPU time. OPENING: to open models and measure sizes once. A_TOKEN: for one token of one lane. MOST: the
+longest call."""
 HOME = os.getpid()
 """The id of the serving process; a forked worker has another."""
 
 
 def seconds(tab: str, asked: str) -> int:
-    """How long this call may hold the GPU. Short, because every second counts against a visitor's quota."""
+    """Return how many seconds this call may hold the GPU; few, because each counts against the visitor's quota."""
     if tab == "tune":
         return round(MOST)
     values = json.loads(asked)
@@ -43,8 +44,11 @@ def seconds(tab: str, asked: str) -> int:
 
 @zero.gpu(seconds)
 def written(tab: str, asked: str) -> Iterator[str]:
-    """Make the run and write it to its end. Yields JSON: {"lines", "summary"}, the new lines and the summary that the
-    run would have if it ended there; or {"refused"}, a sentence, and nothing after it."""
+    """Make the run, and yield JSON messages until it has ended.
+
+    {"lines", "summary"} are the new lines, and the summary that the run would have if it ended there. {"refused"} is a
+    sentence, in the last message.
+    """
     if os.getpid() != HOME:
         torch.set_num_threads(1)  # a forked process lacks its parent's threads
     try:
@@ -65,7 +69,7 @@ def _message(lines: str, job: Job) -> str:
 
 
 class Fenced:
-    """A run that is made beyond the fence. Raises UserError where it is refused there."""
+    """A job whose run is made in the process that holds the lent GPU. Raises UserError if it is refused there."""
 
     def __init__(self, tab: str, values: Mapping[str, object]) -> None:
         warm.ready.wait()  # a process must not be forked while one of its threads holds the engine's locks
@@ -90,20 +94,20 @@ class Fenced:
     def _next(self) -> str | None:
         try:
             message = next(self._messages, None)
-        except GradioError as error:  # no GPU, no quota: told in words
+        except GradioError as error:  # gradio's sentence says why: no GPU, or no quota
             raise UserError(str(error.message)) from error
         if message is None:
             return None
-        told = json.loads(message)
-        if "refused" in told:
-            raise UserError(told["refused"])
-        self._summary = told["summary"]
-        return told["lines"]
+        parsed = json.loads(message)
+        if "refused" in parsed:
+            raise UserError(parsed["refused"])
+        self._summary = parsed["summary"]
+        return parsed["lines"]
 
 
 def job(tab: str, make: Maker, values: Mapping[str, object]) -> Job:
-    """The run that this tab asks for, made here or beyond the fence. Raises UserError.
+    """Return the job for this tab's values; on ZeroGPU its run is made by ``Fenced``. Raises UserError.
 
-    tab: where several seats belong to one tab, "#" and the rest of the seat's name follow.
+    tab: the tab's name; if the tab has several seats, "#" and the rest of the seat's name follow it.
     """
     return Fenced(tab.partition("#")[0], values) if zero.on_zero() else make(values)

@@ -1,8 +1,8 @@
-"""Fetching and opening of the models that are no part of the repository, for all visitors together.
+"""Fetches and opens the models that are not in the repository, once for all visitors.
 
-One process of low priority fetches a family's target, however many visitors ask for it, and goes on when they leave; it is
-cancelled once all who asked have said so. A target that is here is opened in the background when a visitor chooses it, so
-that the first run need not wait; whatever stands in the way is one sentence.
+One process of low priority fetches a family's target, however many visitors wait for it. It goes on when they leave,
+and is cancelled once all of them have cancelled. A target that is on this machine is opened in the background when a
+visitor chooses it, so that the first run need not wait. A failure is reported as one sentence.
 """
 
 import json
@@ -29,8 +29,9 @@ FAILED = "The download failed; the server’s log says more."
 
 @dataclass
 class State:
-    """What is known of one family. task, share: of the work that goes on; "" for none. problem: a sentence. opened:
-    whether its target has been opened since the server began."""
+    """The state of one family's target. task: the work that goes on, "" for none. share: how much of the task is done,
+    from 0 to 1. problem: a sentence, "" for none. opened: whether the target has been opened since the server began.
+    asking: the sessions that wait for it."""
 
     task: str = ""
     share: float = 0.0
@@ -48,7 +49,8 @@ class Fetching:
         self._lock = threading.Lock()
 
     def told(self, name: str) -> dict:
-        """What the page says about this family: {"here", "task", "share", "problem", "opened"}; {} for other families."""
+        """Return the state of this family for the page: {"here", "task", "share", "problem", "opened"}; {} for a
+        family whose target is in the repository."""
         if name not in sources():
             return {}
         here = missing_target(name) is None
@@ -63,7 +65,8 @@ class Fetching:
             }
 
     def fetch(self, name: str, session: str) -> None:
-        """Begin to fetch this family's target, or join those who wait for it. Does nothing for other families."""
+        """Begin to fetch this family's target, or join the visitors who wait for it. Does nothing if the target is
+        on this machine."""
         if name not in sources() or missing_target(name) is None:
             return
         with self._lock:
@@ -84,7 +87,7 @@ class Fetching:
         ).start()
 
     def cancel(self, name: str, session: str) -> None:
-        """This visitor does not want the target any more; if nobody else does, the work ends."""
+        """Note that this visitor no longer waits for the target; if no other visitor does, end the work."""
         with self._lock:
             state = self._states.get(name)
             if state is None or session not in state.asking:
@@ -94,7 +97,7 @@ class Fetching:
                 state.process.terminate()
 
     def open(self, name: str) -> None:
-        """Begin to open this family's target, unless that was done or cannot be."""
+        """Begin to open this family's target, unless it is missing, open already, or being fetched or opened."""
         if name not in sources() or missing_target(name) is not None:
             return
         with self._lock:
@@ -119,13 +122,13 @@ class Fetching:
         return process
 
     def _follow(self, name: str, state: State, process: subprocess.Popen) -> None:
-        """Take over what the process says, until it has ended."""
+        """Copy the progress that the process writes into ``state``, until the process has ended."""
         problem = ""
         for line in process.stdout:
             try:
                 said = json.loads(line)
             except ValueError:
-                continue  # something else that wrote to its output
+                continue  # a line that other code wrote to the process's output
             if isinstance(said, dict):
                 problem = said["problem"]
                 continue
@@ -147,10 +150,10 @@ class Fetching:
                 load_models(model_paths(name), {}, device="cpu")
             else:
                 fields = presets.asked(name, "Hello")
-                wanted = RunRequest(
+                request = RunRequest(
                     models=model_paths(name), drafter="none", max_new_tokens=4, **fields
                 )
-                for _ in open_run(wanted).steps():
+                for _ in open_run(request).steps():
                     pass
         except UserError as error:
             problem = str(error)

@@ -1,4 +1,4 @@
-"""The plotly figures of a run or a race that has ended, drawn when a visitor comes to them."""
+"""The plotly figures of a finished run or race, drawn when a visitor scrolls to them."""
 
 import json
 import logging
@@ -18,8 +18,8 @@ log = logging.getLogger("draftscope")
 
 
 class Panel:
-    """The figures of a run. Drawing them takes a browser and the server about a second, so they are drawn once their place is
-    in the window, and hidden until then."""
+    """The figures of a run. Drawing them takes the browser and the server about a second, so they stay hidden, and are
+    drawn once their place is in the window."""
 
     room = "watch"
     names = ("accepted", "depth", "odds", "time", "tree")
@@ -51,7 +51,7 @@ class Panel:
         )
 
     def _text(self, session: str) -> str | None:
-        """The trace of the visitor's finished run."""
+        """Return the trace of the visitor's finished run, or None."""
         return live.finished(session, self.room)
 
     def _update(self, text: str | None) -> list:
@@ -75,7 +75,8 @@ class Panel:
 
 
 class RunPanel(Panel):
-    """The figures of one run, its mean tree last; and what comparing it with plain decoding told, for the picture."""
+    """The figures of one run, its mean tree last, and ``proof``, the result of comparing the run with plain
+    decoding."""
 
     def __init__(self, elem_id: str) -> None:
         super().__init__(elem_id)
@@ -96,13 +97,14 @@ class RunPanel(Panel):
         return plots
 
     def _text(self, session: str) -> str | None:
-        """The trace of the visitor's finished run; until there is one, the trace of the example with which the page opens."""
+        """Return the trace of the visitor's finished run. For a visitor without any run it is the trace of the example
+        with which the page opens."""
         if live.seats.get(session, self.room) is None and trace_names():
             return trace_text(opening_example())
         return super()._text(session)
 
     def follow(self, event) -> None:
-        """Compare with plain decoding once this event has brought a run to its end."""
+        """Compare the run with plain decoding once this event has brought it to its end."""
         event.then(_compared, None, self.proof, **QUICK)
 
     def wire(self) -> gr.events.Dependency:
@@ -118,7 +120,7 @@ class RunPanel(Panel):
 
 
 class RacePanel(Panel):
-    """The figures of a race; its table belongs to the picture."""
+    """The figures of a race. The table of the race is part of the picture, not of these figures."""
 
     room = "compare"
     names = ("speed", "accepted")
@@ -135,8 +137,11 @@ def _plot(name: str) -> gr.Plot:
 
 
 def _compared(request: gr.Request):
-    """What is known of the visitor's finished run against plain decoding: an example's was found when its trace was
-    made, that of a run made here is measured in the background, and asked for again."""
+    """Return the comparison of the visitor's finished run with plain decoding, as JSON for the page's script.
+
+    An example was compared when its trace was made. A run made here is compared in the background, and the script calls
+    again until the result is there.
+    """
     session = request.session_hash
     seat = live.seats.get(session, "watch")
     if seat is None or seat.state != "done":
@@ -147,7 +152,7 @@ def _compared(request: gr.Request):
 
 
 def _told(text: str, checked: dict | None, measuring: bool = False) -> str:
-    """The result of comparing the run that wrote this text with plain decoding, for the page's script."""
+    """Return, as JSON for the page's script, how the run that wrote this text compares with plain decoding."""
     return json.dumps({"of": text, "checked": checked, "measuring": measuring})
 
 

@@ -1,6 +1,6 @@
-"""A record that a serving engine may still be writing, in the place of a visitor's run.
+"""Shows a record that a serving engine may still be writing, in the place of a visitor's run.
 
-Each line is checked like that of a trace that a visitor brings.
+Each line is checked like a line of a trace that a visitor brings.
 """
 
 import os
@@ -19,15 +19,15 @@ from engine.trace import LineReader, to_line
 LOOK = 0.25
 """Seconds between two looks at a record that grows."""
 SILENT = 60.0
-"""Seconds without a line after which a record that has no summary was broken off."""
+"""Seconds without a new line after which a record without a summary counts as broken off."""
 FOLLOWED = replace(LIMITS, run_seconds=86_400)
-"""Following computes nothing, so the time that it takes is no matter."""
+"""The limits while a record is followed. Following computes nothing, so it may go on for a day."""
 SAID = "A request that was recorded in a serving engine; nothing runs here."
 BROKEN_OFF = "Its writer ended before the request did; this is what it wrote."
 
 
 def _open(path: Path) -> int:
-    """Raises UserError for what is no file of the folder."""
+    """Return a file descriptor of the record. Raises UserError if it cannot be opened, as a symbolic link cannot."""
     try:
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -35,13 +35,13 @@ def _open(path: Path) -> int:
 
 
 class Lines:
-    """The whole lines of a file that may grow."""
+    """Reads the complete lines of a file that may grow."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._offset = path, 0
 
     def more(self, most: int) -> tuple[list[bytes], int]:
-        """The whole lines that are new among the next bytes, and how many bytes were read. Raises UserError."""
+        """Return the complete lines in the next ``most`` bytes, and how many bytes were read. Raises UserError."""
         descriptor = _open(self._path)
         try:
             data = os.pread(descriptor, most, self._offset)
@@ -55,10 +55,11 @@ class Lines:
 
 
 class Growing:
-    """A record in the place of a run (``app.seats.Job``). It ends with its summary, or after it was silent for long."""
+    """A record in the place of a run (``app.seats.Job``). It ends with its summary, or after SILENT seconds without a
+    new line."""
 
     def __init__(self, path: Path) -> None:
-        """Raises UserError for what is no trace, or is larger than one may be."""
+        """Read the lines that are there already. Raises UserError if they are no trace, or there are none."""
         self._lines, self._path = Lines(path), path
         self._reader, self._totals = LineReader(), LineTotals()
         self._summary = ""
@@ -86,7 +87,7 @@ class Growing:
                 yield ""
 
     def _new(self) -> Iterator[str]:
-        """The lines that have come, but no summary. Raises UserError for one that is wrong."""
+        """Yield the new lines, but keep the summary in ``_summary``. Raises UserError for an invalid line."""
         lines, _ = self._lines.more(LIMITS.trace_bytes)
         for line in lines:
             try:
@@ -109,7 +110,7 @@ class Growing:
 
 
 class OwnTime:
-    """Turns (``app.turns``) of what computes nothing here: it waits for nobody, and nobody for it."""
+    """The turns (``app.turns``) of a job that computes nothing here: it waits for no run, and no run waits for it."""
 
     place = 0
 
@@ -132,8 +133,10 @@ class OwnTime:
 def show(
     session: str, tab: str, path_of: Callable[[object], Path], name: object
 ) -> Iterator[live.Update]:
-    """Put a record in the place of the visitor's run: a finished one at once, another as it grows. path_of: of the record of a name; raises
-    UserError."""
+    """Show a record in the place of the visitor's run: a finished record at once, another as it grows.
+
+    path_of: returns the path of the record with this name, or raises UserError.
+    """
     try:
         path = path_of(name)
         job = Growing(path)

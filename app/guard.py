@@ -1,9 +1,9 @@
-"""The outermost layer of the server: what a stranger's request must pass before gradio sees it, and what an answer must
-pass on its way out.
+"""The outermost layer of the server: it checks each request before gradio sees it, and each answer on its way out.
 
-Each request is checked for the name and the site it was meant for (``app.origins``), for a path that the page or a
-program uses, and for a body within bounds (``app.bodies``); it is given a session if it has none; one client has a
-bounded number of requests under way, and beyond some in a second they wait (``app.rates``). Each refusal is one sentence. No exception passes, so no traceback is logged.
+A request must be meant for this server's name and site (``app.origins``), use a path that the page or a program uses,
+and have a body within bounds (``app.bodies``). It gets a session if it has none. One client has a bounded number of
+requests under way; above a rate a second, its requests wait (``app.rates``). Each refusal is one sentence. No exception
+passes, so no traceback is logged.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ API = "/gradio_api"
 MCP = rf"{API}/mcp(/.*)?"
 OPENAI = "/v1/"
 PROGRAMS = re.compile(rf"{MCP}|{OPENAI}.*")
-"""Posts that bring their own bounds on how many are under way."""
+"""Paths whose POST requests are bounded in number elsewhere, so that they wait for no turn here."""
 OPEN = {
     "GET": re.compile(
         r"/|/(config|theme\.css|favicon\.ico|robots\.txt|manifest\.json|health|metrics)/?"
@@ -46,17 +46,17 @@ OPEN = {
     ),
     "DELETE": re.compile(MCP),
 }
-"""The paths that the page and programs use. Gradio has others, for files, recordings, editing and analytics: those are
-closed."""
+"""The paths that the page and programs use. Gradio has others, for files, recordings, editing and analytics: they
+are closed."""
 CALLS = re.compile(rf"{API}/(run|api|call(?!/v2/)|queue/join|component_server)(/.*)?")
-"""Posts whose body names a session."""
+"""Paths of POST requests whose body names a session."""
 PAGE = re.compile(rf"/|/config/?|{API}/(info|openapi\.json)/?")
 """The page and its descriptions, which are large and made anew for each request."""
 STREAM = re.compile(rf"{API}/(heartbeat|queue/data|call)(/.*)?")
 HEARTBEAT = f"{API}/heartbeat/"
 CHEAP = re.compile(r"/(assets|static|svelte|pwa_icon)/.*|/(theme\.css|favicon\.ico|health)")
 ASSET, CHEAP_BYTES = 0.1, 100_000
-"""The price of what is cheap, in requests; and a body of so many bytes costs as much as a request."""
+"""Prices, in requests: a GET of a CHEAP path costs ASSET, and each CHEAP_BYTES bytes of a body cost one."""
 SESSION = re.compile(r"[\w.-]{1,64}", re.ASCII)
 SENTENCES = {
     403: "This page does not allow that.",
@@ -66,7 +66,7 @@ SENTENCES = {
     503: "This page is busy; try again in a moment.",
 }
 MOST_HELD = 1 << 16
-"""Bytes of an error's answer that are looked at."""
+"""Bytes of an error answer that are kept and read."""
 
 
 class Guard:
@@ -78,14 +78,14 @@ class Guard:
         visitors: Visitors = VISITORS,
         limits: Limits = LIMITS,
     ) -> None:
-        """session_of: from an event of gradio's queue to its session; "" where there is no such event."""
+        """session_of: returns the session of an event of gradio's queue, or "" if there is no such event."""
         self._app, self._rule, self._session_of = app, rule, session_of
         self._visitors, self._limits = visitors, limits
         self._bodies, self._rates = Bodies(limits), Rates(limits.client_rate)
         self._open: Counter[str] = Counter()
         self._turns: dict[tuple[str, bool], asyncio.Semaphore] = {}
         self._unnamed_proxy = not proxies()
-        """Whether the host is yet to be told, should there be a proxy that no setting names."""
+        """Whether a request through a proxy still causes a warning: no setting names a proxy, and it is the first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -166,8 +166,11 @@ class Guard:
 
     @asynccontextmanager
     async def _turn(self, who: str, answer: "Answer", page: bool = False) -> AsyncIterator[None]:
-        """The client's calls take turns, and so do the descriptions of the page, one at a time: each takes much
-        computing. A turn ends where the answer begins, for then all is computed, and the client may read slowly."""
+        """Wait for a turn of this client, and hold it until the answer begins.
+
+        A client has few calls under way at once, and one description of the page, because each takes much computing.
+        When the answer begins, all is computed, and the client may read slowly.
+        """
         most = 1 if page else self._limits.client_calls
         turn = self._turns.setdefault((who, page), asyncio.Semaphore(most))
         await turn.acquire()
@@ -177,7 +180,8 @@ class Guard:
             yield
 
     def _reads(self, path: str, scope: Scope) -> str:
-        """The session whose answers this request reads; "" for a request of another kind."""
+        """Return the session whose answers this request reads; "" if it reads none. Raises Refused for an unknown
+        event."""
         if not STREAM.fullmatch(path):
             return ""
         last = path.rstrip("/").rpartition("/")[2]
@@ -192,17 +196,17 @@ class Guard:
         return session if SESSION.fullmatch(session) else ""
 
     def _with_session(self, path: str, headers: Headers, body: bytes, who: str) -> bytes:
-        """The body, with a session of its own where none is named, so that no two callers share one."""
+        """Return the body, with a new session if it names none, so that no two callers share one. Raises Refused."""
         if not headers.get("content-type", "").startswith("application/json"):
             raise Refused(415, "content-type", "This page reads JSON; it takes no files.")
         try:
-            given = json.loads(body)
+            call = json.loads(body)
         except (ValueError, RecursionError):
             raise Refused(400, "json", NONSENSE) from None
-        session = given.get("session_hash") if isinstance(given, dict) else ""
+        session = call.get("session_hash") if isinstance(call, dict) else ""
         if session is None and path != f"{API}/queue/join":
-            session = given["session_hash"] = secrets.token_hex(16)
-            body = json.dumps(given).encode("ascii")
+            session = call["session_hash"] = secrets.token_hex(16)
+            body = json.dumps(call).encode("ascii")
         if not isinstance(session, str) or not SESSION.fullmatch(session):
             raise Refused(400, "session", NONSENSE)
         self._visitors.seen(session, who)
@@ -214,29 +218,32 @@ def _path(scope: Scope) -> str:
 
 
 def _sized(headers: list[tuple[bytes, bytes]], size: int) -> list[tuple[bytes, bytes]]:
-    """The headers of a request whose body has now this many bytes in one piece."""
-    kept = [one for one in headers if one[0] not in (b"content-length", b"transfer-encoding")]
+    """Return the headers of a request, changed to say that its body is one piece of ``size`` bytes."""
+    kept = [
+        header for header in headers if header[0] not in (b"content-length", b"transfer-encoding")
+    ]
     return [*kept, (b"content-length", str(size).encode("ascii"))]
 
 
 class Answer:
-    """An answer on its way out: it is readable by this page alone, and an error says a sentence."""
+    """An answer on its way out. Its headers allow no other site to read it, and an error becomes a sentence."""
 
     def __init__(self, scope: Scope, send: Send, openai: bool = False) -> None:
-        """openai: the client reads errors in OpenAI's form."""
+        """openai: errors are sent in OpenAI's form."""
         self._scope, self._send, self._openai = scope, send, openai
         self._begun = False
         self.begins: Callable[[], None] = lambda: None
-        """Called where the answer begins."""
+        """Called when the answer begins."""
         self._error: Message | None = None
-        """The beginning of an error's answer, held to the end: a failure inside may yet follow."""
+        """The first message of an error answer, held back to the end, because the error may still be replaced by
+        another."""
         self._told = b""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begins()
             headers = MutableHeaders(scope=message)
-            for name in [one for one in headers if one.startswith("access-control-")]:
+            for name in [key for key in headers if key.startswith("access-control-")]:
                 del headers[name]
             if message["status"] >= 400:
                 self._error = message
@@ -248,30 +255,30 @@ class Answer:
         await self._send(message)
 
     async def end(self) -> None:
-        """Send what was held. An error of gradio's keeps its own sentence, and gets ours where it has none."""
+        """Send the error answer that was held back. It keeps gradio's sentence, or gets one from SENTENCES."""
         if self._error is None:
             return
         status = self._error["status"]
         try:
-            given = json.loads(self._told)
+            reply = json.loads(self._told)
         except ValueError:
-            given = None
-        told = (given.get("error") or given.get("detail")) if isinstance(given, dict) else None
-        if self._openai and isinstance(told, dict):  # ours, which may name a field
+            reply = None
+        sentence = (reply.get("error") or reply.get("detail")) if isinstance(reply, dict) else None
+        if self._openai and isinstance(sentence, dict):  # ours, which may name a field
             note(f"status-{status}")
-            await self._give(status, given, closes=False)
+            await self._give(status, reply, closes=False)
             return
-        if not isinstance(told, str) or told.rstrip()[-1:] not in (".", "?", "!"):
-            told = SENTENCES.get(status, NONSENSE)
+        if not isinstance(sentence, str) or sentence.rstrip()[-1:] not in (".", "?", "!"):
+            sentence = SENTENCES.get(status, NONSENSE)
         note(f"status-{status}")
         # gradio's own client reads 422 as something else
         status = 400 if status == 422 else status
-        await self._give(status, self._body(status, told), closes=False)
+        await self._give(status, self._body(status, sentence), closes=False)
 
     async def refuse(self, refused: Refused) -> None:
         if not self._begun:
-            told = self._body(refused.status, refused.sentence)
-            await self._give(refused.status, told, refused.closes)
+            body = self._body(refused.status, refused.sentence)
+            await self._give(refused.status, body, refused.closes)
             return
         try:  # nothing can be said in the middle of an answer; it ends here
             await self._send({"type": "http.response.body", "body": b""})
@@ -296,8 +303,10 @@ async def _nothing() -> Message:
 
 
 def around(shares: Shares):
-    """A lifespan for gradio's application, which puts the guard around everything, gradio's own layers included: those
-    are added after ours, and would stand outside it."""
+    """Return a lifespan for gradio's application that puts the guard around all its layers.
+
+    Gradio adds its own layers after our middleware, so a guard that was middleware would stand inside them.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Gradio's queue, woken when there is work.
+"""Lets gradio's queue sleep until there is work.
 
 While its queue is empty, gradio looks for work a thousand times a second, which costs a server that nobody visits a
 tenth of a core. Here the queue sleeps until an event arrives, so a click waits no longer than it did, and usually less.
@@ -18,13 +18,13 @@ LONGEST = 1.0
 
 
 class _Sleep(float):
-    """A queue's pause, replaced by a wait for the queue's next event."""
+    """The pause of gradio's queue, in seconds; ``over`` waits for the queue's next event instead."""
 
     queue: queueing.Queue
     arrived: asyncio.Event
 
     async def over(self) -> None:
-        if len(self.queue):  # an event waits for a free place: the usual pause
+        if len(self.queue):  # an event waits for a free place: gradio's own pause
             await asyncio.sleep(float(self))
             return
         self.arrived.clear()  # nothing can arrive before the wait: one thread runs the loop
@@ -33,7 +33,7 @@ class _Sleep(float):
 
 
 class _Asyncio:
-    """asyncio as gradio's queue sees it."""
+    """The module asyncio as gradio's queue gets it: only ``sleep`` differs."""
 
     def __getattr__(self, name: str):
         return getattr(asyncio, name)
@@ -46,7 +46,7 @@ class _Asyncio:
 
 
 def rest(page: gr.Blocks) -> Callable[[], None]:
-    """Let this page's queue sleep until an event arrives. Returns the function that wakes it for another reason."""
+    """Let this page's queue sleep until an event arrives. Returns a function that wakes the queue."""
     queue = page._queue
     pause = _Sleep(queue.sleep_when_free)
     pause.queue, pause.arrived = queue, asyncio.Event()

@@ -1,4 +1,4 @@
-"""What a visitor's own checkpoint is, in the words of ``python -m engine inspect``: for models that the host allows."""
+"""Describes a visitor's own checkpoint in the words of ``python -m engine inspect``, if the host allows the model."""
 
 from pathlib import Path
 
@@ -10,8 +10,10 @@ from engine.parts.size_limits import Allowed, allowed_engine, allowed_wish
 
 
 def inspected(target: object, draft: object, allowed: Allowed) -> list[str]:
-    """Sentences on the draft beside the target, or on the target where no draft is named; none where they cannot be looked at. Only
-    descriptions are read, and nothing outside the allowed folders is looked at."""
+    """Return sentences about the draft beside the target, or about the target if no draft is named; [] on failure.
+
+    Only the checkpoints' descriptions are read, and no folder outside the allowed ones.
+    """
     try:
         engine = allowed_engine(target, allowed)
         if engine and draft:

@@ -1,7 +1,7 @@
-"""The runs of answers that programs got, kept for a while so that the page can show them step by step.
+"""Keeps the traces of answers to programs for a while, so that the page can show those runs step by step.
 
-They are bounded in bytes: one address may fill a quarter, and the oldest go first. Whoever knows an answer's name can
-see its run.
+The traces are bounded in bytes: one address may fill a quarter, and the oldest are dropped first. Anyone who knows an
+answer's name can see its run.
 """
 
 import threading
@@ -28,7 +28,7 @@ class KeptAnswers:
         self._lock = threading.Lock()
 
     def keep(self, name: str, address: str, trace: str) -> None:
-        """Keep this finished trace; one that alone is larger than its address's share is not kept."""
+        """Keep the finished trace of the answer of this name, unless it alone is larger than the address's share."""
         most = self._limits.answers_megabytes * 1_000_000
         packed = zlib.compress(trace.encode("utf-8"), 1)
         with self._lock:
@@ -37,21 +37,21 @@ class KeptAnswers:
             self._bound(most)
 
     def trace(self, name: str) -> str | None:
-        """The trace of the answer of this name, while it is kept."""
+        """Return the trace of the answer of this name, or None if it is not kept."""
         self.sweep()
         with self._lock:
             kept = self._kept.get(name)
         return None if kept is None else zlib.decompress(kept.packed).decode("utf-8")
 
     def sweep(self) -> None:
-        """Let go of what has been kept long enough."""
+        """Drop the traces that are older than ``kept_seconds``."""
         oldest = time.monotonic() - self._limits.kept_seconds
         with self._lock:
             while self._kept and next(iter(self._kept.values())).since < oldest:
                 self._kept.popitem(last=False)
 
     def _bound(self, most: int, address: str | None = None) -> None:
-        """Let the oldest go, of this address or of all, until the others take at most so many bytes."""
+        """Drop the oldest traces, of this address or (None) of all, until the rest take at most ``most`` bytes."""
         theirs = [name for name, kept in self._kept.items() if address in (None, kept.address)]
         size = sum(len(self._kept[name].packed) for name in theirs)
         for name in theirs:

@@ -8,7 +8,8 @@ from app.parts import QUICK, canvas, emit, engine_event, html, lead, over, shown
 
 
 class Learn:
-    """The list of lessons, or the lesson that is open; ``wire`` gives the runs their events."""
+    """The components of the Learn tab: the list of lessons, or the open lesson. ``wire`` attaches the events of
+    runs."""
 
     def __init__(self) -> None:
         lead(words.LEARN_LEAD)

@@ -1,4 +1,4 @@
-"""What the Learn tab asks of the server: lessons, finished runs, lessons as files, and the reader's own runs."""
+"""The server side of the Learn tab: lessons, finished runs, lessons as files, and the reader's own runs."""
 
 import json
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ SET = ("temperature", "seed", "prompt")
 
 
 def learn_shelf() -> dict:
-    """The tab's content before a lesson is opened."""
+    """Return the tab's content before a lesson is opened: {"lessons", "quiz", "timeline"}."""
     return {"lessons": shelf(), "quiz": told(), "timeline": timeline()}
 
 
 def learn_lesson(name: str) -> dict:
-    """A whole lesson, or the whole quiz: {"lesson"}, {"quiz"} or {"error"}."""
+    """Return a whole lesson, or the whole quiz: {"lesson"}, {"quiz"} or {"error"}."""
     try:
         return {"quiz": quiz()} if name == "quiz" else {"lesson": lesson(str(name))}
     except UserError as error:
@@ -34,19 +34,19 @@ def learn_lesson(name: str) -> dict:
 
 
 def learn_trace(name: str) -> str:
-    """The finished run of an example, or the finished race; "" where there is none."""
+    """Return the finished trace of the example or race of this name; "" if there is none."""
     if any(race.name == name for race in races()):
         return race_text(name)
     return trace_text(name) if name in trace_names() else ""
 
 
 def race_text(name: str) -> str:
-    """A finished race as one string of tagged lines."""
+    """Return a finished race as one string, each line tagged with its lane."""
     return joined(race_traces(name))
 
 
 def learn_page(name: str) -> dict[str, str]:
-    """A lesson, or the quiz, as one file that needs no server: {"page"} or {"error"}."""
+    """Return a lesson, or the quiz, as one file that needs no server: {"page"} or {"error"}."""
     try:
         return {"page": lesson_file(name)}
     except UserError as error:
@@ -54,27 +54,26 @@ def learn_page(name: str) -> dict[str, str]:
 
 
 def lesson_file(name: str, links: Mapping[str, str] | None = None) -> str:
-    """The file of a lesson or of the quiz. links: addresses of the other files beside it. Raises UserError."""
+    """Return the HTML file of a lesson or of the quiz. links: lesson name -> address of its file. Raises UserError."""
     if name == "quiz":
         return page({"quiz": quiz()}, {}, quiz()["title"], links)
-    found = lesson(str(name))
-    runs = {one: trace_text(one) for one in found["examples"]}
-    runs |= {one: race_text(one) for one in found["races"]}
-    return page({"lesson": found}, runs, found["title"], links)
+    opened = lesson(str(name))
+    runs = {run: trace_text(run) for run in opened["examples"]}
+    runs |= {run: race_text(run) for run in opened["races"]}
+    return page({"lesson": opened}, runs, opened["title"], links)
 
 
 def job(wish: Mapping[str, object]) -> Job:
-    """The run that a reader asks for: an example's run, with the settings that its lesson lets the reader change.
-    Raises UserError."""
-    known, name = preset_menu(), str(wish.get("example"))
-    if name not in known:
+    """Return the run of an example, with the reader's options of its drafter and settings in SET. Raises UserError."""
+    menu, name = preset_menu(), str(wish.get("example"))
+    if name not in menu:
         raise UserError("That lesson’s example is not here.")
-    values = dict(known[name])
+    values = dict(menu[name])
     pair = json.loads(values["pair"])
     if isinstance(wish.get("options"), dict):
         pair["options"] = {**pair["options"], **wish["options"]}
-    asked = {one: wish[one] for one in SET if one in wish}
-    return live.opened([request({**values, **asked, "pair": json.dumps(pair)})])[0]
+    changes = {setting: wish[setting] for setting in SET if setting in wish}
+    return live.opened([request({**values, **changes, "pair": json.dumps(pair)})])[0]
 
 
 fence.MAKERS |= {TAB: job}

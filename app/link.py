@@ -1,7 +1,7 @@
-"""The state of a tab in the page's address: Watch's, or with tab=compare Compare's.
+"""Reads the state of a tab from the page's address, and writes the state of a run or race as an address.
 
-A visitor's address is a wish, not an order: every value is checked and brought into range, and values that make no
-sense are left out.
+The address names the tab, tab=compare or tab=tune; Watch needs no name. Every value in it is checked and brought into
+range, and invalid values are left out.
 """
 
 import json
@@ -15,14 +15,15 @@ from app.settings import LIMITS
 from engine.trace import Trace
 
 SHORT = {"t": "temperature", "k": "top_k", "p": "top_p", "seed": "seed", "n": "max_new_tokens"}
-"""Names of the numbers in an address."""
+"""The numbers in an address: name in the address -> name of the control."""
 SWITCHES = {"names": "python_names", "heal": "heal"}
-"""Names of the switches in an address; 1 is on."""
+"""The switches in an address, where 1 is on: name in the address -> name of the control."""
 TABS = ("watch", "compare", "methods", "learn", "tune")
 
 
 class Names(NamedTuple):
-    """The names of a pair's fields in an address; for options, the prefix of their names."""
+    """The names of a pair's fields in an address. options and rule_options are prefixes of the names of single
+    options."""
 
     drafter: str
     options: str
@@ -34,17 +35,17 @@ WATCH = Names("drafter", "o.", "verifier", "r.")
 
 
 def lane(number: int) -> Names:
-    """The names for a lane of Compare, counted from 1."""
+    """Return the names in an address for a lane of Compare. number: from 1."""
     return Names(f"lane{number}", f"lane{number}.", f"rule{number}", f"rule{number}.")
 
 
 def tab_of(query: Mapping[str, str]) -> str:
-    """The tab that the address leads to."""
+    """Return the tab that the address leads to: Watch unless it names another."""
     return query["tab"] if query.get("tab") in TABS else TABS[0]
 
 
 def query_of(data: object) -> dict[str, str]:
-    """The address that an event of the page's history names; it is as untrusted as any other."""
+    """Return the query of the address in a history event of the page, its text values only. It is untrusted."""
     query = data.get("query") if isinstance(data, dict) else None
     if not isinstance(query, dict):
         return {}
@@ -52,7 +53,7 @@ def query_of(data: object) -> dict[str, str]:
 
 
 def alike(one: object, other: object) -> bool:
-    """Whether two values of a control mean the same; lists of lanes are compared as data, not as text."""
+    """Return whether two values of a control mean the same. JSON, such as a list of lanes, is compared as data."""
     try:
         one, other = json.loads(one), json.loads(other)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -63,7 +64,7 @@ def alike(one: object, other: object) -> bool:
 def read(
     query: Mapping[str, str], presets: Mapping[str, Mapping], offer: Mapping[str, Mapping]
 ) -> dict[str, object]:
-    """Watch's control values from an address; {} if it holds none.
+    """Return Watch's control values from an address; {} if it holds none.
 
     presets: the examples by name. offer: the result of ``menu.offer``.
     """
@@ -82,9 +83,9 @@ def read(
 
 
 def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
-    """The address that asks for this run again, as far as its trace tells.
+    """Return the address of a run with the settings that this trace records.
 
-    The trace may be a stranger's: read the result like any address.
+    The trace may be a stranger's: read the result with ``read``, like any address.
     """
     stop, written, held = trace.summary["stop"], trace.summary["new_tokens"], held_of(trace.run)
     usual = RANGES["max_new_tokens"].default
@@ -101,13 +102,13 @@ def wish_of(trace: Trace, offer: Mapping[str, Mapping]) -> dict[str, str]:
 
 
 def models_of(run: Mapping, offer: Mapping) -> str:
-    """The embedded family that made this run, if this page has it; otherwise "", the family that writes text."""
+    """Return the embedded family that made this run, if this page has it; otherwise "", the family that writes text."""
     name = run.get("family", "")
     return name if name in offer["models"] else ""
 
 
 def held_of(run: Mapping) -> dict[str, object]:
-    """What the run's text was held to, as control values."""
+    """Return the constraint on the run's text as control values: a JSON schema, Python names, or token healing."""
     constraint = run.get("constraint", {})
     key = constraint.get("key")
     return {
@@ -118,7 +119,8 @@ def held_of(run: Mapping) -> dict[str, object]:
 
 
 def said(run: Mapping) -> str:
-    """The visitor's text: the last turn of a conversation, or the prompt with what was taken back of it."""
+    """Return the visitor's text: the last turn of a conversation, or the prompt with the text that healing took
+    back."""
     prompt, constraint = run["prompt"], run.get("constraint", {})
     if prompt.get("messages"):
         return prompt["messages"][-1]["content"]
@@ -126,13 +128,14 @@ def said(run: Mapping) -> str:
 
 
 def _typed(run: Mapping, offer: Mapping) -> str:
-    """The prompt that a visitor would type for this run: of a conversation, where its models do not converse, all of it."""
+    """Return the prompt that a visitor would type for this run. It is the whole conversation, if the run has one and
+    its models do not converse on this page."""
     whole = run["prompt"].get("messages") and models_of(run, offer) not in offer["chat"]
     return run["prompt"]["text"] if whole else said(run)
 
 
 def wish_of_race(traces: Iterable[Trace], offer: Mapping[str, Mapping]) -> dict[str, str]:
-    """The same for a race. traces: those of its lanes, in their order."""
+    """Return the address of a race with the settings in these traces. traces: the lanes' traces, in their order."""
     traces = list(traces)
     longest = max(traces, key=lambda trace: trace.summary["new_tokens"])
     wish = {"tab": "compare", **wish_of(longest, offer)}
@@ -142,11 +145,11 @@ def wish_of_race(traces: Iterable[Trace], offer: Mapping[str, Mapping]) -> dict[
 
 
 def _wish_of_pair(run: Mapping, names: Names, offer: Mapping) -> dict[str, str]:
-    """A run's drafter, options, rule ("" where it is the automatic one) and rule options."""
+    """Return address values for a run's drafter, options, rule ("" if it is the automatic one) and rule options."""
     key, rule = run["drafter"]["key"], run["verifier"]["key"]
-    known = offer["drafters"].get(key)
+    entry = offer["drafters"].get(key)
     heat = "warm" if run["sampling"]["temperature"] > 0 else "cold"
-    automatic = known is not None and rule == known["automatic"][heat]
+    automatic = entry is not None and rule == entry["automatic"][heat]
     options, rule_options = options_of(run["drafter"], offer), run["verifier"]["options"]
     return {
         names.drafter: key,
@@ -159,7 +162,7 @@ def _wish_of_pair(run: Mapping, names: Names, offer: Mapping) -> dict[str, str]:
 def read_race(
     query: Mapping[str, str], races: Mapping[str, Mapping], offer: Mapping[str, Mapping]
 ) -> dict[str, object]:
-    """Compare's control values from an address; {} if it holds none.
+    """Return Compare's control values from an address; {} if it holds none.
 
     A lane is lane1=chain with its options as lane1.length=4, its rule as rule1=sampler_match and
     that rule's options as rule1.NAME=VALUE, and so on up to the limit.
@@ -179,8 +182,11 @@ def read_race(
 
 
 def read_tune(query: Mapping[str, str], offer: Mapping[str, Mapping]) -> dict[str, object]:
-    """Tune's control values from an address; {} if it holds none. kinds: those of the page's prompts, separated by spaces;
-    prompts: pasted ones; all=1: every drafter."""
+    """Return Tune's control values from an address; {} if it holds none.
+
+    In the address, kinds names kinds of the page's prompts, separated by spaces; prompts is a pasted text of prompts;
+    all=1 stands for every drafter.
+    """
     if tab_of(query) != "tune":
         return {}
     values = _example(query, {}, offer)
@@ -201,10 +207,10 @@ def _temperature(values: Mapping[str, object]) -> float:
 def _wished_pair(
     pair: Mapping, query: Mapping[str, str], names: Names, temperature: float, offer: Mapping
 ) -> dict:
-    """The pair with the address's changes, as far as they make sense."""
+    """Return the pair with the valid changes that the address names."""
     drafter = offer["drafters"][pair["drafter"]]
-    asked = query.get(names.verifier, pair["verifier"])
-    rule = asked if asked in drafter["rules"] else ""
+    verifier = query.get(names.verifier, pair["verifier"])
+    rule = verifier if verifier in drafter["rules"] else ""
     judge = rule or drafter["automatic"]["warm" if temperature > 0 else "cold"]
     chosen = _options(query, names.options, drafter["options"])
     of_rule = _options(query, names.rule_options, offer["rules"][judge]["options"])
@@ -219,7 +225,7 @@ def _wished_pair(
 def _example(
     query: Mapping[str, str], presets: Mapping[str, Mapping], offer: Mapping[str, Mapping]
 ) -> dict[str, object]:
-    """The values that both tabs read alike: the example, the prompt, the numbers."""
+    """Return the values that all tabs read alike: example, prompt, models, JSON schema, switches and numbers."""
     values: dict[str, object] = {}
     if query.get("preset") in presets:
         values = {**presets[query["preset"]], "preset": query["preset"]}
@@ -237,17 +243,17 @@ def _example(
 
 
 def _options(query: Mapping[str, str], prefix: str, declared: list[Mapping]) -> dict[str, object]:
-    """The values of the declared options that the address names, each brought into range."""
-    given = {
+    """Return the declared options that the address names: name -> value, brought into range."""
+    values = {
         o["name"]: _fit(o, query[prefix + o["name"]])
         for o in declared
         if prefix + o["name"] in query
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _fit(option: Mapping, given: str) -> object:
-    """The given text as this option's value, brought into range; None if it makes no sense."""
+    """Return this text as a value of the option, brought into range; None if it is invalid."""
     if option["type"] == "bool":
         return {"true": True, "false": False}.get(given.lower())
     if option["type"] == "choice":

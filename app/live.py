@@ -1,4 +1,4 @@
-"""The events of the tabs, free of gradio: values in, (trace, state, message) out."""
+"""Handles the events of the tabs without gradio: control values in, (trace, state, message) out."""
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -33,40 +33,41 @@ sizes = Sizes(VISITORS.here)
 
 
 def watch_job(session: str) -> Callable[[Mapping[str, object]], Job]:
-    """The maker of this visitor's runs: drafters may learn from one run for the next. Runs that are compared with
-    others begin with an empty memory."""
+    """Return the function that makes this visitor's runs. They share the visitor's memory, so drafters may learn from
+    one run for the next; the lanes of a race begin with an empty memory instead."""
 
     def make(values: Mapping[str, object]) -> Job:
-        wanted = own.applied(session, request(values))
-        return opened([replace(wanted, memory=memories.of(session))])[0]
+        run_request = own.applied(session, request(values))
+        return opened([replace(run_request, memory=memories.of(session))])[0]
 
     return make
 
 
 def compare_job(values: Mapping[str, object], session: str = "") -> Job:
-    """The chosen drafters, each with its options and rule, on one seed and one prompt, which is read once."""
-    wanted = [request_for(lane, values) for lane in lanes(values.get("lanes"))]
-    wanted = [own.applied(session, one, talk=False) for one in wanted]
-    names = lane_names([one.drafter for one in wanted])
-    return Race(dict(zip(names, opened(wanted), strict=True)))
+    """Return the race of the chosen drafters, each with its options and rule, on one seed and one prompt, which is read
+    once."""
+    run_requests = [request_for(lane, values) for lane in lanes(values.get("lanes"))]
+    run_requests = [own.applied(session, run_request, talk=False) for run_request in run_requests]
+    names = lane_names([run_request.drafter for run_request in run_requests])
+    return Race(dict(zip(names, opened(run_requests), strict=True)))
 
 
 def opened(wanted: Sequence[RunRequest], limits: Limits = LIMITS) -> list[Run]:
-    """These runs, opened; they will take turns. Raises UserError, also where the runs together would hold more keys and
-    values than one visitor may."""
+    """Open these runs, which will take turns, and return them. Raises UserError, also if their KV caches together would
+    be larger than one visitor may have."""
     plans = [_planned(replace(request, most_nodes=limits.max_nodes), limits) for request in wanted]
     openings = [Opened.of(plan, telling.tell.get()) for plan in plans]
-    asked = sum(opening.kv_bytes for opening in openings) / 1e6
-    if asked > limits.kv_megabytes:
+    megabytes = sum(opening.kv_bytes for opening in openings) / 1e6
+    if megabytes > limits.kv_megabytes:
         raise UserError(
-            f"This would hold {asked:,.0f} MB of keys and values; this page allows "
+            f"This would hold {megabytes:,.0f} MB of keys and values; this page allows "
             f"{limits.kv_megabytes:,} MB. Take a shorter prompt or fewer new tokens."
         )
     return begin(openings, in_parts=True)
 
 
 def _planned(request: RunRequest, limits: Limits) -> Plan:
-    """Raises UserError, also for what this page does not have or does not take."""
+    """Return the checked plan of this request. Raises UserError, also for a missing part or too long a conversation."""
     refuse_missing(request)
     plan = Plan.of(request)
     said = sum(len(turn["content"]) for turn in request.messages or ())
@@ -82,7 +83,7 @@ fence.MAKERS |= {"watch": lambda values: opened([request(values)])[0], "compare"
 
 
 def leave(session: str, tab: str) -> None:
-    """Let the visitor's run on this tab go."""
+    """Drop the visitor's run on this tab."""
     seats.leave(session, tab)
 
 
@@ -94,7 +95,8 @@ def start(
     single: bool = False,
     limits: Limits = LIMITS,
 ) -> Iterator[Update]:
-    """Begin a run in place of the visitor's last one. single: pause after its first step. limits: of the run."""
+    """Begin a run in place of the visitor's last run on this tab, and yield its updates. single: pause after the first
+    step. limits: the limits of this run."""
     leave(session, tab)
     if shutdown.closing.is_set():
         yield None, "error", shutdown.CLOSING
@@ -119,7 +121,7 @@ def start(
 
 
 def _said(opening: Generator[tuple[str, float], None, Job]) -> Generator[Update, None, Job]:
-    """The progress of an opening, as updates for the visitor. Returns the job."""
+    """Yield the progress of an opening as updates for the visitor. Returns the opened job."""
     while True:
         try:
             task, share = next(opening)
@@ -129,7 +131,7 @@ def _said(opening: Generator[tuple[str, float], None, Job]) -> Generator[Update,
 
 
 def resume(session: str, tab: str, single: bool = False) -> Iterator[Update]:
-    """Continue the paused run. single: for one step only."""
+    """Continue the paused run, and yield its updates. single: pause after one step."""
     seat = seats.get(session, tab)
     if seat is None or seat.state == "gone":
         yield None, "error", _lost(session, tab)
@@ -138,19 +140,20 @@ def resume(session: str, tab: str, single: bool = False) -> Iterator[Update]:
 
 
 def _lost(session: str, tab: str) -> str:
-    """Why the visitor's run is no longer here."""
+    """Return the sentence that says why the visitor's run is no longer here."""
     return PUT_OUT if seats.put_out(session, tab) else EXPIRED
 
 
 def ask(session: str, tab: str, what: str) -> None:
-    """Pause or stop the run that another event is advancing."""
+    """Pause or stop the run that another event is advancing. what: "pause" or "stop"."""
     seat = seats.get(session, tab)
     if seat:
         seat.ask(what)
 
 
 def stop(session: str, tab: str) -> Update | None:
-    """Stop a running or paused run. If an event is advancing the run, that event reports the stop."""
+    """Stop a running or paused run. Returns the last update, or None if the event that advances the run
+    will report the stop."""
     seat = seats.get(session, tab)
     if seat is None or seat.state == "gone":
         return None, "error", _lost(session, tab)
@@ -161,6 +164,6 @@ def stop(session: str, tab: str) -> Update | None:
 
 
 def finished(session: str, tab: str) -> str | None:
-    """The visitor's trace, if the run has come to its end."""
+    """Return the trace of the visitor's run on this tab if that has come to its end, else None."""
     seat = seats.get(session, tab)
     return seat.text if seat and seat.state == "done" else None

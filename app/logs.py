@@ -1,4 +1,4 @@
-"""Log lines: JSON for machines, or words for a person at a terminal. Prompts stay out of them.
+"""Writes log lines: JSON for machines, or words for a person at a terminal. Prompts are left out by default.
 
 ``DRAFTSCOPE_LOG`` = json | text (text on a terminal unless set), ``DRAFTSCOPE_LOG_LEVEL`` = info and
 so on, ``DRAFTSCOPE_LOG_PROMPTS=1`` for a host who may read what visitors write.
@@ -22,23 +22,23 @@ _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 
 
 class Words(logging.Formatter):
-    """A line for a person: what happened, then name=value."""
+    """Formats a line for a person: the message, then each extra field as name=value."""
 
     def format(self, record: logging.LogRecord) -> str:
-        given = {name: value for name, value in vars(record).items() if name not in _PLAIN}
-        pairs = " ".join(f"{name}={value}" for name, value in given.items())
+        extra = {name: value for name, value in vars(record).items() if name not in _PLAIN}
+        pairs = " ".join(f"{name}={value}" for name, value in extra.items())
         return printable(f"{super().format(record)} {pairs}".rstrip())
 
 
 class Sparing(logging.Filter):
-    """Of warnings and errors, lets each kind of line through some times a minute. The first line of the next minute says
-    how many were left out. A stranger can cause such lines at will."""
+    """Lets each kind of warning or error through at most ``most`` times in ``seconds``, because a stranger can cause
+    such lines at will. The first line after that says how many were left out."""
 
     def __init__(self, most: int = 10, seconds: float = 60.0) -> None:
         super().__init__()
         self._most, self._seconds = most, seconds
         self._counts: dict[tuple, tuple[float, int]] = {}
-        """Kind of line -> since when, and how many since then."""
+        """Kind of line -> when its count began, and the count."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
@@ -61,7 +61,8 @@ class Sparing(logging.Filter):
 
 
 class Printable:
-    """A stream without control characters; output of other code, such as a traceback, passes through it as well."""
+    """A stream that writes control characters as visible codes, also in the output of other code, such as
+    tracebacks."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -94,11 +95,12 @@ _LEVELS = logging.getLevelNamesMapping()
 
 
 def visitor(session: str | None) -> str:
-    """A name for a browser session that cannot be traced back to it; the name changes with every start."""
+    """Return a short name for a browser session, from which nobody can find the session. It changes with every start of
+    the server."""
     return hashlib.blake2s((session or "").encode(), key=_SALT, digest_size=4).hexdigest()
 
 
 def prompt(given: object) -> dict[str, str]:
-    """The prompt as an entry of a log line, if the host has asked for prompts."""
-    wanted = os.environ.get("DRAFTSCOPE_LOG_PROMPTS") == "1"
-    return {"prompt": given} if wanted and isinstance(given, str) else {}
+    """Return the prompt as an extra field of a log line; {} unless the host wants prompts in the log."""
+    logged = os.environ.get("DRAFTSCOPE_LOG_PROMPTS") == "1"
+    return {"prompt": given} if logged and isinstance(given, str) else {}

@@ -1,6 +1,6 @@
-"""A run that is made here for a visitor: passed on unchanged, counted, and noted in the log.
+"""Wraps each run that is made for a visitor: its lines pass unchanged, and are counted and logged.
 
-The log names the drafter and the outcome, never the text.
+The log names the drafter and the outcome, never the text that the run writes.
 """
 
 import json
@@ -21,7 +21,7 @@ log = logging.getLogger("draftscope.run")
 
 
 def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "Made":
-    """The run that a visitor asks for. Raises UserError, one sentence, where there can be none."""
+    """Make the run of a visitor's control values and return it. Raises UserError, one sentence, if it is refused."""
     try:
         with asked_by(session):
             return Made(fence.job, session, tab, make, values)
@@ -33,11 +33,11 @@ def made(session: str, tab: str, make: Maker, values: Mapping[str, object]) -> "
 
 @contextmanager
 def asked_by(session: str) -> Iterator[None]:
-    """Within this context, the opening of a run ends once the visitor has left, while it waits for others of the same
-    address and while a grammar is made. One who never was here, as in a test, cannot leave."""
-    known, client = VISITORS.here(session), VISITORS.address(session)
+    """Within this context, the opening of a run is given up once its visitor has left: while it waits for other runs of
+    the same address, and while a grammar is made. A session that never was here, as in a test, cannot leave."""
+    was_here, client = VISITORS.here(session), VISITORS.address(session)
     before = (
-        (WANTED, WANTED.set(lambda: not known or VISITORS.here(session))),
+        (WANTED, WANTED.set(lambda: not was_here or VISITORS.here(session))),
         (CLIENT, CLIENT.set(client)),
     )
     try:
@@ -49,7 +49,7 @@ def asked_by(session: str) -> Iterator[None]:
 
 
 class Made:
-    """A job that wraps another job."""
+    """A job that wraps another job, and counts and logs its lines."""
 
     def __init__(self, open_job, session: str, tab: str, make: Maker, values: Mapping) -> None:
         self._asked = time.monotonic()
@@ -59,7 +59,7 @@ class Made:
         self.milliseconds = 0.0
         """Engine time of all steps so far."""
         self.elsewhere = False
-        """Whether its passes are made by an engine elsewhere."""
+        """Whether an engine on another machine makes the passes of the target."""
         self._job: Job = open_job(tab, make, values)
         self._header = self._job.header()
         self._note(self._header)
@@ -112,8 +112,8 @@ class Made:
         labels = self._lanes[lane]
         reason = metrics.FINISHED[summary["stop"]]
         metrics.ENDED.labels(**labels, finished_reason=reason).inc()
-        told = ("stop", "new_tokens", "steps", "mean_accepted", "tokens_per_second")
-        figures = {name: summary[name] for name in told}
+        names = ("stop", "new_tokens", "steps", "mean_accepted", "tokens_per_second")
+        figures = {name: summary[name] for name in names}
         log.info("run ended", extra={**self._who, **labels, **figures})
 
 

@@ -11,7 +11,7 @@ from engine.core.memory import Memory
 
 
 class Memories:
-    """The memories of the visitors who are here, and of those seen last."""
+    """The memories of the visitors who are here, and of the visitors who were here last."""
 
     def __init__(
         self,
@@ -19,16 +19,16 @@ class Memories:
         seconds: float = LIMITS.kept_seconds,
         here: Callable[[str], bool] = anyone,
     ) -> None:
-        """seconds: how long the memory of a visitor who has left waits for them. here: whether a visitor has the page
+        """seconds: how long a memory is kept after its visitor has left. here: returns whether a visitor has the page
         open."""
         self._most, self._seconds, self._here = most, seconds, here
         self._kept: OrderedDict[str, Memory] = OrderedDict()
         self._left: dict[str, float] = {}
-        """When the connection to a visitor's browser ended, until the visitor is back."""
+        """Session -> when the connection to its browser ended; removed when the visitor is back."""
         self._lock = threading.Lock()
 
     def of(self, session: str) -> Memory:
-        """The visitor's memory, empty at first."""
+        """Return the visitor's memory, empty at first. If there are too many, another visitor's memory is dropped."""
         with self._lock:
             memory = self._kept.setdefault(session, Memory(LIMITS.memory_megabytes << 20))
             self._kept.move_to_end(session)
@@ -38,21 +38,21 @@ class Memories:
             return memory
 
     def leave(self, session: str) -> None:
-        """The visitor wants what was learned to be forgotten."""
+        """Drop the visitor's memory, at the visitor's wish."""
         with self._lock:
             self._drop(session)
 
     def cut_off(self, session: str) -> None:
-        """The connection to the visitor's browser has ended: the tab was closed, or the network broke."""
+        """Note that the connection to the visitor's browser has ended: the tab was closed, or the network broke."""
         with self._lock:
             if session in self._kept:
                 self._left[session] = time.monotonic()
 
     def sweep(self) -> None:
-        """Forget those who left and did not come back in time."""
+        """Drop the memories of visitors who left and did not come back in time."""
         oldest = time.monotonic() - self._seconds
         with self._lock:
-            for session in [one for one, since in self._left.items() if since < oldest]:
+            for session in [visitor for visitor, since in self._left.items() if since < oldest]:
                 self._drop(session)
 
     def _learned(self, session: str) -> bool:

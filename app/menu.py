@@ -1,4 +1,4 @@
-"""What the page offers: drafters, rules and examples, as plain data."""
+"""Lists the drafters, rules and examples that the page offers, as plain data."""
 
 import json
 import re
@@ -47,26 +47,26 @@ COLD, WARM = Sampling(), Sampling(temperature=1.0)
 
 
 def offer() -> dict:
-    """Everything that the browser needs to draw the controls of a drafter and its rule; sent once."""
+    """Return all data that the browser needs to draw the controls of a drafter and its rule; it is sent once."""
     return {
         "families": FAMILIES,
         "drafters": drafter_menu(),
         "rules": rule_menu(),
         "models": [name for name in families() if name],
         "chat": [name for name in families() if converses(name)],
-        "machines": [one["name"] for one in machines()],
+        "machines": [machine["name"] for machine in machines()],
         "engines": [(key, title) for key, (title, _) in ENGINES.items()],
     }
 
 
 def drafter_menu() -> dict[str, dict]:
-    """The drafters by key: what each is, whether it can run here, its options, and the rules that may judge it.
+    """Return, by key, what each drafter is, whether it can run here, its options, and the rules that may judge it.
 
     An option is marked "auto" if its value 0 means the size that pays on this machine. missing: why the drafter cannot
-    run here, "" if it can. elsewhere: the same for each other embedded family that cannot run the drafter, by the
-    family's name. rules: by key, in words, whether the pair is lossless. automatic: the rule that judges the drafter
-    unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether the drafter remembers
-    something from one of a visitor's runs to the next.
+    run here, "" if it can. elsewhere: name of another embedded family -> why the drafter cannot run with that family.
+    rules: key of a rule -> words that say whether the rule is lossless with this drafter. automatic: the rule that
+    judges the drafter unless another is chosen, at temperature 0 ("cold") and above ("warm"). learns: whether the
+    drafter remembers something from one of a visitor's runs to the next.
     """
     paths = {name: model_paths(name) for name in families()}
     rounds = half_precision(paths[""].target)
@@ -102,32 +102,33 @@ def drafter_menu() -> dict[str, dict]:
 
 
 def _draft_option(needs: Mapping[str, str], paths: ModelPaths) -> list[dict]:
-    """The choice of the draft model, for a drafter that takes one, where this page has several. said: the words for
-    each choice; part: the role whose part is chosen."""
-    known = drafts_among(paths)
-    if needs.get(ROLE) != KIND or len(known) < 2:
+    """Return the option that chooses the draft model, in a list; [] if the drafter takes no draft model, or
+    this page has only one. said: draft model -> words for it. part: the role whose part is chosen."""
+    drafts = drafts_among(paths)
+    if needs.get(ROLE) != KIND or len(drafts) < 2:
         return []
     about = "The model that guesses: a larger one guesses better, and takes longer."
-    names = tuple(known)
+    names = tuple(drafts)
     option = Option(ROLE, "choice", names[0], about, choices=names, label="Draft")
-    said = {name: f"{name} ({draft.parameters / 1e6:.1f} M)" for name, draft in known.items()}
+    said = {name: f"{name} ({draft.parameters / 1e6:.1f} M)" for name, draft in drafts.items()}
     return [{**option.to_dict(), "auto": False, "said": said, "part": ROLE}]
 
 
 def options_of(drafter: Mapping, offered: Mapping[str, Mapping]) -> dict:
-    """The options of a run line's drafter, and the part that it had, if that part can be chosen here.
+    """Return the options of a run line's drafter, and its draft model, if that can be chosen here.
 
     offered: the result of ``offer``.
     """
-    known = offered["drafters"].get(drafter["key"], {"options": ()})
+    entry = offered["drafters"].get(drafter["key"], {"options": ()})
     parts = drafter.get("parts", {})
-    chosen = {o["name"]: parts.get(o["part"]) for o in known["options"] if "part" in o}
-    fits = {o["name"]: o["choices"] for o in known["options"] if "part" in o}
+    chosen = {o["name"]: parts.get(o["part"]) for o in entry["options"] if "part" in o}
+    fits = {o["name"]: o["choices"] for o in entry["options"] if "part" in o}
     return {**drafter["options"], **{n: v for n, v in chosen.items() if v in fits[n]}}
 
 
 def rule_menu() -> dict[str, dict]:
-    """The rules by key: title, summary, the options as declared, and whether the rule remembers something of a visitor's runs."""
+    """Return the rules by key. Each has its title, its summary, its declared options, and whether it learns from a
+    visitor's runs."""
     return {
         key: {
             "title": rule.title or key,
@@ -140,19 +141,20 @@ def rule_menu() -> dict[str, dict]:
 
 
 def _word(cls, rounds: bool) -> str:
-    """For the drafter under the rules that judge it unless another is chosen."""
+    """Return whether the drafter is lossless under its automatic rules, in words."""
     if cls.text_law:
         return f"another law: {cls.text_law}"
     return _in_words("lossless" if lossless(cls) else "lossy", rounds)
 
 
 def _in_words(exactness: str, rounds: bool) -> str:
-    """The same, where the page's target computes in half precision (rounds) without the word that would promise too much."""
+    """Return these words, with "equal up to rounding" in place of "lossless" if the target rounds, in half
+    precision."""
     return exactness.replace("lossless", "equal up to rounding") if rounds else exactness
 
 
 def _exactness(rule: type[Verifier], cls) -> str:
-    """Whether this rule, with this drafter's proposals, leaves the target's text unchanged; in words."""
+    """Return whether this rule, with this drafter's proposals, leaves the target's text unchanged, in words."""
     cold = rule.lossless_with(cls.kinds(COLD))
     if law := cls.text_law or rule.law:
         return f"another law: {law}" + (", at temperature 0 only" if rule.only_greedy else "")
@@ -164,27 +166,28 @@ def _exactness(rule: type[Verifier], cls) -> str:
 
 
 def missing(needs: Mapping[str, str], models: str = "", paths: ModelPaths | None = None) -> str:
-    """The needed parts that this page lacks, in words; "" where it has them all. models: another embedded family's
-    name. paths: its models, where they are known."""
+    """Return words for the needed parts that this page lacks; "" if it has them all. models: the name of an embedded
+    family. paths: the models of that family, looked up if None."""
     parts = lacking(needs, (paths or model_paths(models)).parts)
     where = f" for “{title(models)}”" if models else ""
     return f"needs {parts}, which this page does not have{where}" if parts else ""
 
 
 def lacking(needs: Mapping[str, str], given: Collection[str]) -> str:
-    """The needed parts, by role, that are not among the given roles, in words: "a draft model and heads"; "" for none."""
+    """Return words for the needed parts whose roles are not in ``given``: "a draft model and heads"; "" for none.
+    needs: role -> kind of part."""
     return " and ".join(kind_of(needs[role]).named for role in sorted(needs.keys() - set(given)))
 
 
 def preset_menu() -> dict[str, dict]:
-    """Watch's examples by name: title, what to look for, and the control values that it sets. listed: whether the
-    example stands in the list; the others belong to method cards. group: the examples that it stands among. turns: what
-    was said before its prompt."""
+    """Return Watch's examples by name: title, what to look for, and the control values that the example sets. listed:
+    whether the example stands in the list; the others belong to method cards. group: the group of the list in which it
+    stands. turns: the conversation before its prompt."""
     listed = {preset.name for preset in presets()}
-    known, offered = drafters(), families()
+    classes, offered = drafters(), families()
     menu = {}
     for name, example in examples().items():
-        if example.drafter not in known or example.models not in offered:
+        if example.drafter not in classes or example.models not in offered:
             continue
         pair = {
             "drafter": example.drafter,
@@ -197,7 +200,7 @@ def preset_menu() -> dict[str, dict]:
             "look_for": in_numbers(example.look_for, name),
             "listed": name in listed,
             "group": group_of(example.models),
-            "family": FAMILIES[known[example.drafter].family],
+            "family": FAMILIES[classes[example.drafter].family],
             "prompt": example.prompt,
             "turns": list(example.turns),
             "pair": json.dumps(pair),
@@ -212,13 +215,13 @@ def preset_menu() -> dict[str, dict]:
 
 
 def race_menu() -> dict[str, dict]:
-    """Compare's examples by name: title, what to look for, and the control values it sets."""
-    known, offered = drafters(), families()
+    """Return Compare's examples by name: title, what to look for, and the control values that the example sets."""
+    classes, offered = drafters(), families()
     menu = {}
     for race in races():
         if race.models not in offered:
             continue
-        lanes = [lane for lane in race.lanes if lane.drafter in known]
+        lanes = [lane for lane in race.lanes if lane.drafter in classes]
         menu[race.name] = {
             "title": race.title,
             "look_for": in_numbers(race.look_for, race.name),
@@ -236,13 +239,13 @@ def race_menu() -> dict[str, dict]:
 
 
 def group_of(models: str) -> str:
-    """The group of a family's examples, "" for the first one: a chat model's stand apart."""
+    """Return the group of a family's examples: the family's title if it converses, otherwise "", the first group."""
     return title(models) if converses(models) else ""
 
 
 def in_numbers(look_for: str, name: str) -> str:
-    """What to look for in this example, with the figures of its finished run, or of another example's, in place of
-    their names: {tokens_a_step}, {tokens_a_step of story-cold}. See ``presets.conditions``."""
+    """Return ``look_for`` with the names of figures replaced by their values. {tokens_a_step} is a figure of this
+    example's finished run, {tokens_a_step of story-cold} one of another example's. See ``presets.conditions``."""
 
     def worth(found: re.Match) -> str:
         return f"{figure(found['asked'], found['of'] or name):.2f}"
@@ -251,7 +254,8 @@ def in_numbers(look_for: str, name: str) -> str:
 
 
 def plain_pair(drafter: str, options: Mapping | None = None, verifier: str | None = None) -> dict:
-    """A drafter with its own rule, unless another is named. Options that are not given keep their defaults."""
+    """Return a pair as plain data: the drafter with its own rule, unless another is named. Options that are left out
+    keep their defaults."""
     rule = verifier or ""
     return {
         "drafter": drafter,
@@ -262,23 +266,23 @@ def plain_pair(drafter: str, options: Mapping | None = None, verifier: str | Non
 
 
 def opening() -> str:
-    """The trace on the screen when the page opens; "" where the project has none yet."""
+    """Return the trace that the page shows when it opens; "" if the project has none yet."""
     return trace_text(opening_example()) if trace_names() else ""
 
 
 def with_other_traces() -> list[str]:
-    """The examples that have a trace of their own, except the opening one."""
+    """Return the names of the examples that have a finished trace, except the opening example."""
     return [name for name in trace_names() if name != opening_example()]
 
 
 @cache
 def race_made_earlier(name: str) -> str:
-    """The finished race of this example; "" where there is none."""
+    """Return the finished race of this example; "" if there is none."""
     if all(race.name != name for race in races()):
         return ""
     return joined(race_traces(name))
 
 
 def opening_race() -> str:
-    """The race on the screen when Compare opens; "" where the project has none yet."""
+    """Return the race that Compare shows when it opens; "" if the project has none yet."""
     return race_made_earlier(races()[0].name)

@@ -1,4 +1,4 @@
-"""The Methods tab: one line per method, which opens. Static data, sent once; the browser draws and filters it."""
+"""The Methods tab: one line per method, which opens into a card. The cards are sent once; the browser filters them."""
 
 from dataclasses import replace
 
@@ -18,16 +18,16 @@ TOLD = (
 
 
 def shelf() -> dict:
-    """The cards in the order of their families, of each those first that an example of Watch shows; and the families in
-    words."""
+    """Return the cards and the families in words. The cards are in the order of their families; within a family, cards
+    with an example on Watch come first."""
     families = {**FAMILIES, **words.OTHER_FAMILIES}
-    order, examples = list(families), {one.name for one in presets()}
+    order, examples = list(families), {preset.name for preset in presets()}
     yours = [replace(card, family="yours") for card in outside_cards()[0].values()]
-    known, found = dict(cards()), scaling()
-    if found is not None:
-        known[SCALING] = replace(known[SCALING], figure=scaling_exhibits(found))
+    by_key, results = dict(cards()), scaling()
+    if results is not None:
+        by_key[SCALING] = replace(by_key[SCALING], figure=scaling_exhibits(results))
     every = sorted(
-        [*known.values(), *yours],
+        [*by_key.values(), *yours],
         key=lambda card: (order.index(card.family), card.example not in examples),
     )
     return {
@@ -37,7 +37,7 @@ def shelf() -> dict:
 
 
 class Methods:
-    """The tab's components. Its cards send the event "chosen" with the name of the example to watch."""
+    """The components of the Methods tab. Its cards send the event "chosen" with the name of the example to watch."""
 
     def __init__(self) -> None:
         lead(words.METHODS_LEAD)

@@ -1,8 +1,8 @@
 """The counts that Prometheus reads at /metrics.
 
 Where vLLM has a metric of the same meaning, the metric here has vLLM's name, so that vLLM's dashboards work here: a
-*draft* is a step that drafted something, a *draft token* a drafted token that the target looked at, a position counts
-drafted tokens from 0. In a tree every node is a draft token. The ``drafter`` label is ours.
+*draft* is a step that drafted something, a *draft token* a drafted token that the target looked at, a *position* is
+the place of a drafted token in its draft, from 0. In a tree every node is a draft token. The ``drafter`` label is ours.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ REFUSED = _counter("draftscope_refused", "Runs that could not begin, told in a s
 
 
 def gauge(name: str, told: str, value: Callable[[], float]) -> None:
-    """Show the value that ``value`` returns, each time the metrics are read."""
+    """Declare a gauge whose value comes from a call of ``value`` each time the metrics are read."""
     Gauge(name, told, registry=REGISTRY).set_function(value)
 
 

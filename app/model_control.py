@@ -1,4 +1,4 @@
-"""The control *Model*: which family of models runs, what each is, and a button that fetches one that is not here yet."""
+"""The control *Model*: the choice of a family of models, a note on it, and a button that fetches missing models."""
 
 import gradio as gr
 
@@ -14,11 +14,11 @@ from presets.fetched import sources
 
 
 class ModelControl:
-    """The choice, whose value is the family's name, and the note below it. The browser asks how far the fetching has come
-    as long as it goes on, so no event waits for it."""
+    """The choice of a family, whose value is the family's name, and the note below it. While models are being fetched,
+    the browser asks again and again how far that is, so no event waits for it."""
 
     def __init__(self, tab: str, elem_id: str, value: str = "", prompt: str = "") -> None:
-        """prompt: the id of the box of a prompt, which may bring a picture."""
+        """prompt: the element id of the box of a prompt that may hold a picture; "" for no such box."""
         self.choice = gr.Radio(
             [(title(name), name) for name in families()],
             value=value,
@@ -45,7 +45,7 @@ class ModelControl:
             )
 
     def wire(self, conversation: gr.Accordion | None = None) -> None:
-        """conversation: the section that opens when a model that converses is chosen."""
+        """Attach the events. conversation: the section that opens when a model that converses is chosen."""
         if conversation is None:
             self.note.look(_look, None, self.note, **QUICK)
         else:
@@ -55,7 +55,8 @@ class ModelControl:
 
 
 def _sizes(name: str) -> dict[str, str]:
-    """What this family's target takes, in words."""
+    """Return the name and licence of this family's target, and the sizes of its download, files and memory, in
+    words."""
     source = sources()[name]
     memory = 4 * source.parameters / SPARED
     return {
@@ -72,7 +73,7 @@ def _shown(name: str) -> str:
 
 
 def _wish(event: gr.EventData) -> str:
-    """The family that the event is about; "" for one that is not offered."""
+    """Return the family that the event names; "" if this page does not offer it."""
     name = event._data.get("models") if isinstance(event._data, dict) else None
     return name if isinstance(name, str) and name in families() else ""
 
@@ -84,7 +85,7 @@ def _look(event: gr.EventData) -> str:
 
 
 def _look_and_talk(event: gr.EventData) -> list:
-    """The same, and the section of the conversation, which opens once."""
+    """Return the note as ``_look`` does, and an update that opens the conversation if its model was just chosen."""
     chosen = isinstance(event._data, dict) and event._data.get("chosen") is True
     opens = chosen and converses(_wish(event))
     return [_look(event), gr.Accordion(open=True) if opens else gr.skip()]

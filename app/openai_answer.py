@@ -1,4 +1,4 @@
-"""The lines of a trace, told in OpenAI's words."""
+"""Turns the lines of a trace into objects of OpenAI's API."""
 
 import json
 import time
@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator
 from app.openai_request import Wish
 
 FINISHED = {"eos": "stop", "stop": "stop", "length": "length", "context": "length"}
-"""Why a run stopped: the word in a trace, and OpenAI's. What the server cut off for another reason ends with "length", too."""
+"""Why a run stopped: the word in a trace -> OpenAI's word. Every other reason becomes "length", too."""
 
 
 def lasting(text: str, stops: Collection[str], marks: Collection[str]) -> str:
-    """The beginning of an unfinished text that can be told already: the finished text begins with it.
+    """Return the part of an unfinished text that can be sent already: the finished text is sure to begin with it.
 
-    It ends before a stop string, before what may become one, and before a mark, with which the text may end. marks: the
-    texts of special tokens.
+    It ends before a stop string, before an ending that may become a stop string, and before a mark at the end. marks:
+    the texts of special tokens.
     """
     cut = _before(text, stops)
     if cut != text:
@@ -26,8 +26,10 @@ def lasting(text: str, stops: Collection[str], marks: Collection[str]) -> str:
 
 
 def whole(text: str, stops: Collection[str], marks: Collection[str], stop: str) -> str:
-    """The finished text as it is told: without the token that ended it, and up to a stop string. stop: of the trace's
-    summary."""
+    """Return the finished text as it is sent: without the special token that ended it, and only up to a stop string.
+
+    stop: the reason for the end, from the trace's summary.
+    """
     return _before(_unmarked(text, marks) if stop == "eos" else text, stops)
 
 
@@ -40,10 +42,10 @@ def _unmarked(text: str, marks: Collection[str]) -> str:
 
 
 class Telling:
-    """One answer, as far as the lines of its trace have come."""
+    """One answer, made from the lines of its trace as they come."""
 
     def __init__(self, wish: Wish, name: str, link: str) -> None:
-        """name: of the answer. link: the address at which the page shows the run."""
+        """name: the answer's name. link: the address at which the page shows the run."""
         self.name = name
         self._wish, self._link = wish, {"draftscope_run": link}
         kind = "text_completion"
@@ -61,24 +63,25 @@ class Telling:
         self._summary: dict | None = None
 
     def objects(self, lines: str, marks: Collection[str]) -> Iterator[dict]:
-        """The objects that these further lines bring: chunks of a stream; otherwise, at the end, the whole answer."""
+        """Yield the objects for these further lines: chunks of a stream, or, without a stream, the whole answer at the
+        end."""
         first = not self._prompt
         for line in filter(None, lines.split("\n")):
             self._read(json.loads(line))
         summary, wish, chat = self._summary, self._wish, self._wish.chat
         if summary is None:
-            told = lasting(self._text, self._stops, marks)
+            text = lasting(self._text, self._stops, marks)
         else:
-            told = whole(self._text, self._stops, marks, summary["stop"])
+            text = whole(self._text, self._stops, marks, summary["stop"])
         if not wish.stream:
             if summary is not None:
-                said = {"role": "assistant", "content": told, "refusal": None}
-                choice = self._choice({"message": said} if chat else {"text": told}, summary)
+                said = {"role": "assistant", "content": text, "refusal": None}
+                choice = self._choice({"message": said} if chat else {"text": text}, summary)
                 yield {**self._head, **choice, "usage": self._usage(), **self._link}
             return
         if first and chat:
             yield self._chunk({"delta": {"role": "assistant", "content": ""}})
-        added = told[len(self._told) :]
+        added = text[len(self._told) :]
         self._told += added
         if added:
             yield self._chunk({"delta": {"content": added}} if chat else {"text": added})
@@ -104,7 +107,7 @@ class Telling:
         return {**self._head, **self._choice(said, summary), **counts}
 
     def _choice(self, said: dict, summary: dict | None) -> dict:
-        """summary: None while the text goes on."""
+        """Return the ``choices`` field of an object. said: its text. summary: None while the text goes on."""
         why = summary and FINISHED.get(summary["stop"], "length")
         return {"choices": [{"index": 0, **said, "logprobs": None, "finish_reason": why}]}
 

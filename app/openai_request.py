@@ -1,7 +1,7 @@
-"""A request in OpenAI's words, read as a run of this server's.
+"""Reads a request to OpenAI's API as a run of this server.
 
-A field that would change the text and that no run here follows is refused by its name: an answer that ignored the field
-would look as if it had followed it.
+Some fields would change the text, but no run here follows them. Such a field is refused by its name: an answer that
+ignored it would look as if it had followed it.
 """
 
 import json
@@ -29,9 +29,10 @@ T = TypeVar("T")
 
 TAB = "openai"
 USUAL_TOKENS = 16
-"""Of a completion that names no length. An answer in a conversation may be as long as the server allows."""
+"""Most new tokens of a completion that names no length. An answer in a conversation may be as long as the server
+allows."""
 ROLES = {"developer": "system"}
-"""OpenAI's name for a role, where it is not the usual one."""
+"""OpenAI's name for a role -> the name in chat templates."""
 NO_EFFECT = {"metadata", "prompt_cache_key", "safety_identifier", "service_tier", "store", "user"}
 """Fields that change no text."""
 NOTHING_ASKED = {
@@ -44,13 +45,13 @@ NOTHING_ASKED = {
     "presence_penalty": 0,
     "tools": [],
 }
-"""The values that ask for nothing, of fields that no run here follows."""
+"""Fields that no run here follows -> the value that changes nothing, which is allowed."""
 FOLLOWED = {"model", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "stop"}
 FOLLOWED |= {"response_format", "stream", "stream_options"}
 
 
 class Refusal(UserError):
-    """param: the field that is refused. status: of HTTP. code: a word for programs."""
+    """A request is refused. param: the field that is refused. status: the HTTP status. code: a word for programs."""
 
     def __init__(
         self, sentence: str, param: str | None = None, status: int = 400, code: str | None = None
@@ -61,8 +62,8 @@ class Refusal(UserError):
 
 @dataclass(frozen=True)
 class Wish:
-    """model: as the program names it. values: of the run, as JSON can hold them. usage: whether a stream counts the
-    tokens at its end."""
+    """A request that has been read. model: the model's name in the request. values: the run's settings, as JSON can
+    hold them. chat: whether it is a conversation. usage: whether a stream ends with a count of its tokens."""
 
     model: str
     values: dict
@@ -72,7 +73,7 @@ class Wish:
 
 
 def model_names() -> dict[str, str]:
-    """The models that write text and are on this machine: a program's name for each -> the name of its family."""
+    """Return the models that write text and are on this machine: model name in a request -> name of its family."""
     own = model_paths().target
     first = "embedded" if own == family().target else name_of(own)
     others = [name for name in families() if name and missing_target(name) is None]
@@ -81,22 +82,22 @@ def model_names() -> dict[str, str]:
 
 @cache
 def _draws(name: str) -> bool:
-    """Whether the tokens of this family are pieces of a picture."""
+    """Return whether the tokens of this family are pieces of a picture."""
     return PICTURE in needed_config(Path(family(name).target))
 
 
 def read(body: bytes, chat: bool) -> Wish:
-    """The wish that this body holds. chat: the text is a conversation's next answer. Raises Refusal."""
+    """Return the wish that this body holds. chat: it asks for the next answer in a conversation. Raises Refusal."""
     fields = _object(body)
     text = "messages" if chat else "prompt"
     for name, asked in fields.items():
         if name not in FOLLOWED | NO_EFFECT | {text} and not _asks_nothing(name, asked):
-            name = name[:80]  # a stranger's, and as long as they like
+            name = name[:80]  # a stranger chose the name, of any length
             raise Refusal(f"This server does not follow {name!r}; leave it out.", name)
-    known, model = model_names(), fields.get("model")
-    if not isinstance(model, str) or model not in known:
-        told = f"There is no such model here; known are: {', '.join(known)}."
-        raise Refusal(told, "model", 404, "model_not_found")
+    names, model = model_names(), fields.get("model")
+    if not isinstance(model, str) or model not in names:
+        sentence = f"There is no such model here; known are: {', '.join(names)}."
+        raise Refusal(sentence, "model", 404, "model_not_found")
 
     def value(name: str, reads: Callable[[object], T]) -> T:
         try:
@@ -114,7 +115,7 @@ def read(body: bytes, chat: bool) -> Wish:
     )
     usual = LIMITS.new_tokens if chat else min(USUAL_TOKENS, LIMITS.new_tokens)
     values = {
-        "models": known[model],
+        "models": names[model],
         "prompt": "" if chat else value("prompt", controls.prompt),
         "messages": value("messages", _turns) if chat else None,
         "stop": value("stop", _stops),
@@ -129,7 +130,7 @@ def read(body: bytes, chat: bool) -> Wish:
 
 
 def _object(body: bytes) -> Mapping[str, object]:
-    """What the body holds, without the fields that are null."""
+    """Return the JSON object in the body, without the fields that are null. Raises Refusal for any other body."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
@@ -155,13 +156,13 @@ def _flag(flag: object) -> bool:
 
 
 def _counts(options: object) -> bool:
-    """Whether the options of a stream ask for a count of the tokens."""
+    """Return whether the options of a stream ask for a count of the tokens. Raises UserError for other options."""
     if options is None:
         return False
-    asked = options.get("include_usage", False) if isinstance(options, dict) else None
-    if not isinstance(asked, bool) or set(options) - {"include_usage", "include_obfuscation"}:
+    usage = options.get("include_usage", False) if isinstance(options, dict) else None
+    if not isinstance(usage, bool) or set(options) - {"include_usage", "include_obfuscation"}:
         raise UserError('stream_options is {"include_usage": true} or false.')
-    return asked
+    return usage
 
 
 def _stops(wanted: object) -> list[str]:
@@ -173,12 +174,12 @@ def _stops(wanted: object) -> list[str]:
 
 
 def _schema(form: object) -> str | None:
-    """The JSON schema that a response format names, as text; None for any text."""
+    """Return the JSON schema that a response format names, as text; None for any text. Raises UserError."""
     kind = form.get("type") if isinstance(form, dict) else form
     if kind in (None, "text"):
         return None
-    held = form.get("json_schema") if kind == "json_schema" else None
-    schema = held.get("schema") if isinstance(held, dict) else None
+    named = form.get("json_schema") if kind == "json_schema" else None
+    schema = named.get("schema") if isinstance(named, dict) else None
     if not isinstance(schema, dict):
         raise UserError(
             'response_format is {"type": "text"} or {"type": "json_schema", "json_schema": {"schema": …}}.'
@@ -187,7 +188,7 @@ def _schema(form: object) -> str | None:
 
 
 def _turns(messages: object) -> list[dict[str, str]]:
-    """The conversation, each turn's content as one text."""
+    """Return the checked turns of the conversation, with each turn's content as one text. Raises UserError."""
     turns = messages if isinstance(messages, list) else []
     return checked_turns([_turn(turn) for turn in turns])
 
@@ -208,7 +209,7 @@ def _turn(message: object) -> object:
 
 
 def job(values: Mapping[str, object]) -> Job:
-    """The run of these values of a wish. Raises UserError."""
+    """Return the opened run of a wish's values. Raises UserError."""
     check_there(values["models"])
     models = model_paths(values["models"])
     return live.opened([RunRequest(**{**values, "models": models}, drafter="auto")])[0]

@@ -1,7 +1,7 @@
-"""The names that this server answers to, and the pages that may send something to it.
+"""Checks the host name in a request, and the site that sent it.
 
 A name that somebody else points at this machine (DNS rebinding) is refused, so that a foreign page cannot read a server
-that only its owner reaches. What a foreign page sends is refused, too.
+that only its owner reaches. A request from a foreign page is refused, too.
 """
 
 import ipaddress
@@ -20,22 +20,25 @@ HOSTS = "DRAFTSCOPE_HOSTS"
 
 
 class Origins:
-    """The allowed names: on a server that only this machine reaches, those of the loopback; elsewhere also plain
-    addresses, this machine's own name, and a Space's. DRAFTSCOPE_HOSTS adds others, separated by commas; "*.school.example"
-    stands for all names that end so, "*" for every name."""
+    """The host names that this server answers to.
+
+    On a server that only this machine reaches, they are the names of the loopback. Elsewhere they are also IP
+    addresses, this machine's own name, and on a Space the Space's names. DRAFTSCOPE_HOSTS adds names, separated by
+    commas: "*.school.example" stands for all names with that ending, "*" for every name.
+    """
 
     def __init__(self, local: bool, environment: Mapping[str, str] = os.environ) -> None:
         self._local = local
-        named = [one.strip().lower() for one in environment.get(HOSTS, "").split(",")]
+        named = [name.strip().lower() for name in environment.get(HOSTS, "").split(",")]
         if "SPACE_ID" in environment:
             named += [environment.get("SPACE_HOST", "").lower(), "*.hf.space"]
         if not local:
             named += [socket.gethostname().lower(), socket.getfqdn().lower()]
-        self._named = {one for one in named if one}
+        self._named = {name for name in named if name}
 
     def check(self, headers: Headers, api: bool) -> None:
-        """Raises Refused. api: whether the request does something or asks for something, and does not only open the
-        page."""
+        """Raise Refused for a name that is not allowed, and for a call from another site. api: whether the request is a
+        call, and not only the opening of a page."""
         host = headers.get("host", "")
         if not self._known(_name(host)):
             raise Refused(
@@ -51,16 +54,16 @@ class Origins:
     def _known(self, name: str) -> bool:
         if name in LOOPBACK or "*" in self._named or name in self._named:
             return True
-        if any(one.startswith("*.") and name.endswith(one[1:]) for one in self._named):
+        if any(pattern.startswith("*.") and name.endswith(pattern[1:]) for pattern in self._named):
             return True
         try:
-            found = ipaddress.ip_address(name)
+            address_of_host = ipaddress.ip_address(name)
         except ValueError:
             return False
-        return found.is_loopback or not self._local
+        return address_of_host.is_loopback or not self._local
 
     def _foreign(self, headers: Headers, host: str) -> bool:
-        """Whether a browser says that another site's page sent this; other programs say nothing."""
+        """Return whether a browser says that another site's page sent this. Other programs send no such headers."""
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         if site in ("same-origin", "none"):
             return False
@@ -71,11 +74,11 @@ class Origins:
 
 
 def _name(host: str) -> str:
-    """The host without its port, in lower case, without the brackets of IPv6 and the dot of the root."""
+    """Return the host in lower case, without its port, the brackets of IPv6, and a dot at its end."""
     bare = re.fullmatch(r"\[(.*)\](:\d+)?|([^:]*)(:\d+)?", host.strip().lower())
     return ((bare[1] or bare[3] or "") if bare else "").removesuffix(".")
 
 
 def origins() -> Origins:
-    """The rule for the address that this server is served at."""
+    """Return the allowed names for the address at which this server is served."""
     return Origins(address()[0] in LOOPBACK)

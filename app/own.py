@@ -1,8 +1,8 @@
-"""Visitors' own models and conversations: which pair each has chosen, what was said, and what is resident.
+"""Keeps visitors' own models and conversations: the chosen pairs, the turns, and the models in memory.
 
 A visitor names a target and perhaps a draft. A model that the host allows is opened (``engine.parts.size_limits``),
-shared by all who chose it, and put away once no visitor has it chosen. Without own models the page's target converses,
-if it has a chat template.
+shared by all visitors who chose it, and put away once no visitor has it chosen. Without own models the page's target
+converses, if it has a chat template.
 """
 
 import json
@@ -42,9 +42,12 @@ NO_TOKENIZER = "A model behind an engine needs a draft here, whose tokenizer is 
 
 @dataclass
 class Choice:
-    """One visitor's settings. paths: None for the page's own models. chat: the prompt is the next turn of the
-    conversation. system: the turn before all others; "" for none. turns: those of user and assistant so far. told: the
-    page's details of the loaded pair."""
+    """One visitor's settings.
+
+    paths: the chosen pair; None for the page's own models. chat: whether a prompt is the next turn of the conversation.
+    system: the system turn; "" for none. turns: the turns of user and assistant so far. stop: the stop strings. told:
+    the details of the loaded pair, for the page.
+    """
 
     paths: ModelPaths | None = None
     chat: bool = False
@@ -53,7 +56,7 @@ class Choice:
     stop: tuple[str, ...] = ()
     told: dict = field(default_factory=dict)
     token: str = field(default_factory=lambda: secrets.token_hex(8))
-    """Names this choice to the browser, which sends it back with every run: a choice that is gone is missed."""
+    """Names this choice to the browser, which sends the token back with every run, so a lost choice is noticed."""
     touched: float = field(default_factory=time.monotonic)
     left: bool = False
     """Whether the connection to the browser has ended since this choice was last used. A browser that was only cut off
@@ -61,7 +64,7 @@ class Choice:
 
     @property
     def held(self) -> bool:
-        """Whether anything would be missed if this choice were forgotten."""
+        """Whether this choice holds anything that its visitor would miss."""
         return bool(self.paths or self.chat or self.system or self.turns or self.stop)
 
     @property
@@ -70,21 +73,24 @@ class Choice:
         return [*([{"role": "system", "content": self.system}] if self.system else []), *self.turns]
 
     def asking(self, prompt: str) -> list[dict[str, str]]:
-        """The turns that a run with this prompt answers. The last turn, said again unchanged, is answered anew: a copy
-        of it behind its own answer would let drafters that copy write that answer again."""
+        """Return the turns that a run with this prompt answers. If the prompt repeats the last user turn unchanged,
+        that turn is answered anew: repeated after its answer, it would let drafters that copy write the same answer
+        again."""
         turn, said = {"role": "user", "content": prompt}, self.said
         return said[:-1] if said[-2:-1] == [turn] else [*said, turn]
 
     @property
     def missing(self) -> dict[str, str]:
-        """Why drafters cannot run with the visitor's own pair, by key; {} without such a pair."""
+        """Key of each drafter that cannot run with the visitor's own pair -> why; {} without such a pair."""
         if self.paths is None:
             return {}
-        found = {key: lacking(cls.needs, self.paths.parts) for key, cls in drafters().items()}
-        told = {key: f"needs {parts}, which is not loaded" for key, parts in found.items() if parts}
+        lacks = {key: lacking(cls.needs, self.paths.parts) for key, cls in drafters().items()}
+        reasons = {
+            key: f"needs {parts}, which is not loaded" for key, parts in lacks.items() if parts
+        }
         if is_served(self.paths.target):
-            told |= {key: READS_ITSELF for key, cls in drafters().items() if reads_itself(cls)}
-        return told
+            reasons |= {key: READS_ITSELF for key, cls in drafters().items() if reads_itself(cls)}
+        return reasons
 
 
 class OwnModels:
@@ -96,24 +102,24 @@ class OwnModels:
         limits: Limits = LIMITS,
         here: Callable[[str], bool] = anyone,
     ) -> None:
-        """here: whether a visitor has the page open."""
+        """here: returns whether a visitor has the page open."""
         self._here = here
         self.allowed = allowed_models() if allowed is None else allowed
         self._limits = limits
         self._choices: dict[str, Choice] = {}
         self._resident: dict[str, float] = {}
-        """Folder of each model that is held for visitors -> when it was last chosen."""
+        """Folder of each model that is held in memory for visitors -> when it was last chosen."""
         self._opening: list[Mapping[str, str]] = []
-        """By role, the folders of each pair that is being opened."""
+        """The pairs that are being opened, each as role -> folder."""
         self._lock = threading.Lock()
 
     def of(self, session: str) -> Choice:
-        """The visitor's choice, empty at first, to be changed."""
+        """Return the visitor's choice, empty at first and kept from now on, so that it can be changed."""
         with self._lock:
             return self._touched(session) or self._keep(session, Choice())
 
     def read(self, session: str) -> Choice:
-        """The visitor's choice; an empty one, which is not kept, where there is none."""
+        """Return the visitor's choice; without one, an empty choice that is not kept."""
         with self._lock:
             return self._touched(session) or Choice()
 
@@ -124,7 +130,7 @@ class OwnModels:
         return choice
 
     def _keep(self, session: str, choice: Choice) -> Choice:
-        """Whoever is not here gives up theirs first, then whoever chose nothing."""
+        """Keep this choice. If there are too many choices, drop first those of absent visitors, then empty ones."""
         self._choices[session] = choice
         while len(self._choices) > MOST_VISITORS:
             del self._choices[first_to_go(self._choices, session, self._here, self._worth)]
@@ -139,46 +145,47 @@ class OwnModels:
         if not self.allowed:
             raise UserError("This page opens no other models; its host has not allowed any.")
         wishes = {"target": target, "draft": draft}
-        found: dict[str, str] = {}
+        folders: dict[str, str] = {}
         choice = self.of(session)
         choice.paths, choice.chat = None, False
-        with self._being_opened(found):
+        with self._being_opened(folders):
             for role, wish in wishes.items():
                 if role == "draft" and not wish:
                     continue
                 engine = allowed_engine(wish, self.allowed) if role == "target" else None
                 folder = engine or str(admit(wish, self.allowed, tell).folder)  # type: ignore[arg-type]
                 with self._lock:
-                    found[role] = folder
+                    folders[role] = folder
                 self._make_room()
                 if engine and not draft:
                     raise UserError(NO_TOKENIZER)
                 if engine:
                     continue
                 tell(f"Loading the {role}", 0.5 if role == "target" else 0.9)
-                model = self._open(found)
+                model = self._open(folders)
             choice = self.of(session)
-            choice.paths, choice.turns = _paths(found), []
+            choice.paths, choice.turns = _paths(folders), []
             choice.chat, choice.told = has_template(model), told(model, choice.paths)
             choice.told["inspected"] = inspected(target, draft, self.allowed)
         return choice.told
 
     @contextmanager
     def _being_opened(self, found: Mapping[str, str]) -> Iterator[None]:
-        """Nobody puts these folders away until they are chosen; where that fails, they go."""
+        """Within this context the models in these folders are not put away. Afterwards they are, unless they were
+        chosen. found: role -> folder, and may grow within the context."""
         with self._lock:
             self._opening.append(found)
         try:
             yield
         finally:
             with self._lock:
-                self._opening = [one for one in self._opening if one is not found]
+                self._opening = [pair for pair in self._opening if pair is not found]
                 unchosen = any(folder not in self._chosen() for folder in found.values())
             if unchosen:
                 self._release()
 
     def _open(self, found: Mapping[str, str]) -> LanguageModel:
-        """The target."""
+        """Open the models in these folders, and return the target. found: role -> folder."""
         with self._lock:
             for folder in found.values():
                 if not is_served(folder):
@@ -186,7 +193,8 @@ class OwnModels:
         return load_models(_paths(found), {role: role for role in found if role != "target"}).target
 
     def _make_room(self) -> None:
-        """Those who have left give their places up first. Raises UserError where all places are taken."""
+        """Make room for another model: put away models that nobody has chosen, then models of visitors who have left.
+        Raises UserError if all places are still taken."""
         self._release()
         if self._too_many():
             self._forget(lambda choice: choice.left and choice.paths is not None)
@@ -202,15 +210,15 @@ class OwnModels:
             return len({*self._resident, *self._chosen()}) > self._limits.resident_models
 
     def _chosen(self) -> set[str]:
-        """The folders that visitors have chosen, and those that are being opened for them."""
+        """Return the folders of the models that visitors have chosen or that are being opened for them."""
         pairs = [choice.paths for choice in self._choices.values() if choice.paths is not None]
-        folders = {folder for one in pairs for folder in (one.target, *one.parts.values())}
-        folders.update(*(found.values() for found in self._opening))
+        folders = {folder for pair in pairs for folder in (pair.target, *pair.parts.values())}
+        folders.update(*(opening.values() for opening in self._opening))
         return {folder for folder in folders if not is_served(folder)}
 
     def _forget(self, which: Callable[[Choice], bool]) -> None:
         with self._lock:
-            for session in [one for one, choice in self._choices.items() if which(choice)]:
+            for session in [visitor for visitor, choice in self._choices.items() if which(choice)]:
                 del self._choices[session]
 
     def _release(self) -> None:
@@ -219,61 +227,61 @@ class OwnModels:
         self._forget(lambda choice: choice.paths is not None and choice.touched < oldest)
         with self._lock:
             chosen = self._chosen()
-            for folder in [one for one in self._resident if one not in chosen]:
+            for folder in [resident for resident in self._resident if resident not in chosen]:
                 del self._resident[folder]
                 open_model.forget(folder)
 
     def resident(self) -> list[str]:
-        """The folders of the models that are held for visitors."""
+        """Return the folders of the models that are held in memory for visitors."""
         with self._lock:
             return list(self._resident)
 
     def leave(self, session: str) -> None:
-        """The visitor wants the page's own models again."""
+        """Drop the visitor's choice: the visitor wants the page's own models again."""
         with self._lock:
             self._choices.pop(session, None)
         self._release()
 
     def cut_off(self, session: str) -> None:
-        """The connection to the visitor's browser has ended: the tab was closed, or the network broke."""
+        """Note that the connection to the visitor's browser has ended: the tab was closed, or the network broke."""
         with self._lock:
             if session in self._choices:
                 self._choices[session].left = True
 
     def sweep(self) -> None:
-        """Forget those who left and did not come back in time."""
+        """Drop the choices of visitors who left and did not come back in time."""
         oldest = time.monotonic() - self._limits.kept_seconds
         self._forget(lambda choice: choice.left and choice.touched < oldest)
         self._release()
 
     def bring_back(self, session: str, token: str) -> Choice | None:
-        """Give this session, of a page that was loaded anew, what the choice of this token holds; None if it is gone. The
-        choice itself stays, for the tab may have been duplicated."""
+        """Copy the choice of this token for the session of a page that was loaded anew, and return the copy; None if
+        the choice is gone. The choice itself stays, because the tab may have been duplicated."""
         with self._lock:
             old = next((one for one in self._choices.values() if one.token == token), None)
             if old is None:
                 return None
-            told = {one.name: getattr(old, one.name) for one in fields(Choice)}
+            values = {one.name: getattr(old, one.name) for one in fields(Choice)}
             fresh = ("token", "touched", "left")
-            found = Choice(**{name: value for name, value in told.items() if name not in fresh})
-            return self._keep(session, found)
+            copied = Choice(**{name: value for name, value in values.items() if name not in fresh})
+            return self._keep(session, copied)
 
     def name_of(self, session: str) -> str:
-        """Names the visitor's own pair; "" for the page's own models."""
+        """Return a text that identifies the visitor's own pair; "" for the page's own models."""
         with self._lock:
             choice = self._choices.get(session)
             return "" if choice is None or choice.paths is None else str(choice.paths)
 
     def holds(self, session: str, token: str) -> bool:
-        """Whether the choice of this token is still this visitor's."""
+        """Return whether this visitor still has the choice with this token."""
         with self._lock:
             choice = self._choices.get(session)
             return choice is not None and choice.token == token
 
     def applied(self, session: str, request: RunRequest, talk: bool = True) -> RunRequest:
-        """The request with this visitor's models, conversation and stop strings.
+        """Return the request with this visitor's models, conversation and stop strings.
 
-        talk: the prompt is the next turn of the conversation, where one is held.
+        talk: the prompt is the next turn of the visitor's conversation, if there is one.
         """
         choice = self.read(session)
         if request.messages is not None:  # a family that converses was asked for
@@ -290,32 +298,32 @@ class OwnModels:
         return replace(request, prompt="", messages=choice.asking(request.prompt))
 
     def begin(self, session: str, said: Iterable[dict[str, str]]) -> None:
-        """This was said so far, in the place of the visitor's conversation."""
+        """Replace the visitor's conversation by these turns."""
         said = list(said)
         choice = self.of(session) if said else self.read(session)
         choice.system = next((turn["content"] for turn in said if turn["role"] == "system"), "")
         choice.turns = [turn for turn in said if turn["role"] != "system"]
 
     def answered(self, session: str, trace: str | None) -> None:
-        """A run of this visitor's has ended: its answer is the next turn of the conversation."""
+        """Add the answer of the visitor's ended run to the conversation as its next turn, if the run answered it."""
         lines = (trace or "").rstrip("\n").split("\n")
         if len(lines) < 2:
             return
         run, summary = json.loads(lines[0]), json.loads(lines[-1])
-        asked, family = run["prompt"].get("messages"), run.get("family", "")
+        messages, family = run["prompt"].get("messages"), run.get("family", "")
         choice = self.of(session) if converses(family) else self.read(session)
         if not (choice.chat or converses(family)):
             return
         if (
-            not asked
+            not messages
             or summary["kind"] != "summary"
-            or asked != choice.asking(asked[-1]["content"])
+            or messages != choice.asking(messages[-1]["content"])
         ):
             return
         text = summary["text"]
         for end in self._ends(choice, family):
             text = text.removesuffix(end)
-        turns = [turn for turn in asked if turn["role"] != "system"]
+        turns = [turn for turn in messages if turn["role"] != "system"]
         # Templates write the space between the turn's beginning and an answer themselves, if there is one.
         choice.turns = [*turns, {"role": "assistant", "content": text.removeprefix(" ")}]
 
@@ -331,7 +339,7 @@ def _paths(found: Mapping[str, str]) -> ModelPaths:
 
 
 def page_converses() -> bool:
-    """Whether the page's own target has a chat template; read from its files, without opening it."""
+    """Return whether the page's own target has a chat template, from its files alone."""
     folder, config = Path(model_paths().target), "tokenizer_config.json"
     if (folder / "chat_template.jinja").is_file():
         return True
@@ -339,14 +347,14 @@ def page_converses() -> bool:
 
 
 def special_texts(model: LanguageModel) -> list[str]:
-    """The texts of the special tokens, with which an answer may end."""
+    """Return the texts of the special tokens, one of which may end an answer."""
     tokenizer = model.tokenizer
-    specials = [tokenizer.decode([one]) for one in tokenizer.all_special_ids]
-    return [one for one in {*specials, *tokenizer.get_added_vocab()} if one]
+    specials = [tokenizer.decode([token]) for token in tokenizer.all_special_ids]
+    return [token for token in {*specials, *tokenizer.get_added_vocab()} if token]
 
 
 def told(model: LanguageModel, paths: ModelPaths) -> dict:
-    """The details of a loaded pair that the page shows."""
+    """Return the details of a loaded pair that the page shows."""
     config = model.model.generation_config
     return {
         "target": model.name,

@@ -1,4 +1,5 @@
-"""The section "Conversation and own models" of Watch: talk to a chat model, end texts early, bring a target and a draft.
+"""The section "Conversation and own models" of Watch: talk to a chat model, end texts early, bring a target and a
+draft.
 
 The choices made here hold for Watch and Compare during this visit. They are kept on the server (``app.own``), so that
 no address and no trace carries them.
@@ -29,14 +30,14 @@ MOST_SYSTEM = 1000  # characters of a system turn
 
 
 class OwnSection:
-    """The section's components; ``wire`` gives them their events."""
+    """The components of the section; ``wire`` attaches their events."""
 
     def __init__(self) -> None:
         talks = page_converses() or any(map(family_converses, families()))
         titles = ["Conversation"] * talks + ["Own models"] * bool(own.allowed)
         title = " and ".join(titles).capitalize()
         with gr.Accordion(title, open=False, elem_id="own", visible=bool(titles)) as self.fold:
-            # a value that comes while the section is folded takes the place of all properties, so there are no others
+            # a value that arrives while the section is folded replaces all properties, so there is only the value
             self.view = html(
                 "DraftscopePage.ownModels({element: element.querySelector('.pg-mount'), props, "
                 f"trigger, watch}}, {json.dumps(offer())}); "
@@ -46,28 +47,30 @@ class OwnSection:
             )
 
     def wire(self, numbers: list, runs: list) -> None:
-        """numbers: the controls of temperature, top-k and top-p. runs: events that end with a run."""
+        """Attach the events. numbers: the controls of temperature, top-k and top-p. runs: the events that advance
+        runs."""
         busy = {**SLOW, "concurrency_id": "opening", "concurrency_limit": 2}
         self.view.bring(_load, None, self.view, **busy)
         for event, change in {"put_away": _unload, "adjust": _set, "fresh": _fresh}.items():
-            asked = getattr(self.view, event)(change, None, self.view, **QUICK)
-            asked.then(None, js=answered("own-models"))
-            asked.failure(None, js=answered("own-models"))
+            changed = getattr(self.view, event)(change, None, self.view, **QUICK)
+            changed.then(None, js=answered("own-models"))
+            changed.failure(None, js=answered("own-models"))
         self.view.own_sampling(_sampling, None, numbers, **QUICK)
         for run in runs:
             run.then(_answered, None, self.view, **SLOW)
 
     def come_back(self, returned: Callable[..., gr.events.Dependency]) -> None:
-        """returned: the event of a page that was loaded anew and had something here before."""
+        """Bring the visitor's choice back to a page that was loaded anew. returned: the event that such a
+        page sends if it had a choice."""
         returned(_returned, None, [self.fold, self.view], **QUICK)
 
     def follow(self, run: gr.events.Dependency) -> None:
-        """Show what is kept for the visitor once this event of another tab has ended."""
+        """Show the visitor's current choice once this event of another tab has ended."""
         run.then(_kept, None, self.view, **QUICK)
 
 
 def offer() -> dict:
-    """Whether models may be brought, and which; none named: all."""
+    """Return {"bring": whether visitors may bring models, "allowed": the patterns of allowed ones, [] for all}."""
     patterns = [pattern for pattern in own.allowed.patterns if pattern not in ("*", "/")]
     return {"bring": bool(own.allowed), "allowed": patterns}
 
@@ -75,8 +78,9 @@ def offer() -> dict:
 def shown(
     session: str, task: str = "", share: float = 0.0, problem: str = "", seen: Sequence[str] = ()
 ) -> str:
-    """The section's value for this visitor: what is loaded, the conversation, how far the opening of a model has come, and
-    what was seen in its files."""
+    """Return the section's value for this visitor: the loaded pair, the conversation, and the progress of an opening.
+    task, share: the current task of the opening, and how much of it is done. problem: a sentence. seen: sentences about
+    the files of the models."""
 
     def told() -> dict:
         choice = own.read(session)
@@ -99,8 +103,8 @@ def shown(
 
 
 def still_there(make: Maker, session: str, seen: object) -> Maker:
-    """The same maker of runs, which raises UserError where what the visitor sees here is gone. seen: the section's value
-    in the browser."""
+    """Return ``make`` with a check before it: it raises UserError if the choice that the visitor sees is gone. seen:
+    the section's value in the browser."""
 
     def checked(values: Mapping[str, object]) -> Job:
         refuse_gone(session, seen)
@@ -110,11 +114,11 @@ def still_there(make: Maker, session: str, seen: object) -> Maker:
 
 
 def refuse_gone(session: str, seen: object) -> None:
-    """Raises UserError, which names what is gone, where the visitor still sees models or a conversation that the server
-    no longer keeps. seen: the section's value in the browser."""
+    """Raise UserError, which names the loss, if the visitor still sees models or a conversation that the server no
+    longer keeps. seen: the section's value in the browser."""
     try:
-        told = json.loads(seen)  # type: ignore[arg-type]
-        token, loaded, turns = told["token"], told["loaded"], len(told["turns"])
+        value = json.loads(seen)  # type: ignore[arg-type]
+        token, loaded, turns = value["token"], value["loaded"], len(value["turns"])
     except (TypeError, ValueError, KeyError):
         return
     if not isinstance(token, str) or not token or own.holds(session, token):
@@ -129,7 +133,7 @@ def refuse_gone(session: str, seen: object) -> None:
 
 
 def converses(choice: Choice) -> bool:
-    """Whether the target of this choice has a chat template."""
+    """Return whether the target of this choice has a chat template."""
     return page_converses() if choice.paths is None else bool(choice.told.get("chat"))
 
 
@@ -160,22 +164,22 @@ def _unload(request: gr.Request) -> str:
 
 def _set(request: gr.Request, event: gr.EventData) -> str:
     """Set whether the prompt is a turn of a conversation, the system turn and the stop strings."""
-    given = event._data if isinstance(event._data, dict) else {}
+    settings = event._data if isinstance(event._data, dict) else {}
     session = request.session_hash
-    choice, stop = own.of(session), given.get("stop")
-    given_stop = [one for one in stop if one] if isinstance(stop, list) else []
-    wanted = [typed(one) if isinstance(one, str) else one for one in given_stop]
+    choice, stop = own.of(session), settings.get("stop")
+    given_stop = [string for string in stop if string] if isinstance(stop, list) else []
+    strings = [typed(string) if isinstance(string, str) else string for string in given_stop]
     try:
-        StopStrings(None, wanted)
+        StopStrings(None, strings)
     except UserError as error:
         return shown(session, problem=str(error))
-    choice.stop = tuple(wanted)
-    system = given.get("system")
+    choice.stop = tuple(strings)
+    system = settings.get("system")
     if isinstance(system, str) and len(system) > MOST_SYSTEM:
         return shown(session, problem=f"A system turn has at most {MOST_SYSTEM:,} characters.")
     if isinstance(system, str) and system.strip() != choice.system:
         choice.system, choice.turns = system.strip(), []
-    choice.chat = given.get("chat") is True and converses(choice)
+    choice.chat = settings.get("chat") is True and converses(choice)
     return shown(session)
 
 
@@ -185,16 +189,16 @@ def _fresh(request: gr.Request) -> str:
 
 
 def _sampling(request: gr.Request) -> list:
-    """The numbers of the model's own generation config, within the bounds of the controls."""
+    """Return temperature, top-k and top-p from the model's own generation config, within the bounds of the controls."""
     from app.controls import RANGES
 
-    found = own.read(request.session_hash).told.get("sampling", {})
+    sampling = own.read(request.session_hash).told.get("sampling", {})
     names = ("temperature", "top_k", "top_p")
-    return [RANGES[name].clamp(found[name]) if name in found else gr.skip() for name in names]
+    return [RANGES[name].clamp(sampling[name]) if name in sampling else gr.skip() for name in names]
 
 
 def _returned(request: gr.Request, event: gr.EventData) -> list:
-    """What the page held before it was loaded anew, or a sentence that it is gone."""
+    """Return the choice that the page had before it was loaded anew, or a sentence that the choice is gone."""
     token = event._data.get("token") if isinstance(event._data, dict) else None
     choice = own.bring_back(request.session_hash, token) if isinstance(token, str) else None
     problem = "" if choice else GONE

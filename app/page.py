@@ -1,4 +1,4 @@
-"""The whole page, and how it is served."""
+"""Builds the whole page, and serves it."""
 
 import logging
 import os
@@ -37,11 +37,11 @@ from presets import outside_cards
 
 log = logging.getLogger("draftscope")
 KEPT = (live.seats, live.memories, own)
-"""What the server keeps for visitors."""
+"""The stores of what the server keeps for visitors."""
 
 
 def build() -> gr.Blocks:
-    """The page: everything built here is sent to the browser when the page opens."""
+    """Build the page. Everything built here is sent to the browser when the page opens."""
     with gr.Blocks(title=words.TITLE, analytics_enabled=False, fill_width=True) as page:
         html(
             "DraftscopePage.masthead(element, props);",
@@ -61,7 +61,7 @@ def build() -> gr.Blocks:
                 methods = Methods()
             with gr.Tab("Learn", id="learn"):
                 learn = Learn()
-        limits = [list(one) for one in LIMITS.told()]
+        limits = [list(limit) for limit in LIMITS.told()]
         html("DraftscopePage.allowed(element, props.limits);", limits=limits, elem_id="allowed")
         html("DraftscopePage.foot(element, props.line);", line=words.FOOT)
         watch.wire(page, methods)
@@ -80,9 +80,11 @@ def build() -> gr.Blocks:
 
 
 def _leave(request: gr.Request) -> None:
-    """The connection to a browser has ended. Gradio tells nothing more: the tab was closed, or the network broke for a
-    moment and the same session comes back. So the visitor's things wait for a while. Where it is back already, on another
-    connection, the late end of the old one means nothing."""
+    """Note that the connection to a browser has ended: the tab was closed, or the network broke for a moment.
+
+    Gradio does not say which. After a break the same session comes back, so the visitor's things are kept for a while.
+    If the session is back already, on another connection, the end of the old connection means nothing.
+    """
     if VISITORS.silent(request.session_hash):
         for kept in KEPT:
             kept.cut_off(request.session_hash)

@@ -1,4 +1,4 @@
-"""Pieces that the tabs share."""
+"""Components, event settings and helpers that the tabs share."""
 
 import json
 import time
@@ -12,37 +12,38 @@ from app.live import Update
 from app.settings import LIMITS
 
 _serial = count(time.time_ns() // 1000)
-"""Goes on from where it was when the server begins anew."""
+"""Numbers that rise, also across restarts of the server, because they begin with the time."""
 
 SPARE = 8
-"""Room for events beyond those that may run or wait: these are refused, and refusing also takes a moment."""
+"""Places for events beyond the runs that may advance or wait. They are refused, which also takes a moment."""
 SLOW = {"show_progress": "hidden", "api_visibility": "private"}
-"""Settings of an event that works for a moment, but holds no run."""
+"""Settings of an event that works for a moment, but advances no run."""
 QUICK = {"show_progress": "hidden", "api_visibility": "private", "queue": False}
 """Settings of an event that must not wait behind runs."""
 EVERY = {**QUICK, "trigger_mode": "multiple"}
-"""As QUICK, but each event is sent, even while the previous one waits for its answer."""
+"""The settings of QUICK, but each event is sent, even while the previous one waits for its answer."""
 
 
 def numbered(told: Callable[[], Mapping]) -> str:
-    """A value for the page's script. Its number ``n`` is taken before what is told is looked up: of two values that come in
-    any order, the one with the higher number holds nothing older (``hearNewest`` in app/web). No two are equal."""
+    """Return, as JSON for the page's script, the fields that ``told`` returns and a rising number ``n``. The number is
+    taken before ``told`` is called. So if two values come in any order, the one with the higher number holds nothing
+    older (``hearNewest`` in app/web)."""
     number = next(_serial)
     return json.dumps({**told(), "n": number})
 
 
 def status(state: str, message: str = "") -> str:
-    """The state of a run for the page's script."""
+    """Return the state of a run, as a value of the status line."""
     return numbered(lambda: {"state": state, "message": message})
 
 
 def emit(updates: Iterable[Update]) -> Iterator[tuple]:
-    """The engine's updates as values of the picture and the status line."""
+    """Yield the engine's updates as values of the picture and the status line."""
     yield from never_silent(map(shown, updates))
 
 
 def never_silent(values: Iterable[tuple]) -> Iterator[tuple]:
-    """The values of picture and status line; if there are none, one that changes nothing.
+    """Yield the values of picture and status line; if there are none, yield one that changes nothing.
 
     Gradio empties the outputs of a generator that yields nothing.
     """
@@ -55,7 +56,7 @@ def never_silent(values: Iterable[tuple]) -> Iterator[tuple]:
 
 
 def shown(update: Update | None) -> tuple:
-    """One update as values of the picture and the status line; None changes nothing."""
+    """Return one update as values of the picture and the status line; None changes nothing."""
     if update is None:
         return gr.skip(), gr.skip()
     trace, state, message = update
@@ -63,7 +64,7 @@ def shown(update: Update | None) -> tuple:
 
 
 def state_of(said: object) -> str:
-    """The state in which the visitor saw the run; "" if that cannot be read."""
+    """Return the state of the run in this value of the status line; "" if it cannot be read."""
     try:
         return str(json.loads(said)["state"])
     except (TypeError, ValueError, KeyError):
@@ -71,9 +72,9 @@ def state_of(said: object) -> str:
 
 
 def html(script: str, **settings) -> gr.HTML:
-    """A piece of the page that its script builds.
+    """Return a component that the page's script builds.
 
-    The template is constant, so nothing that passes through the value is ever read as HTML.
+    The template is constant, so no text in the value is ever read as HTML.
     """
     return gr.HTML(
         html_template="<div class='pg-mount'></div>",
@@ -86,9 +87,9 @@ def html(script: str, **settings) -> gr.HTML:
 def canvas(
     tab: str, hint: str, value: str = "", late: Iterable[str] = ()
 ) -> tuple[gr.HTML, gr.HTML]:
-    """The status line, which shows a hint at first, and the picture.
+    """Return the status line, which shows a hint at first, and the picture.
 
-    late: examples that bring a trace of their own in place of the value when the address names them.
+    value: the picture's first trace. late: examples whose own trace replaces it when the address names them.
     """
     handed = "{element: element.querySelector('.pg-mount'), props, trigger, watch}"
     said = html(
@@ -109,19 +110,20 @@ def canvas(
 
 
 def example_note(tab: str, menu: dict[str, dict], own: str, prompt: str) -> gr.HTML:
-    """What to look for in the example shown; the value is its name.
+    """Return the note on what to look for in the example on the screen; its value is the example's name.
 
-    menu: from ``app.menu``, the examples that are not listed included. own: the note where the controls hold no
-    example's settings; the name is then "". prompt: the element id of the prompt's box.
+    menu: all examples, from ``app.menu``. own: the note if the controls hold no example's settings, when the name is
+    "". prompt: the element id of the prompt's box.
     """
-    told = ("prompt", "turns", "pair", "lanes", "temperature", "models", "json_schema")
-    told += ("python_names", "heal", "look_for", "listed")
+    fields = ("prompt", "turns", "pair", "lanes", "temperature", "models", "json_schema")
+    fields += ("python_names", "heal", "look_for", "listed")
     return html(
         f"DraftscopePage.exampleNote('{tab}', {{element, props, watch, trigger}}); "
         "/* events: 'edited' */",
         value=next(iter(menu)),
         examples={
-            name: {key: entry[key] for key in told if key in entry} for name, entry in menu.items()
+            name: {key: entry[key] for key in fields if key in entry}
+            for name, entry in menu.items()
         },
         own=own,
         prompt=prompt,
@@ -130,10 +132,10 @@ def example_note(tab: str, menu: dict[str, dict], own: str, prompt: str) -> gr.H
 
 
 def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
-    """After these changes the browser, without a request, names the example in every component that shows it.
+    """Let the browser, after these changes and without a request, name the example in every component that shows it.
 
-    settings: the name so far, then the controls in the order of the tab's FIELDS. shown: the note first, then the
-    components that know listed examples only.
+    settings: the component with the current name, then the controls in the order of the tab's FIELDS. shown: the note,
+    then the components that show listed examples only.
     """
     js = f"(...v) => DraftscopePage.whose('{tab}', {len(shown)}, v)"
     for change in changes:
@@ -141,9 +143,9 @@ def name_whose(tab: str, changes: list, settings: list, shown: list) -> None:
 
 
 def tell_controls(tab: str, loaded: Callable, changes: list, controls: list) -> None:
-    """After these changes the browser, without a request, learns the values of this tab's controls and marks the
-    picture if it shows something else. loaded: the change that brings the values from the address. controls: in the
-    order of the tab's FIELDS."""
+    """Let the browser, after these changes and without a request, read the values of this tab's controls, and mark the
+    picture if it shows another run. loaded: the change that brings the values from the address. controls: in the order
+    of the tab's FIELDS."""
     for change in (loaded, *changes):
         came = "true" if change is loaded else "false"
         js = f"(...v) => {{ DraftscopePage.controls('{tab}', v, {came}); }}"
@@ -151,7 +153,7 @@ def tell_controls(tab: str, loaded: Callable, changes: list, controls: list) -> 
 
 
 def lead(parts: list) -> gr.HTML:
-    """A sentence some of whose words are explained on hover and focus."""
+    """Return a sentence with explanations of some words, on hover and focus. parts: texts, and [word, explanation]."""
     return html(
         "DraftscopePage.terms(element, props.parts);", parts=parts, elem_classes="pg-lead-block"
     )
@@ -160,17 +162,17 @@ def lead(parts: list) -> gr.HTML:
 def sampling_controls(
     first: Mapping[str, object], prefix: str = "", more: Callable[[], object] = lambda: None
 ) -> list[gr.components.Component]:
-    """Temperature, top-k, top-p, seed, new tokens: in the order of RANGES. first: the values shown at first.
+    """Return the controls temperature, top-k, top-p, seed and new tokens, in the order of RANGES.
 
-    more: makes the other controls under "Advanced".
+    first: their first values. prefix: of their element ids. more: makes the other controls under "Advanced".
     """
-    values = {name: first.get(name, wanted.default) for name, wanted in RANGES.items()}
+    values = {name: first.get(name, bounds.default) for name, bounds in RANGES.items()}
 
     def slider(name: str, label: str, info: str, step: float = 1) -> gr.Slider:
-        wanted = RANGES[name]
+        bounds = RANGES[name]
         return gr.Slider(
-            wanted.low,
-            wanted.high,
+            bounds.low,
+            bounds.high,
             values[name],
             step=step,
             label=label,
@@ -242,7 +244,7 @@ def heal_box(elem_id: str) -> gr.Checkbox:
 
 def engine_event() -> dict:
     """Settings of an event that advances a run. All such events begin at once; ``app.turns`` decides which run takes
-    the next step and which wait in line, and tells each visitor their place."""
+    the next step and which runs wait in line."""
     return {
         **SLOW,
         "concurrency_id": "engine",
@@ -252,7 +254,7 @@ def engine_event() -> dict:
 
 
 def following() -> dict:
-    """Settings of an event that shows what another program writes. A few go on at once, and take no run's place."""
+    """Settings of an event that follows a record of another program. A few go on at once, and take no run's place."""
     return {
         **SLOW,
         "concurrency_id": "following",
@@ -262,15 +264,15 @@ def following() -> dict:
 
 
 def moved(tab: str) -> str:
-    """The browser's reaction when the server has sent the state of an address in the browser's history."""
+    """Return the script that runs in the browser once the server has sent the state of an address in its history."""
     return f"() => DraftscopePage.moved('{tab}')"
 
 
 def answered(section: str) -> str:
-    """The browser's reaction when the server has answered, well or badly, what the visitor set in this section."""
+    """Return the script that runs in the browser once a change in this section has succeeded or failed."""
     return f"() => DraftscopePage.answered('{section}')"
 
 
 def over(tab: str) -> str:
-    """The browser's reaction when an event that advances a run has ended, however it ended."""
+    """Return the script that runs in the browser once an event that advances a run has ended or failed."""
     return f"() => DraftscopePage.over('{tab}')"

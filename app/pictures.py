@@ -1,4 +1,4 @@
-"""The picture of a prompt, on the page: shown where it is asked about, and made small where a visitor brings it."""
+"""Shows the picture of a prompt on the page, and makes a visitor's picture small."""
 
 from engine.errors import UserError
 from engine.scenes import brought
@@ -6,8 +6,9 @@ from engine.scenes.prompt_picture import is_numbered, pixels
 
 
 def prompt_picture(given: object) -> dict[str, str | bool]:
-    """given: the address of a picture or film, as in a prompt, or a visitor's file as a data address. Returns {"address", "image",
-    "film"}: how a prompt names it, a data address that shows it, and whether it is a film; or {"error"}."""
+    """Return {"address": the picture's address in a prompt, "image": a data address that shows it, "film": whether it
+    is a film}, or {"error": a sentence}. given: the address of a picture or film in a prompt, or a visitor's file as a
+    data address."""
     try:
         if not isinstance(given, str):
             raise UserError("A picture is asked for by its address.")

@@ -1,8 +1,8 @@
 """The content security policy of the served page: what a browser may load and run here.
 
-Gradio compiles its components' scripts from text, so ``'unsafe-eval'`` stays allowed. Of the scripts in the page's
-markup, only those run that stand in gradio's template, which carry a nonce, and those of our own head, which the policy
-names by their digest. So a smuggled-in ``<script>`` or ``onerror=`` does nothing, and nothing leaves the server.
+Gradio compiles its components' scripts from text, so ``'unsafe-eval'`` stays allowed. Two
+kinds of scripts in the page's markup may run: those in gradio's template, which carry a nonce, and those in our own
+head, which the policy names by their digests. So a smuggled-in ``<script>`` or ``onerror=`` does nothing.
 """
 
 import base64
@@ -45,19 +45,20 @@ class _Inline(HTMLParser):
 
 
 def digests(page: str) -> list[str]:
-    """A source expression for each inline script of this HTML."""
+    """Return a CSP source expression, with its digest, for each inline script of this HTML."""
     parser = _Inline()
     parser.feed(page)
     parser.close()
-    found = []
+    sources = []
     for script in parser.scripts:
         digest = hashlib.sha256(script.encode("utf-8")).digest()
-        found.append(f"'sha256-{base64.b64encode(digest).decode()}'")
-    return found
+        sources.append(f"'sha256-{base64.b64encode(digest).decode()}'")
+    return sources
 
 
 def policy(scripts: list[str]) -> str:
-    """The policy for a page that runs these inline scripts: their digests, or the nonce that they carry."""
+    """Return the policy for a page that runs these inline scripts. scripts: CSP source expressions, digests or a
+    nonce."""
     embedders = os.environ.get("DRAFTSCOPE_EMBEDDED_BY", "").split()
     if "SPACE_ID" in os.environ:
         embedders += SPACES
@@ -77,7 +78,7 @@ def policy(scripts: list[str]) -> str:
 
 
 class Policy:
-    """ASGI middleware: HTML answers carry the policy, and every answer tells the browser not to guess its type."""
+    """ASGI middleware that adds the policy to HTML answers. Every answer also forbids the browser to guess its type."""
 
     def __init__(self, app: ASGIApp, head: str = "") -> None:
         """head: HTML that the page's script adds to the document."""
@@ -105,8 +106,8 @@ class Policy:
 
 
 def with_nonces() -> None:
-    """Let gradio's own scripts, those that stand in its template, carry the nonce of the request. The template is
-    changed before anything is filled in, so a script that came in with the content has none."""
+    """Put the nonce of the request on the scripts in gradio's own template. The template is changed before its content
+    is filled in, so a script that comes in with the content gets no nonce."""
     loader = routes.templates.env.loader
     source, *_ = loader.get_source(routes.templates.env, PAGE)
     marked = re.sub(r"<script(?![^>]*\ssrc=)", f"<script {NONCE}", source)

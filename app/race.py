@@ -1,4 +1,4 @@
-"""Several runs that take turns, one step each: a comparison on one machine.
+"""A race: several runs that take turns on one machine, one step each.
 
 No lane's clock contains another's work, because only one lane advances at a time.
 """
@@ -10,7 +10,8 @@ from viz.race import tagged
 
 
 class Race:
-    """A job made of jobs, by lane name. Their lines come tagged, in the order they happened."""
+    """A job made of one job for each lane. Each line carries its lane's name; the lines come in the order of the
+    steps."""
 
     def __init__(self, lanes: Mapping[str, Job]) -> None:
         self._lanes = dict(lanes)
@@ -35,5 +36,5 @@ class Race:
             job.cancel()
 
     def summary(self) -> str:
-        """The summaries of the lanes that have not given theirs yet."""
+        """Return the summaries of the lanes that have not written theirs yet."""
         return "".join(tagged(name, job.summary()) for name, job in self._open.items())

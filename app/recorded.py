@@ -1,4 +1,4 @@
-"""The folder that the host watches: requests that a serving engine records there (docs/serving.md), listed as they come.
+"""Lists the requests that a serving engine records in the folder that the host watches (docs/serving.md).
 
 Only files of the folder itself are read.
 """
@@ -25,11 +25,11 @@ MOST_LISTED = 50
 EVERY = 1.0
 """Seconds between two looks at the folder."""
 A_LOOK = 8_000_000
-"""Bytes that one look at the folder reads; it goes on there the next time."""
+"""Most bytes that one look at the folder reads; the next look goes on from there."""
 
 
 class Row:
-    """A record in the list, as far as it has been read. wrong: it is no trace."""
+    """A record in the list, with counts of the lines that have been read so far. wrong: whether it is no trace."""
 
     def __init__(self, path: Path) -> None:
         self._lines = Lines(path)
@@ -38,7 +38,7 @@ class Row:
         self._over = self.wrong = False
 
     def read_on(self, most: int) -> int:
-        """Count what is new, up to so many bytes. Returns how many were read."""
+        """Read and count the new lines, in at most ``most`` bytes. Returns how many bytes were read."""
         if self._over or self.wrong:
             return 0
         try:
@@ -62,7 +62,8 @@ class Row:
             self._accepted += entry["nodes"]["status"].count("accepted")
 
     def told(self, name: str, written: float) -> dict | None:
-        """For the page's script; None while there is no run line. written: the time of its last change."""
+        """Return the row for the page's script; None while there is no run line. written: when the file last changed,
+        in seconds since the epoch."""
         if not self._run:
             return None
         drafter, recorded = self._run["drafter"], self._run.get("recorded", {})
@@ -92,7 +93,7 @@ class RecordedFolder:
         self._lock = threading.Lock()
 
     def told(self) -> list[dict]:
-        """Each request, the newest first; all who ask within a second are told the same."""
+        """Return the rows of the recorded requests, the newest first; the folder is read at most once a second."""
         with self._lock:
             if time.monotonic() - self._looked >= EVERY:
                 self._told = self._look()
@@ -106,11 +107,11 @@ class RecordedFolder:
         for row in self._rows.values():
             left -= row.read_on(left) if left > 0 else 0
         rows = [self._rows[name].told(name, written) for written, name in newest]
-        told = [row for row in rows if row is not None and not self._rows[row["name"]].wrong]
-        return sorted(told, key=lambda row: row["began"], reverse=True)
+        records = [row for row in rows if row is not None and not self._rows[row["name"]].wrong]
+        return sorted(records, key=lambda row: row["began"], reverse=True)
 
     def _files(self) -> Iterator[tuple[float, str]]:
-        """(time of the last change, name) of each file that can be a record."""
+        """Yield (time of the last change, name) of each file that can be a record."""
         try:
             with os.scandir(self._folder) as entries:
                 for entry in entries:
@@ -120,7 +121,7 @@ class RecordedFolder:
             return  # the folder, or a file of it, has gone
 
     def path(self, name: object) -> Path:
-        """Raises UserError for a name that is none of a file in the folder."""
+        """Return the path of this record. Raises UserError if the folder has no such file."""
         if isinstance(name, str) and NAME.fullmatch(name):
             path = self._folder / name
             if path.is_file() and not path.is_symlink():
@@ -129,7 +130,7 @@ class RecordedFolder:
 
 
 def recorded_requests(_: object = None) -> list[dict]:
-    """The list, for the page’s script; gradio hands over one argument."""
+    """Return the list of recorded requests for the page’s script; gradio passes an argument that is not used."""
     return FOLDER.told() if FOLDER else []
 
 

@@ -1,4 +1,4 @@
-"""Requests that are refused: each with one sentence, counted by kind, and noted in the log without their content."""
+"""Refuses requests, each with one sentence; counts refusals by kind, and logs them without the requests' content."""
 
 import logging
 import traceback
@@ -11,8 +11,8 @@ NONSENSE = "This page cannot make sense of that request."
 
 
 class Refused(Exception):
-    """status: of HTTP. kind: the word under which the refusal is counted. sentence: for the visitor. closes: whether
-    the connection ends with the answer, because what follows on it is not wanted."""
+    """A request is refused. status: the HTTP status. kind: the word under which the refusal is counted. sentence: for
+    the visitor. closes: whether the connection ends with the answer, so that the rest of the request is not read."""
 
     def __init__(self, status: int, kind: str, sentence: str, closes: bool = False) -> None:
         super().__init__(sentence)
@@ -22,8 +22,8 @@ class Refused(Exception):
 def openai_error(
     status: int, sentence: str, param: str | None = None, code: str | None = None
 ) -> dict:
-    """The sentence in the form in which OpenAI's clients read it. status: of HTTP. param: the field that is refused. code: a
-    word for programs."""
+    """Return the sentence as an error object of OpenAI's API. status: the HTTP status. param: the field that is
+    refused. code: a word for programs."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     if status == 429:
         kind = "rate_limit_error"
@@ -31,14 +31,14 @@ def openai_error(
 
 
 def note(kind: str, **details: object) -> None:
-    """Count a refusal, and tell the host of it in one line, as often as ``logs.Sparing`` lets it through."""
+    """Count a refusal, and log it in one line, which ``logs.Sparing`` may leave out."""
     metrics.TURNED_AWAY.labels(kind).inc()
     log.warning("refused: %s", kind, extra=details)
 
 
 def note_failure(error: BaseException) -> None:
-    """Count a request that failed inside; the line names the kind of error and the place in the code. The traceback is
-    for DRAFTSCOPE_LOG_LEVEL=debug."""
+    """Count a request that failed inside, and log the kind of error and its place in the code. The traceback is logged
+    at DRAFTSCOPE_LOG_LEVEL=debug only."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     note("failed", error=type(error).__name__, at=place)

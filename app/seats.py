@@ -1,4 +1,4 @@
-"""One visitor's run: advanced by whichever event holds it, kept between events.
+"""Keeps visitors' runs between events; the event that holds a run advances it.
 
 A paused run holds no queue slot: the event has ended, and the run waits here, with a time to live. A seat is identified
 by the browser session and the tab that it belongs to.
@@ -19,9 +19,9 @@ log = logging.getLogger("draftscope")
 
 FAILED = "Something went wrong inside the engine; try again."
 UNSEEN = 30
-"""Seconds for which a run of a session without a page is kept."""
+"""Seconds for which the run of a session that never opened the page is kept."""
 PACE = 0.03
-"""Least seconds between two updates to the browser; several fast steps share one update."""
+"""Fewest seconds between two updates to the browser; several fast steps share one update."""
 
 
 class Job(Protocol):
@@ -29,14 +29,14 @@ class Job(Protocol):
 
     def header(self) -> str: ...
     def steps(self) -> Iterator[str]:
-        """Its lines as they come; "" after a turn that wrote none."""
+        """Yield the job's lines as they come, and "" after a turn that wrote no line."""
 
     def cancel(self) -> None: ...
     def summary(self) -> str: ...
 
 
 class Seat:
-    """A job, its trace so far, and what the visitor last asked of it."""
+    """A job, its trace so far, and its state. A job is advanced by one event at a time, which holds the seat."""
 
     def __init__(self, job: Job, turns: Turns = TURNS, limits: Limits = LIMITS) -> None:
         self.job = job
@@ -51,13 +51,13 @@ class Seat:
         self.state = "paused"
         """paused | running | done | error | gone"""
         self.asked: str | None = None
-        """pause | stop | drop: what the event that holds the seat must do after this step."""
+        """pause | stop | drop: the wish that the event that holds the seat must fulfil after this step."""
         self.touched = time.monotonic()
         self._steps = job.steps()
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Hold the seat for one event; False if another holds it or the run is over."""
+        """Hold the seat for one event. Returns False if another event holds it, or the run is over."""
         with self._lock:
             if self.state != "paused":
                 return False
@@ -66,7 +66,7 @@ class Seat:
             return True
 
     def ask(self, what: str) -> bool:
-        """Ask this of the event that holds the seat; False if no event does."""
+        """Pass this wish to the event that holds the seat. Returns False if no event holds it."""
         with self._lock:
             if self.state != "running":
                 return False
@@ -77,7 +77,7 @@ class Seat:
     def advance(self, single: bool = False) -> Iterator[tuple[str, str, str]]:
         """Yield (trace so far, state, message) until paused, stopped, finished or failed.
 
-        Closing the generator while it runs (the tab was closed) lets the run go.
+        Closing the generator while the run advances, as when the tab was closed, ends the run.
         """
         if not self.take():
             return
@@ -91,7 +91,7 @@ class Seat:
                     yield self.text, "running", turn.told()
                     turn.wait(1.0, lambda: self.asked is not None)
                     continue
-                # whoever waits for another machine keeps nobody from a step on this one
+                # a run that waits for another machine keeps no other run from a step on this one
                 elsewhere = getattr(self.job, "elsewhere", False)
                 line = self._next() if elsewhere else turn.step(self._next)
                 if line is None:
@@ -137,7 +137,7 @@ class Seat:
             self.spent += time.monotonic() - began
 
     def _too_much(self) -> str:
-        """Why the run may not go on, "" while it may."""
+        """Return the sentence that says why the run may not go on; "" while it may."""
         if self.spent > self._limits.run_seconds:
             return f"This page lets a run compute for {self._limits.run_seconds} s; it ends here."
         if len(self.text) > self._limits.trace_bytes:
@@ -153,7 +153,7 @@ class Seat:
         return self.text
 
     def free(self, state: str = "gone") -> None:
-        """Let the run go, whatever it is doing."""
+        """Cancel the run, whether it is running or paused, and settle the seat in this state."""
         self._settle(state)
         self._steps = iter(())
         try:
@@ -183,12 +183,12 @@ class Seats:
         address: Callable[[str], str] = lambda session: "",
         came: Callable[[str], bool] = lambda session: True,
     ) -> None:
-        """here: whether a visitor still has the page open. address: a visitor's; "" where it is not known. came: whether
-        they ever had the page open."""
+        """here: returns whether a visitor still has the page open. address: returns a visitor's address, "" if it is
+        unknown. came: returns whether a visitor ever had the page open."""
         self._limits, self._here, self._came, self._address = limits, here, came, address
         self._seats: dict[tuple[str, str], Seat] = {}
         self._put_out: OrderedDict[tuple[str, str], None] = OrderedDict()
-        """Whose paused runs made room for others, the latest last."""
+        """The visitors and tabs whose paused runs were dropped to make room for others, the latest last."""
         self._lock = threading.Lock()
 
     def get(self, session: str, tab: str) -> Seat | None:
@@ -196,10 +196,9 @@ class Seats:
         return self._seats.get((session, tab))
 
     def put(self, session: str, tab: str, seat: Seat) -> Seat:
-        """Give the visitor this seat in place of the last one.
+        """Give the visitor this seat on this tab, in place of the last one.
 
-        Raises UserError, and lets the new run go, when every seat is taken by others, or every seat of the visitor's
-        share.
+        Raises UserError, and ends the new run, if all seats are taken, or all seats of the visitor's address.
         """
         self.leave(session, tab)
         self.sweep()
@@ -220,11 +219,11 @@ class Seats:
         return seat
 
     def put_out(self, session: str, tab: str) -> bool:
-        """Whether this visitor's paused run made room for others."""
+        """Return whether this visitor's paused run was dropped to make room for others."""
         return (session, tab) in self._put_out
 
     def leave(self, session: str, tab: str | None = None) -> None:
-        """Let a visitor's runs go: on one tab, or on all."""
+        """Drop a visitor's runs: on one tab, or on all."""
         with self._lock:
             keys = [k for k in self._seats if k[0] == session and tab in (None, k[1])]
             gone = [self._seats.pop(key) for key in keys]
@@ -233,15 +232,16 @@ class Seats:
                 seat.free()
 
     def cut_off(self, session: str) -> None:
-        """The connection to the visitor's browser has ended: runs under way go; paused and finished ones wait for a
-        while, because a browser that was only cut off comes back with the same session."""
+        """Drop the visitor's advancing runs, because the connection to the browser has ended. Paused and finished runs
+        are kept for a while: a browser that was only cut off comes back with the same session."""
         with self._lock:
             seats = [seat for key, seat in self._seats.items() if key[0] == session]
         for seat in seats:
             seat.ask("drop")
 
     def sweep(self) -> None:
-        """Let go of the runs that nobody came back for, or of whose visitor no page was ever seen."""
+        """Drop the runs whose visitor has not come back in time; a visitor who never opened the page has UNSEEN
+        seconds."""
         now = time.monotonic()
         with self._lock:
             stale = [
@@ -256,7 +256,7 @@ class Seats:
             seat.free()
 
     def _was_here(self, session: str, tab: str) -> bool:
-        """A run may begin before the heartbeat does."""
+        """Return whether the visitor has, or had, the page open. A run may begin before the page's heartbeat does."""
         seat = self._seats[session, tab]
         seat.paged |= self._came(session)
         return seat.paged
@@ -270,13 +270,13 @@ class Seats:
                 seat.stop()
 
     def running(self) -> int:
-        """How many runs are being advanced now."""
+        """Return how many runs are being advanced now."""
         with self._lock:
             return sum(seat.state == "running" for seat in self._seats.values())
 
     def _make_room(self, among: Collection[tuple[str, str]]) -> bool:
-        """Drop the oldest run that is over, else the oldest paused one whose visitor is not here. Running ones stay, and
-        paused ones whose visitor is."""
+        """Drop the oldest run that is over, or else the oldest paused run whose visitor is not here. Returns False if
+        there is neither: running runs, and paused runs of visitors who are here, stay."""
         over = [k for k in among if self._seats[k].state not in ("running", "paused")]
         left = [k for k in among if self._seats[k].state == "paused" and not self._here(k[0])]
         candidates = over or left
@@ -295,18 +295,18 @@ class Seats:
 
 
 class Kept(Protocol):
-    """What waits for visitors, with a time to live."""
+    """A store of things kept for visitors for a while. sweep: drops the old ones."""
 
     def sweep(self) -> None: ...
 
 
 def sweep_forever(*kept: Kept, every: float = 15.0) -> None:
-    """Sweep in the background, also while nobody visits the page."""
+    """Sweep these stores in the background, also while nobody visits the page. every: seconds between two sweeps."""
 
     def loop() -> None:
         while True:
             time.sleep(every)
-            for one in kept:
-                one.sweep()
+            for store in kept:
+                store.sweep()
 
     threading.Thread(target=loop, name="sweep", daemon=True).start()

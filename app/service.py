@@ -1,4 +1,4 @@
-"""Endpoints for those who run the server: /health and /metrics. Neither tells anything about a single visitor."""
+"""Endpoints for the host of the server: /health and /metrics. Neither reveals anything about a single visitor."""
 
 import os
 from dataclasses import asdict
@@ -18,9 +18,12 @@ from engine.fast.cpu.budget import graph_memory
 
 
 async def health(_: Request) -> JSONResponse:
-    """200 while runs can begin, 503 while closing. "loading": drafters are being tried ahead of time, and a run may
-    have to wait for that. "graphs": those beyond one for each model, and the bytes that they take and may take. "limits":
-    what everything on the server is held to (``app.settings.Limits``)."""
+    """Answer 200 while runs can begin, and 503 while the server is closing.
+
+    Status "loading": drafters are being tried ahead of time, and a run may have to wait for that. "graphs": the
+    compiled graphs beyond one for each model, and the bytes that they take and may take. "limits":
+    ``app.settings.Limits``.
+    """
     if shutdown.closing.is_set():
         return JSONResponse({"status": "closing"}, 503)
     kept = graph_memory()
@@ -34,7 +37,7 @@ async def told(_: Request) -> Response:
 
 
 def app_settings(head: str, shares: Shares) -> dict:
-    """The settings that gradio's web application gets besides the page. head: the HTML added to the document."""
+    """Return the settings of gradio's web application besides the page. head: the HTML added to the document."""
     with_nonces()
     routes = [Route("/health", health)]
     if os.environ.get("DRAFTSCOPE_METRICS", "1") != "0":
@@ -49,7 +52,7 @@ def app_settings(head: str, shares: Shares) -> dict:
 
 
 def measure() -> None:
-    """Show at /metrics how many runs there are now."""
+    """Show at /metrics how many runs and compiled graphs there are now."""
     metrics.gauge("vllm:num_requests_running", "Runs that advance now.", live.seats.running)
     metrics.gauge("vllm:num_requests_waiting", "Runs in line.", lambda: TURNS.counts()[1])
     metrics.gauge("draftscope_kept_runs", "Runs kept for visitors.", lambda: len(live.seats))

@@ -28,8 +28,7 @@ class Limits:
     """Bounds for one visitor and for all visitors together.
 
     Each can be set in the settings file by its name, or in the environment as DRAFTSCOPE_ and its name in capitals; the
-    environment takes precedence. ``limits`` reads them, everything on the server is held to them, and ``told`` lists
-    them for the page.
+    environment takes precedence. ``limits`` reads them, and ``told`` lists them for the page.
     """
 
     prompt_characters: int = 4000
@@ -45,28 +44,28 @@ class Limits:
     run_seconds: int = 120
     """Most seconds that one run may compute."""
     running: int = 16
-    """Runs that take turns, a step each."""
+    """Most runs that take turns, a step each."""
     waiting: int = 24
-    """Runs that may stand in line behind them."""
+    """Most runs that may stand in line behind the runs that take turns."""
     share: int = 24
-    """Steps after which a run lets the runs in line go first."""
+    """Steps after which a run lets the runs that stand in line go first."""
     kept_runs: int = 96
-    """Runs kept for visitors: running, paused, or just finished."""
+    """Most runs kept for visitors: running, paused, or just finished."""
     client_running: int = 3
-    """Runs of one address that take turns. A share does not slow an address down while nobody else is there: all runs
-    together take one step at a time."""
+    """Most runs of one address that take turns. This does not slow an address down while it is alone: all runs together
+    take one step at a time."""
     client_waiting: int = 16
-    """Runs of one address that may stand in line."""
+    """Most runs of one address that may stand in line."""
     client_kept: int = 32
-    """Runs kept for one address."""
+    """Most runs kept for one address."""
     client_requests: int = 256
-    """Requests of one address that may be open; a page holds two or three."""
+    """Most open requests of one address; a page holds two or three."""
     client_calls: int = 8
-    """Calls of one address that are worked on at once; others wait."""
+    """Most calls of one address that are worked on at once; further calls wait."""
     client_rate: int = 20
-    """Requests of one address that are worked on in a second, once it has used what it saved up; others wait."""
+    """Requests of one address that are worked on in a second, after those it has saved up; further requests wait."""
     unread_seconds: int = 10
-    """Seconds after which a request whose answer nobody reads is let go."""
+    """Seconds after which a request whose answer nobody reads is dropped."""
     unread_megabytes: int = 256
     """Most memory for all answers that wait to be read; one address may take a quarter."""
     body_megabytes: int = 10
@@ -76,17 +75,17 @@ class Limits:
     bodies_megabytes: int = 128
     """Most memory for all requests that are being received; one address may take a quarter."""
     kept_seconds: int = 600
-    """Seconds after which a paused run is let go."""
+    """Seconds after which a paused run is dropped."""
     memories: int = 64
-    """Visitors for whom drafters may remember something."""
+    """Most visitors for whom drafters may remember something."""
     memory_megabytes: int = 8
-    """Most that drafters may remember for one visitor."""
+    """Most memory of drafters for one visitor."""
     kv_megabytes: int = 256
     """Most keys and values that one run may hold, in all of its lanes and models together."""
     trace_megabytes: int = 8
     """Largest trace that a run may write, and that a visitor may open."""
     tune_prompts: int = 24
-    """Most prompts that one tuning measures on; of more, a sample is drawn."""
+    """Most prompts that one tuning measures on; from more prompts a sample is drawn."""
     tune_kilobytes: int = 256
     """Largest text or file of prompts."""
     tune_tokens: int = 64
@@ -94,10 +93,10 @@ class Limits:
     tune_seconds: int = 240
     """Most seconds that one tuning may compute."""
     answers_megabytes: int = 16
-    """Most memory for the runs of programs' answers that wait to be looked at (``kept_seconds``); one address may take a
-    quarter."""
+    """Most memory for the runs of programs' answers that wait to be looked at (``kept_seconds``); one address may take
+    a quarter."""
     resident_models: int = 4
-    """Models of visitors' own that are held in memory at once."""
+    """Most models of visitors' own that are held in memory at once."""
     plain_milliseconds: int = 4000
     """Engine time after which a run that measures the speed in the background is cut short."""
 
@@ -119,22 +118,22 @@ class Limits:
 
     @property
     def body_bytes(self) -> int:
-        """The most that one request may have. A trace grows by an eighth when it is sent as JSON."""
+        """Most bytes of one request. A trace grows by about an eighth when it is sent as JSON."""
         return max(self.body_megabytes * 1_000_000, self.trace_bytes * 5 // 4)
 
     @property
     def unread_bytes(self) -> int:
-        """The most that may be unread. A run says all that it wrote twice, as it goes on and at its end."""
+        """Most unread bytes. A run sends its whole trace twice: in parts as it goes on, and again at its end."""
         return max(self.unread_megabytes * 1_000_000, 8 * self.trace_bytes)
 
     @property
     def visitor_megabytes(self) -> int:
-        """The most that one visitor may take: five runs with their traces (Watch, Compare, Tune, a lesson's, and one that
-        measures the speed) and one memory."""
+        """Most megabytes that one visitor may take: one memory of drafters, and five runs with their traces, namely on
+        Watch, on Compare, on Tune, in a lesson, and to measure the speed."""
         return 5 * (self.kv_megabytes + self.trace_megabytes) + self.memory_megabytes
 
     def told(self) -> list[tuple[str, str]]:
-        """The limits as the page lists them: (thing, amount)."""
+        """Return the limits as the page lists them: (name, amount)."""
         return [
             ("Prompt", f"{self.prompt_characters:,} characters"),
             ("Conversation", f"{self.conversation_characters:,} characters in all"),
@@ -159,21 +158,21 @@ class Limits:
 
 
 def limits(environment: Mapping[str, str] = os.environ) -> Limits:
-    """The limits from the settings file, if there is one, and the environment.
+    """Return the limits from the settings file, if there is one, and the environment.
 
     Raises UserError, one sentence, for a file that cannot be read, a name that is no setting, and a value that is not a
-    whole number above 0: a host should hear of a mistake before visitors do.
+    whole number above 0. So the host hears of a mistake before visitors do.
     """
-    given = _settings_file(environment.get(SETTINGS))
-    known = {one.name for one in fields(Limits)}
-    strange = sorted(given.keys() - known)
+    values = _settings_file(environment.get(SETTINGS))
+    names = {setting.name for setting in fields(Limits)}
+    strange = sorted(values.keys() - names)
     if strange:
-        raise unknown("setting", strange[0], sorted(known))
-    for name in known:
-        wanted = environment.get(f"DRAFTSCOPE_{name.upper()}")
-        if wanted is not None:
-            given[name] = wanted
-    return Limits(**{name: _positive(name, value) for name, value in given.items()})
+        raise unknown("setting", strange[0], sorted(names))
+    for name in names:
+        override = environment.get(f"DRAFTSCOPE_{name.upper()}")
+        if override is not None:
+            values[name] = override
+    return Limits(**{name: _positive(name, value) for name, value in values.items()})
 
 
 def _settings_file(path: str | None) -> dict[str, object]:
@@ -199,24 +198,26 @@ LIMITS = limits()
 MCP = os.environ.get("DRAFTSCOPE_MCP") == "1"
 """Whether the endpoints for programs are also the tools of an MCP server."""
 OPENAI = os.environ.get("DRAFTSCOPE_OPENAI", "1") != "0"
-"""Whether OpenAI's clients find an endpoint here."""
+"""Whether the server has the endpoints for OpenAI's clients."""
 
 AHEAD = ("all", "examples", "none")
-"""How many drafters a server tries before its first visitor comes; see ``tried_ahead``."""
+"""Which drafters the server tries before its first visitor comes; see ``tried_ahead``."""
 
 
 def tried_ahead(environment: Mapping[str, str] = os.environ) -> str:
-    """The value of DRAFTSCOPE_AHEAD. It chooses the drafters that the server tries before its first visitor does: all
-    that have their parts, those of the examples and races, or none. Raises UserError for anything else."""
-    given = environment.get("DRAFTSCOPE_AHEAD", "").strip().lower() or AHEAD[0]
-    if given not in AHEAD:
-        raise UserError(f"DRAFTSCOPE_AHEAD must be one of {', '.join(AHEAD)}, not {given!r}.")
-    return given
+    """Return the value of DRAFTSCOPE_AHEAD, by default "all". It chooses the drafters that the server tries before its
+    first visitor does: all that have their parts, those of the examples and races, or none. Raises UserError for
+    another value."""
+    ahead = environment.get("DRAFTSCOPE_AHEAD", "").strip().lower() or AHEAD[0]
+    if ahead not in AHEAD:
+        raise UserError(f"DRAFTSCOPE_AHEAD must be one of {', '.join(AHEAD)}, not {ahead!r}.")
+    return ahead
 
 
 def model_paths(models: str = "") -> ModelPaths:
-    """The models of this page: the host's own directories, else the embedded family. models: the name of another
-    embedded family to use instead. Raises UserError for an unknown one.
+    """Return the models of this page: those in the host's own directories, or else the embedded family.
+
+    models: the name of another embedded family to use instead. Raises UserError for an unknown family.
 
     DRAFTSCOPE_DRAFT may name several drafts, separated by commas: the first is the default, and visitors may choose the
     others. Only the host who starts the page can name directories; a visitor never can.
@@ -228,31 +229,33 @@ def model_paths(models: str = "") -> ModelPaths:
         raise UserError("The page runs models of this machine, not one behind an engine.")
     roles = {"draft": "DRAFTSCOPE_DRAFT", "diffusion": "DRAFTSCOPE_DIFFUSION"} if target else {}
     roles["datastore"] = "DRAFTSCOPE_DATASTORE"
-    given = {role: os.environ.get(name) or None for role, name in roles.items()}
-    if given.get("draft"):
-        given["draft"], *others = (path.strip() for path in given["draft"].split(","))
-        given |= {Path(path).name: path for path in others if path}
-    return (ModelPaths(target) if target else family()).with_parts(given)
+    parts = {role: os.environ.get(name) or None for role, name in roles.items()}
+    if parts.get("draft"):
+        parts["draft"], *others = (path.strip() for path in parts["draft"].split(","))
+        parts |= {Path(path).name: path for path in others if path}
+    return (ModelPaths(target) if target else family()).with_parts(parts)
 
 
 def address() -> tuple[str, int]:
-    """Host and port to serve on: this machine only, unless told otherwise or on a Space."""
+    """Return the host and port to serve on: this machine only, unless the environment says otherwise, or on a Space."""
     hosted = "SPACE_ID" in os.environ
     host = os.environ.get("GRADIO_SERVER_NAME") or ("0.0.0.0" if hosted else "127.0.0.1")
     return host, int(os.environ.get("GRADIO_SERVER_PORT") or 7860)
 
 
 def take_folders(arguments: Sequence[str] = ()) -> None:
-    """The folders of ``--methods DIR`` and ``--watch DIR``, else of DRAFTSCOPE_METHODS and DRAFTSCOPE_WATCH. Methods from outside are
-    left out on a page that others reach, because strangers would run them. Raises UserError for other arguments, and for a
-    name of no folder."""
-    given = list(arguments)
-    while len(given) > 1 and given[0] in FOLDERS:
-        os.environ[FOLDERS[given[0]]] = given[1]
-        del given[:2]
-    if given:
+    """Put the folders of ``--methods DIR`` and ``--watch DIR`` into DRAFTSCOPE_METHODS and DRAFTSCOPE_WATCH.
+
+    If other machines reach the page, methods from outside are left out, because strangers would run them. Raises
+    UserError for other arguments, and for a folder that does not exist.
+    """
+    rest = list(arguments)
+    while len(rest) > 1 and rest[0] in FOLDERS:
+        os.environ[FOLDERS[rest[0]]] = rest[1]
+        del rest[:2]
+    if rest:
         raise UserError(
-            f"app.py takes --methods DIR and --watch DIR, and nothing else: {one_line(' '.join(given))}."
+            f"app.py takes --methods DIR and --watch DIR, and nothing else: {one_line(' '.join(rest))}."
         )
     if address()[0] not in LOOPBACK:
         os.environ.pop(OUTSIDE, None)
@@ -261,8 +264,8 @@ def take_folders(arguments: Sequence[str] = ()) -> None:
 
 
 def watched_folder() -> Path | None:
-    """The folder whose records the page lists; None where the host has named none. Raises UserError for a name of no
-    folder."""
+    """Return the folder whose records the page lists, or None if the host has named none. Raises UserError if there is
+    no such folder."""
     named = os.environ.get(WATCH)
     if named and not Path(named).is_dir():
         raise UserError(f"There is no folder {one_line(named)} to watch.")
@@ -270,18 +273,18 @@ def watched_folder() -> Path | None:
 
 
 def allowed_models(environment: Mapping[str, str] = os.environ) -> Allowed:
-    """The models that visitors may bring: DRAFTSCOPE_OWN_MODELS, a comma-separated list of Hub names (owner/name,
-    owner/*, *), folders, and models behind engines (vllm://HOST:PORT/NAME or …/*); "off" allows none.
+    """Return the models that visitors may bring: DRAFTSCOPE_OWN_MODELS, a comma-separated list of Hub names
+    (owner/name, owner/*, *), folders, and models behind engines (vllm://HOST:PORT/NAME or …/*); "off" allows none.
 
-    If it is not set, every name and folder is allowed on a machine that only its owner reaches, and nothing elsewhere. Raises
-    UserError for an address that is none.
+    If it is not set, every name and folder is allowed on a machine that only its owner reaches, and nothing elsewhere.
+    Raises UserError for an invalid address of an engine.
     """
-    given = environment.get("DRAFTSCOPE_OWN_MODELS")
-    if given is None:
+    setting = environment.get("DRAFTSCOPE_OWN_MODELS")
+    if setting is None:
         return Allowed(("*", "/")) if address()[0] in LOOPBACK else Allowed()
-    if given.strip().lower() in ("", "off", "0", "no"):
+    if setting.strip().lower() in ("", "off", "0", "no"):
         return Allowed()
-    listed = tuple(one.strip() for one in given.split(",") if one.strip())
-    for one in filter(is_served, listed):
-        read(one)
+    listed = tuple(model.strip() for model in setting.split(",") if model.strip())
+    for model in filter(is_served, listed):
+        read(model)
     return Allowed(listed)

@@ -1,8 +1,8 @@
-"""Gradio's queue under shares: one client's events are bounded in number, and an event begins once its answer is read.
+"""Puts bounds on gradio's queue: on the events of one client, and on their unread messages.
 
-An event whose visitor reads no answers (``app.visitors``) is parked: it takes no thread and no place in the line, and is
-let go after some seconds, or earlier where its client or the whole house needs the room. What an event has said and
-nobody has read yet is bounded too (``app.unread``).
+An event begins once its visitor reads answers (``app.visitors``). Until then it is parked: it takes no thread and no
+place in the line. It is dropped after some seconds, or earlier if its client or the whole server needs the room. The
+unread messages of an event are bounded too (``app.unread``).
 """
 
 import asyncio
@@ -29,13 +29,13 @@ LYING = "{} answers to what you asked for here are not read yet, as many as may 
 UNREAD = "Nobody read the answer to that request, so it was let go; send it again."
 TOO_MUCH = "Too much of what you asked for here is not read yet, so all of it was let go; read faster, or ask for less."
 EVERY = 2.0
-"""Seconds between two looks at what was left behind."""
+"""Seconds between two sweeps of parked events and unread answers."""
 MOST_LYING = 4
-"""Times an address's share of requests that one session may have asked for without reading the answers."""
+"""How many requests with unread answers one session may have, in multiples of an address's share of requests."""
 MOST_SESSIONS = 2000
-"""As gradio's own bound."""
+"""Most sessions with unread messages; gradio has the same bound."""
 KEPT = 30.0
-"""Seconds for which the answers to somebody who does not read them are kept."""
+"""Seconds for which the answers of a session that does not read them are kept."""
 
 
 class Shares:
@@ -45,9 +45,9 @@ class Shares:
         self._page, self._queue = page, page._queue
         self._visitors, self._limits = visitors, limits
         self._parked: dict[str, tuple[Event, float]] = {}
-        """Id -> event, and when it came; the oldest first."""
+        """Id of an event -> the event, and when it came; the oldest first."""
         self._left: dict[str, float] = {}
-        """Session that reads no answers, but has left something -> since when."""
+        """Session that has unread answers and does not read -> since when."""
         self._push, self._queue.push = self._queue.push, self.push
         self._send, self._queue.send_message = self._queue.send_message, self.send
         self._unread = self._queue.pending_messages_per_session = Sessions(MOST_SESSIONS)
@@ -56,16 +56,16 @@ class Shares:
         """Called when there is more in the queue."""
 
     def session_of(self, event_id: str) -> str:
-        """The session of this event, even if only its answer is left; "" where there is none."""
+        """Return the session of this event, even if only its answer is left; "" if there is no such event."""
         event = self._queue.event_ids_to_events.get(event_id)
         if event:
             return event.session_hash
         pending = self._queue.pending_event_ids_session
-        return next((one for one, ids in pending.items() if event_id in ids), "")
+        return next((session for session, ids in pending.items() if event_id in ids), "")
 
     async def push(self, body: PredictBodyInternal, request: fastapi.Request, username):
-        """As gradio's, but HTTPException with a sentence: 429 where the client has its share already, or has not read many
-        answers; 404 for a private function that is called as if it were a program's."""
+        """Put an event into gradio's queue as gradio does, within bounds. Raises HTTPException, with a sentence: 429 if
+        the client has its share already, or many unread answers; 404 if a program calls a private function."""
         function = self._page.fns.get(body.fn_index)
         if function and function.api_visibility == "private" and "/call/" in request.url.path:
             raise fastapi.HTTPException(404, "There is no endpoint of that name.")
@@ -89,7 +89,8 @@ class Shares:
         return success, event_id, state
 
     def send(self, event: Event, message: EventMessage) -> None:
-        """As gradio's, but what is unread stays within bounds: whoever lets most of it lie loses theirs first."""
+        """Send a message as gradio does, but keep the unread messages within bounds: the session with the most unread
+        bytes loses its messages first."""
         waiting = self._unread.get(event.session_hash)
         if waiting is None:
             event.alive = False
@@ -114,7 +115,7 @@ class Shares:
             self._give_up(session)
 
     def _give_up(self, session: str) -> None:
-        """Let go of all that this session has asked for."""
+        """Drop all messages and events of this session, and leave it one error message for each event."""
         waiting = self._unread[session]
         waiting.clear()
         for event_id in self._queue.pending_event_ids_session.get(session, ()):
@@ -127,9 +128,9 @@ class Shares:
         note("unread")
 
     def _lying(self, session: str | None, most: int) -> bool:
-        """Whether so many answers to this session are not read yet."""
+        """Return whether this session has at least ``most`` events whose answers are not read yet."""
         ids = self._queue.pending_event_ids_session.get(session, ())
-        if len(ids) >= most:  # gradio keeps those of events whose reader left, too
+        if len(ids) >= most:  # gradio also keeps the ids of events whose reader left
             waiting = self._unread.get(session)
             ids &= self._queue.event_ids_to_events.keys() | (waiting.events() if waiting else set())
         return len(ids) >= most
@@ -146,7 +147,7 @@ class Shares:
             self._parked[event._id] = event, time.monotonic()
 
     def _arrived(self, session: str) -> None:
-        """The visitor reads: their events stand in line."""
+        """Move the session's parked events into the line, because it now reads answers."""
         for event_id, (event, _) in list(self._parked.items()):
             if event.session_hash == session:
                 del self._parked[event_id]
@@ -154,7 +155,8 @@ class Shares:
                 self.woken()
 
     def _let_go_first(self, who: str | None) -> bool:
-        """Let go of the event that has been parked longest, of this client or of all. False where there is none."""
+        """Drop the event of this client, or (None) of any, that has been parked longest. Returns False if there is
+        none."""
         for event, _ in self._parked.values():
             if who is None or event in self._of(who):
                 self._let_go(event)
@@ -170,7 +172,7 @@ class Shares:
         note("unread")
 
     async def sweep(self) -> None:
-        """Let go, again and again, of what nobody reads."""
+        """Drop, every few seconds, the events and answers that nobody reads."""
         while not self._queue.stopped:
             await asyncio.sleep(EVERY)
             try:
@@ -184,10 +186,10 @@ class Shares:
             if now - came > self._limits.unread_seconds:
                 self._let_go(event)
         busy = {event.session_hash for event in queue.event_ids_to_events.values()}
-        known = {*queue.pending_messages_per_session, *queue.pending_event_ids_session}
-        away = {one for one in known - busy if not self._visitors.reads(one)}
-        self._left = {one: self._left.get(one, now) for one in away}
-        for session in [one for one, since in self._left.items() if now - since > KEPT]:
+        sessions = {*queue.pending_messages_per_session, *queue.pending_event_ids_session}
+        away = {visitor for visitor in sessions - busy if not self._visitors.reads(visitor)}
+        self._left = {visitor: self._left.get(visitor, now) for visitor in away}
+        for session in [visitor for visitor, since in self._left.items() if now - since > KEPT]:
             queue.pending_messages_per_session.pop(session, None)
             queue.pending_event_ids_session.pop(session, None)
 
@@ -197,7 +199,7 @@ def _client(event: Event) -> str:
 
 
 def _whole(event: Event, message: EventMessage) -> bool:
-    """Whether this update holds all that the event said before. Programs that call by name get such; others get what
-    changed."""
+    """Return whether this update holds all that the event sent before. Programs that call by name get such updates;
+    other clients get the changes only."""
     simple = event.data is not None and event.data.simple_format
     return simple and isinstance(message, ProcessGeneratingMessage)

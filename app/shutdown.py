@@ -1,4 +1,4 @@
-"""An orderly end: on SIGTERM or Ctrl-C, runs end as cancelled, their visitors get the output so far, and then the
+"""Closes the server on SIGTERM or Ctrl-C: runs end as cancelled, their visitors get the output so far, and then the
 server closes."""
 
 import logging
@@ -16,20 +16,20 @@ from app.seats import Seats
 log = logging.getLogger("draftscope")
 
 closing = threading.Event()
-"""Set from the first signal on: nothing new begins."""
+"""Set by the first signal; from then on no run begins."""
 CLOSING = "The server is closing down; try again in a minute."
 PATIENCE = 8.0
-"""Seconds that running runs have to end after a signal; container hosts kill after ten."""
+"""Seconds that advancing runs have to end after a signal; container hosts kill the server after ten."""
 FAREWELL = 1.0
 """Seconds for the last lines to reach the browsers."""
 
 
 def serve_until_told(page: gr.Blocks, seats: Seats) -> None:
-    """Wait in the main thread for a signal; then close."""
-    told = threading.Event()
+    """Wait in the main thread for a signal; then end the runs and close the page."""
+    signalled = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda number, _: (closing.set(), told.set()))
-    told.wait()
+        signal.signal(name, lambda number, _: (closing.set(), signalled.set()))
+    signalled.wait()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, signal.SIG_DFL)  # a second signal ends at once
     log.info("closing", extra={"running": seats.running()})

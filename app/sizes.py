@@ -1,8 +1,7 @@
-"""The sizes of drafts that this page picked for a visitor: picked once for a visit, so that the same settings make the
-same run again.
+"""Keeps the draft sizes that this page picked for a visitor, so that the same settings make the same run again.
 
 The engine picks a size by what a pass costs on this machine (``engine.sizes.draft_size``), and learns from every run
-what passes cost now. So its choice may change between two runs. Within a visit the first choice stays.
+what passes cost now. So its choice may change between two runs. Within a visit the first size that was picked stays.
 """
 
 import json
@@ -19,10 +18,10 @@ MOST_SIZES = 200
 
 
 class Sizes:
-    """By visitor: the size that was picked for a drafter with its other options."""
+    """The draft sizes that were picked for each visitor: one for each drafter with its other options."""
 
     def __init__(self, here: Callable[[str], bool] = anyone) -> None:
-        """here: whether a visitor has the page open."""
+        """here: returns whether a visitor has the page open."""
         self._here = here
         self._visitors: OrderedDict[str, dict[str, int]] = OrderedDict()
         self._lock = threading.Lock()
@@ -30,31 +29,32 @@ class Sizes:
     def settled(
         self, session: str, models: str, values: Mapping[str, object]
     ) -> Mapping[str, object]:
-        """The control values with the sizes that were picked before, in the place of those left to the page.
+        """Return the control values with the sizes that were picked before, in place of sizes that are left to the
+        page.
 
-        models: names the models of the run, since each has sizes of its own."""
+        models: identifies the models of the run, because other models have other sizes."""
         pairs = _pairs(values)
         with self._lock:
-            known = self._visitors.get(session, {})
+            sizes = self._visitors.get(session, {})
             for place, option in _left_to_us(pairs):
-                size = known.get(_key(models, values, pairs[place], option))
+                size = sizes.get(_key(models, values, pairs[place], option))
                 if size is not None:
                     pairs[place]["options"] = {**_options(pairs[place]), option: size}
         return _with_pairs(values, pairs)
 
     def keep(self, session: str, models: str, values: Mapping[str, object], header: str) -> None:
-        """Keep the sizes in these run lines, of runs that were made with the values."""
+        """Keep the sizes in these run lines, whose runs were made from these control values."""
         pairs = _pairs(values)
         runs = [json.loads(line) for line in header.split("\n") if line]
         if len(runs) != len(pairs):
             return
         with self._lock:
-            known = self._visitors.setdefault(session, {})
+            sizes = self._visitors.setdefault(session, {})
             self._visitors.move_to_end(session)
             for place, option in _left_to_us(pairs):
                 size = runs[place]["drafter"]["options"].get(option)
-                if size and len(known) < MOST_SIZES:
-                    known.setdefault(_key(models, values, pairs[place], option), size)
+                if size and len(sizes) < MOST_SIZES:
+                    sizes.setdefault(_key(models, values, pairs[place], option), size)
             while len(self._visitors) > MOST_VISITORS:
                 del self._visitors[first_to_go(self._visitors, session, self._here, self._settled)]
 
@@ -63,7 +63,7 @@ class Sizes:
 
 
 def _pairs(values: Mapping[str, object]) -> list:
-    """The pairs in the values: one, or those of the lanes; [] where they cannot be read."""
+    """Return the pair, or the pairs of the lanes, in these control values; [] if they cannot be read."""
     try:
         if "lanes" in values:
             return list(json.loads(values["lanes"]))  # type: ignore[arg-type]
@@ -85,7 +85,7 @@ def _options(pair: Mapping) -> dict:
 
 
 def _left_to_us(pairs: list) -> Iterator[tuple[int, str]]:
-    """The places of the pairs whose size is left to the page, each with the name of that option."""
+    """Yield (index of the pair, name of its size option) for each pair whose size is left to the page."""
     for place, pair in enumerate(pairs):
         key = pair.get("drafter") if isinstance(pair, dict) else None
         cls = drafters().get(key) if isinstance(key, str) else None
@@ -93,7 +93,9 @@ def _left_to_us(pairs: list) -> Iterator[tuple[int, str]]:
             continue
         if not isinstance(pair.get("options") or {}, dict):
             continue  # refused by the checks that follow
-        usual = next(one.default for one in cls.options if one.name == cls.size_option)
+        usual = next(
+            declared.default for declared in cls.options if declared.name == cls.size_option
+        )
         if _options(pair).get(cls.size_option, usual) == 0:
             yield place, cls.size_option
 
@@ -101,5 +103,5 @@ def _left_to_us(pairs: list) -> Iterator[tuple[int, str]]:
 def _key(models: str, values: Mapping[str, object], pair: Mapping, option: str) -> str:
     others = {name: value for name, value in _options(pair).items() if name != option}
     sampled = bool(values.get("temperature"))
-    told = [models, values.get("models") or "", pair["drafter"], others, sampled]
-    return json.dumps(told, sort_keys=True, default=str)
+    parts = [models, values.get("models") or "", pair["drafter"], others, sampled]
+    return json.dumps(parts, sort_keys=True, default=str)

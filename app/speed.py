@@ -1,9 +1,9 @@
-"""Is it faster? A visitor's finished run against plain decoding, measured in the background.
+"""Measures in the background whether a visitor's finished run is faster than plain decoding.
 
-One thread measures, a run at a time, and only while no visitor's run takes turns; a round into which one came is thrown
-away. What was measured is kept by what ran, so visitors who ask for the same share it. Nobody waits here: the page asks
-again until there is an answer, and what nobody asks for any more, or what has been followed by another run, is not
-measured.
+One thread measures one run at a time, and only while no visitor's run takes turns; if a run comes in, the round is
+thrown away. A measurement is kept by a digest of its run, so visitors with the same run share it. No event waits for
+it: the page asks again until there is a result. A run is no longer measured once its page has stopped asking, or its
+visitor has made another run.
 """
 
 import json
@@ -31,18 +31,19 @@ from presets.speed import SHORTEST, Round, costs, settled, speed
 log = logging.getLogger("draftscope")
 
 LEAST, ENOUGH = 3, 20000.0
-"""Rounds that are made in any case; milliseconds of engine time after which there are no more."""
+"""The fewest rounds, and the milliseconds of engine time after which no further round is made."""
 PATIENCE = 10.0
-"""Seconds for which a visitor who has asked is taken to wait."""
+"""Seconds after a page's last request for which its visitor counts as waiting."""
 ROOM = 64
-"""Tokens beyond the end of a text that ended by itself, so that its last draft is not cut shorter than it was."""
+"""Further new tokens that are allowed when the text ended by itself, so that its last draft is not cut shorter."""
 KEPT, WAITING = 256, 32
-"""Measurements that are kept, and visitors whose runs are measured or wait for it."""
+"""Most measurements that are kept, and most visitors who wait for a measurement."""
 
 
 @dataclass
 class Measurement:
-    """The rounds of one run. compared: see ``presets.checked.compare``. refused: no further round can be made."""
+    """The rounds of one run. milliseconds: the engine time of all rounds. compared: see ``presets.checked.compare``.
+    refused: whether no further round can be made."""
 
     rounds: list[Round] = field(default_factory=list)
     milliseconds: float = 0.0
@@ -55,7 +56,7 @@ class Measurement:
         return self.refused or enough or settled(self.rounds)
 
     def told(self) -> dict:
-        """{"measuring": whether more rounds follow, "checked": the figures so far}, for the page."""
+        """Return {"measuring": whether more rounds follow, "checked": the figures so far}, for the page."""
         done = self.over and self.rounds
         checked = self.compared and {**self.compared, "speed": speed(self.rounds) if done else None}
         return {"measuring": not self.over, "checked": checked}
@@ -63,7 +64,8 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Wish:
-    """A visitor waits for the measurement of the run in this seat. asked: the time of the page's last request."""
+    """A visitor's wish to have the run in this seat measured. key: of the measurement. asked: the time of the page's
+    last request."""
 
     session: str
     seat: Seat
@@ -77,7 +79,7 @@ class Wish:
 
 
 class Speeds:
-    """The measurements, by a digest of the run, and the visitors who wait for them."""
+    """The measurements, by a digest of their run, and the wishes of visitors who wait for them."""
 
     def __init__(self, turns: Turns = TURNS) -> None:
         self._turns = turns
@@ -87,44 +89,45 @@ class Speeds:
         self._lock = threading.Lock()
 
     def ask(self, session: str, seat: Seat) -> dict:
-        """The figures of the run in the visitor's seat, as ``Measurement.told``. Begins to measure a new run."""
+        """Return the result of ``Measurement.told`` for the run in the visitor's seat. A new run begins to be
+        measured."""
         if seat is None or not (digest := _digest(seat)):
             return {"measuring": False, "checked": None}
         key = (
             f"{digest} {own.name_of(session)}"  # the speed depends on the visitor's own models, too
         )
         with self._lock:
-            known = self._known.setdefault(key, Measurement())
+            measurement = self._known.setdefault(key, Measurement())
             self._known.move_to_end(key)
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
-            if not known.over and (session in self._wishes or len(self._wishes) < WAITING):
+            if not measurement.over and (session in self._wishes or len(self._wishes) < WAITING):
                 self._wishes[session] = Wish(session, seat, key, time.monotonic())
                 if not self._at_work:
                     self._at_work = True
                     threading.Thread(target=self._work, name="speed", daemon=True).start()
-            return known.told()
+            return measurement.told()
 
     def _work(self) -> None:
-        """Measure, a round at a time, until nobody waits."""
+        """Measure, one round at a time, until no visitor waits."""
         while (wish := self._next()) is not None:
-            known = self._known.get(wish.key) or Measurement()
+            measurement = self._known.get(wish.key) or Measurement()
             try:
-                self._round(wish, known)
+                self._round(wish, measurement)
             except UserError as refusal:
                 log.warning("a speed is not measured: %s", refusal)
                 # an opening also ends because the visitor has left
-                known.refused = self._stands(wish)
+                measurement.refused = self._stands(wish)
             except Exception:
                 log.exception("a speed could not be measured")
-                known.refused = True
+                measurement.refused = True
 
     def _next(self) -> Wish | None:
-        """The wish whose run has the fewest rounds."""
+        """Return the wish whose run has the fewest rounds, or None if no visitor waits."""
         with self._lock:
             for wish in [*self._wishes.values()]:
-                known = self._known.get(wish.key)
-                if known is None or known.over or not wish.stands:
+                measurement = self._known.get(wish.key)
+                if measurement is None or measurement.over or not wish.stands:
                     del self._wishes[wish.session]
             if not self._wishes:
                 self._at_work = False
@@ -137,15 +140,15 @@ class Speeds:
         return latest.key == wish.key and latest.stands
 
     def _round(self, wish: Wish, known: Measurement) -> None:
-        """Plain decoding and the run once more, in turn first."""
+        """Measure one round: plain decoding and the run once more. Each of them goes first in every other round."""
         first = read_trace(wish.seat.text)
         room = ROOM if first.summary["stop"] == "eos" else 0
-        asked = (first.run, first.summary["new_tokens"] + room, wish.session)
-        wanted = (plainly(*asked), again(*asked))
+        arguments = (first.run, first.summary["new_tokens"] + room, wish.session)
+        requests = (plainly(*arguments), again(*arguments))
         places = (1, 0) if len(known.rounds) % 2 else (0, 1)
         before, traces = self._turns.entered, {}
         for place in places:
-            trace = self._written(wish, wanted[place], first)
+            trace = self._written(wish, requests[place], first)
             if trace is None:
                 return
             known.milliseconds += trace.summary["milliseconds"]["total"]
@@ -157,8 +160,8 @@ class Speeds:
             known.compared = known.compared or compare(first, traces[0])
 
     def _written(self, wish: Wish, request: RunRequest, first: Trace) -> Trace | None:
-        """The run, made while nobody else's goes on, or the beginning of one that takes too long. None: the visitor does
-        not wait any more. Raises UserError, also where the visitor's models are not those of the run."""
+        """Return the trace of this request, made while no visitor's run goes on; if it takes too long, it is cut short.
+        None: the visitor no longer waits. Raises UserError, also if the visitor's models are not those of the run."""
         if not self._rest(wish):
             return None
         with asked_by(wish.session):
@@ -180,7 +183,7 @@ class Speeds:
         return read_trace("".join(lines) + run.summary())
 
     def _rest(self, wish: Wish) -> bool:
-        """Wait until no visitor's run takes turns; False once the visitor does not wait any more."""
+        """Wait until no visitor's run takes turns. Returns False once this visitor no longer waits."""
         while self._stands(wish):
             if warm.ready.is_set() and self._turns.free(within=1.0):
                 return True
@@ -189,9 +192,11 @@ class Speeds:
 
 
 def _digest(seat: Seat) -> str:
-    """A digest of the run line, the text and its end; "" unless this is a run that was made here, is over, wrote enough, and
-    was not plain. A GPU that is lent for a visitor's call measures nothing in the background, and an engine elsewhere is not
-    asked for it."""
+    """Return a digest of the run line, the text and its end; "" if the run is not to be measured.
+
+    A run is measured if it was made here, is over, wrote enough, and was not plain decoding. Nothing is measured on a
+    GPU that is lent for one call, or with an engine on another machine.
+    """
     if seat.state != "done" or not isinstance(seat.job, Made) or zero.on_zero():
         return ""
     if seat.job.elsewhere:
@@ -199,15 +204,15 @@ def _digest(seat: Seat) -> str:
     if seat not in _DIGESTS:
         trace = read_trace(seat.text)
         end = [trace.summary[part] for part in ("text", "new_tokens", "stop")]
-        told = json.dumps([trace.run, end], sort_keys=True)
+        text = json.dumps([trace.run, end], sort_keys=True)
         plain = trace.run["drafter"]["family"] == "none"
         worth = not plain and trace.summary["new_tokens"] >= SHORTEST
-        _DIGESTS[seat] = sha256(told.encode()).hexdigest() if worth else ""
+        _DIGESTS[seat] = sha256(text.encode()).hexdigest() if worth else ""
     return _DIGESTS[seat]
 
 
 _DIGESTS: WeakKeyDictionary[Seat, str] = WeakKeyDictionary()
-"""Of finished runs: pages ask again and again until there is an answer."""
+"""The digests of finished runs, kept because pages ask again and again until there is a result."""
 
 
 SPEEDS = Speeds()

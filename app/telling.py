@@ -1,4 +1,4 @@
-"""Slow work, done in a thread beside the event that waits for it, so that the visitor hears how far it has come."""
+"""Does slow work in a thread beside the event that waits for it, so that the event can report its progress."""
 
 import contextvars
 import queue
@@ -15,18 +15,18 @@ tell: contextvars.ContextVar[Tell] = contextvars.ContextVar("tell", default=sile
 
 
 def heard(work: Callable[[], T]) -> Generator[tuple[str, float], None, T]:
-    """Do the work in a thread of its own, with ``tell`` set. Yields (the current task, share); returns the work's
-    result and raises the work's errors."""
-    told: queue.SimpleQueue[tuple[str, float] | None] = queue.SimpleQueue()
+    """Do the work in a thread of its own, with ``tell`` set. Yields (current task, share of it that is done, from 0 to
+    1). Returns the work's result, and raises its errors."""
+    messages: queue.SimpleQueue[tuple[str, float] | None] = queue.SimpleQueue()
 
     def do() -> T:
-        tell.set(lambda task, share: told.put((task, share)))
+        tell.set(lambda task, share: messages.put((task, share)))
         return work()
 
     pool = ThreadPoolExecutor(1, thread_name_prefix="opening")
     future = pool.submit(contextvars.copy_context().run, do)
-    future.add_done_callback(lambda _: told.put(None))
+    future.add_done_callback(lambda _: messages.put(None))
     pool.shutdown(wait=False)
-    while (message := told.get()) is not None:
+    while (message := messages.get()) is not None:
         yield message
     return future.result()

@@ -12,7 +12,7 @@ BLUE, BLUE_DEEP, SKY = "#1a5d99", "#144a7c", "#8abaf0"
 
 
 def theme() -> gr.themes.Base:
-    """Warm paper and ink in light mode, slate and chalk in dark mode. System fonts only."""
+    """Return the theme: warm paper and ink in light mode, slate and chalk in dark mode. It uses system fonts only."""
     base = gr.themes.Base(
         primary_hue="blue",
         neutral_hue="stone",
@@ -104,5 +104,5 @@ def theme() -> gr.themes.Base:
 
 
 def variables() -> str:
-    """The theme's colours and sizes as variables of CSS: of the page, and of ``.dark`` within it."""
+    """Return the theme's colours and sizes as CSS variables, for the page and for ``.dark`` within it."""
     return theme()._get_theme_css()

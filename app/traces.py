@@ -1,4 +1,4 @@
-"""Traces and races that visitors bring and take away."""
+"""Shows traces and races that visitors bring, and exports those that they take away."""
 
 from collections.abc import Callable
 
@@ -24,8 +24,8 @@ NO_ANSWER = "That answer is not here: it is being written, or was let go. An ans
 
 
 class Opened:
-    """A finished trace in the place of a run. example: the name of the trace's example, "" for a visitor's own
-    trace."""
+    """A job without steps: a finished trace in the place of a run. example: the name of its example; "" for a visitor's
+    own trace."""
 
     def __init__(self, text: str, example: str = "") -> None:
         self._text = text
@@ -45,7 +45,7 @@ class Opened:
 
 
 def check(text: object) -> str:
-    """The trace, if the text is a complete one and not too large. Raises UserError."""
+    """Return the trace in this text. Raises UserError if it is not complete, is too large, or is a race."""
     text = _bounded(text)
     if is_race(text):
         raise UserError("That file holds a race of several runs; open it under Compare.")
@@ -53,7 +53,7 @@ def check(text: object) -> str:
 
 
 def check_race(text: object) -> str:
-    """The race, if the text is one, every lane is complete, and it is not too large. Raises UserError."""
+    """Return the race in this text. Raises UserError if it is no race, is too large, or has an incomplete lane."""
     text = _bounded(text)
     if not is_race(text):
         raise UserError("That file is no race; a single run opens under Watch.")
@@ -70,7 +70,7 @@ def _bounded(text: object) -> str:
 
 
 def open_file(session: str, tab: str, data: object, check: Callable[[object], str]) -> live.Update:
-    """Put the trace that a visitor brings in the place of their run, if it passes the check."""
+    """Put a visitor's trace file in the place of the visitor's run, if it passes the check. data: {"text"}."""
     try:
         text = check(data.get("text") if isinstance(data, dict) else None)
     except UserError as error:
@@ -94,13 +94,13 @@ def show(session: str, tab: str, text: str, message: str, example: str = "") -> 
 
 
 def show_answer(session: str, tab: str, name: str) -> live.Update:
-    """The run of the answer of this name, which a program asked for."""
+    """Put the run of this answer, which a program asked for, in the place of the visitor's run."""
     text = kept_answers.trace(name)
     return (None, "error", NO_ANSWER) if text is None else show(session, tab, text, ANSWER)
 
 
 def show_example(session: str, tab: str, name: str) -> live.Update | None:
-    """The finished trace of an example; None where there is none or a run has not ended."""
+    """Show the finished trace of an example. Returns None if it has no trace, or the visitor's run has not ended."""
     if name not in trace_names():
         return None
     said = f"{EXAMPLE} {_anew(preset(name).models, 'Run')}"
@@ -108,16 +108,16 @@ def show_example(session: str, tab: str, name: str) -> live.Update | None:
 
 
 def show_race(session: str, tab: str, name: str) -> live.Update | None:
-    """The finished race of an example; None where there is none or a race has not ended."""
+    """Show the finished race of an example. Returns None if there is none, or the visitor's race has not ended."""
     text = race_made_earlier(name)
     if not text:
         return None
-    (race,) = [one for one in races() if one.name == name]
+    (race,) = [candidate for candidate in races() if candidate.name == name]
     return _show_made(session, tab, name, text, f"{RACE} {_anew(race.models, 'Race')}")
 
 
 def _anew(models: str, button: str) -> str:
-    """How a new one is made with this family of models."""
+    """Return the sentence that says how a new run or race is made with this family of models."""
     absent = missing_target(models)
     if absent is None:
         return f"Press {button} for a new one."
@@ -133,7 +133,7 @@ def _show_made(session: str, tab: str, name: str, text: str, said: str) -> live.
 
 
 def export_graphml(text: str) -> dict[str, str]:
-    """The mean tree of this trace for other programs: {"graphml"} or {"error"}."""
+    """Return the mean tree of this trace as GraphML, for other programs: {"graphml"} or {"error"}."""
     from viz.mean_tree import graphml, mean_tree
 
     try:
@@ -143,7 +143,7 @@ def export_graphml(text: str) -> dict[str, str]:
 
 
 def export_page(text: str) -> dict[str, str]:
-    """The self-contained page that replays this trace: {"page"} or {"error"}."""
+    """Return the self-contained page that replays this trace: {"page"} or {"error"}."""
     try:
         return {"page": page(check(text), "Draftscope")}
     except UserError as error:
@@ -151,7 +151,7 @@ def export_page(text: str) -> dict[str, str]:
 
 
 def export_race(text: str) -> dict[str, str]:
-    """The self-contained page that replays this race: {"page"} or {"error"}."""
+    """Return the self-contained page that replays this race: {"page"} or {"error"}."""
     try:
         return {"page": page(check_race(text), "Draftscope", race=True)}
     except UserError as error:

@@ -1,4 +1,5 @@
-"""The Tune tab: which drafter pays for these prompts, how many tokens, and from how many texts on it hurts."""
+"""The Tune tab: which drafter pays for these prompts, with how many drafted tokens, and up to how many texts at
+once."""
 
 import json
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ PROMPTS = json.dumps({"source": "ours", "kinds": list(WORDS), "text": "", "name"
 
 
 class Tune:
-    """The tab's components; ``wire`` gives them their events."""
+    """The components of the Tune tab; ``wire`` attaches their events."""
 
     def __init__(self) -> None:
         self.offer = offer()
@@ -74,7 +75,7 @@ class Tune:
         return [self.prompts, *self.numbers, self.model.choice]
 
     def wire(self, page: gr.Blocks, own: OwnSection) -> None:
-        """own: the section of Watch that shows the visitor's own models."""
+        """Attach the events. own: the section of Watch that shows the visitor's own models."""
         canvas_out = [self.view, self.said]
         run = self.run.click(_start, [*self.fields, own.view], canvas_out, **engine_event())
         run.then(None, js=over(TAB))
@@ -96,12 +97,12 @@ class Tune:
         return self._set(link.read_tune(request.query_params, self.offer))
 
     def _move(self, event: gr.EventData) -> list:
-        """Back or forward in the browser's history: the state of that address."""
+        """Return the control values of the address to which Back or Forward in the browser leads."""
         return self._set(link.read_tune(link.query_of(event._data), self.offer))
 
     def _set(self, values: Mapping) -> list:
-        """Values for the controls, in the order of FIELDS."""
-        usual = {name: wanted.default for name, wanted in RANGES.items()} | FIRST
+        """Return values for the controls, in the order of FIELDS."""
+        usual = {name: bounds.default for name, bounds in RANGES.items()} | FIRST
         numbers = [values.get(name, usual[name]) for name in RANGES]
         prompts = {**json.loads(PROMPTS), **values.get("prompts", {})}
         return [json.dumps(prompts), *numbers, values.get("models", "")]

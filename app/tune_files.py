@@ -1,8 +1,7 @@
-"""What the Tune tab asks of the server besides measuring: a setting for another engine, another engine's record, estimates
-for another machine, and the five numbers called acceptance.
+"""The server side of the Tune tab besides measuring: it exports a setting to another engine, imports another engine's
+record, makes estimates for another machine, and computes the five numbers called acceptance.
 
-Everything comes from a browser, as the one value that gradio hands over: each function checks its size, and answers with
-``error``, one sentence, where it refuses.
+Each function takes one value from a browser and checks its size. If it refuses, it returns {"error"}, one sentence.
 """
 
 import json
@@ -26,15 +25,15 @@ from presets.tuning import machine_named
 
 NAME = "This record"
 ESTIMATED = 12
-"""Settings for which estimates are made: those with the most texts behind them."""
+"""Most settings for which estimates are made: those that were measured on the most prompts."""
 MOST_COUNTED = 10**9
 LONGEST = 399
-"""Characters of a refusal, which may name what was sent."""
+"""Most characters of a refusal, which may quote text from the browser."""
 Answer = Callable[[Mapping], dict]
 
 
 def in_a_sentence(work: Answer) -> Answer:
-    """The same function, whose refusals are answers. Data of a stranger that does not fit is refused in one sentence, too."""
+    """Return the function with refusals as answers: {"error"}, one sentence, also for data of the wrong form."""
 
     @wraps(work)
     def answered(asked: Mapping) -> dict:
@@ -52,50 +51,54 @@ def in_a_sentence(work: Answer) -> Answer:
 
 @in_a_sentence
 def tune_export(asked: Mapping[str, str]) -> dict:
-    """The recommended setting in the words of an engine: {"text", "synthetic", "notes"}. asked: {"record", "engine"}."""
-    told = export(recommended(record_lines(asked["record"], NAME), NAME), asked["engine"])
-    return {"text": told.text, "synthetic": told.synthetic, "notes": list(told.notes)}
+    """Return the recommended setting in the form of an engine's: {"text", "synthetic", "notes"}. asked: {"record":
+    lines of a tuning, "engine": its key}."""
+    setting = export(recommended(record_lines(asked["record"], NAME), NAME), asked["engine"])
+    return {"text": setting.text, "synthetic": setting.synthetic, "notes": list(setting.notes)}
 
 
 @in_a_sentence
 def tune_import(asked: Mapping[str, str]) -> dict:
-    """The lines of another engine's record, as text: {"lines"}. asked: {"name", "text"} of a file."""
+    """Return another engine's record as lines of a tuning, in one text: {"lines"}. asked: {"name", "text"} of a
+    file."""
     return {"lines": "".join(map(written, imported_text(asked["text"], asked["name"][-80:])))}
 
 
 @in_a_sentence
 def tune_estimate(asked: Mapping[str, str]) -> dict:
-    """``estimate`` lines as text: {"lines"}. asked: {"record"}, and {"machine"}, the name of one, or {"costs"}, as pasted."""
+    """Return ``estimate`` lines in one text: {"lines"}. asked: {"record": lines of a tuning}, and {"machine": its name}
+    or {"costs": pasted text}."""
     machine = pasted(asked["costs"]) if "costs" in asked else machine_named(asked["machine"])
     head, *lines = record_lines(asked["record"], NAME)
     measured = resumed(lines, drafters(), CostTable(0), NAME)
     tried = list(measured.candidates.values())
-    plain = next((one for one in tried if one.plain), None)
-    others = sorted((one for one in tried if not one.plain), key=lambda one: -one.prompts)
+    plain = next((setting for setting in tried if setting.plain), None)
+    others = sorted(
+        (setting for setting in tried if not setting.plain), key=lambda setting: -setting.prompts
+    )
     if plain is None or not others:
         raise UserError("Measure first: an estimate needs what was kept here.")
     draft = head["draft"] and int(head["draft"]["parameters"])
     sizes = Sizes(int(head["target"]["parameters"]), draft)
     texts = [count for count in head["texts"] if 1 <= count <= 64][:8]
-    found = estimates(machine, others[:ESTIMATED], plain, texts, sizes)
-    return {"lines": "".join(map(written, found))}
+    estimated = estimates(machine, others[:ESTIMATED], plain, texts, sizes)
+    return {"lines": "".join(map(written, estimated))}
 
 
 @in_a_sentence
 def tune_five(counts: Mapping) -> dict:
-    """The five numbers: {"numbers": [{"title", "formula", "value", "means", "printed_by"}]}, each value in words."""
+    """Return the five numbers: {"numbers": [{"title", "formula", "value", "means", "printed_by"}]}, each value as
+    text."""
     plain = [counts.get(name) for name in ("steps", "drafted", "accepted", "new_tokens")]
-    each = [one.get(name) for one in counts["positions"] for name in ("reached", "accepted")]
-    if not all(
-        one is None or (type(one) is int and 0 <= one <= MOST_COUNTED) for one in plain + each
-    ):
+    nested = [place.get(name) for place in counts["positions"] for name in ("reached", "accepted")]
+    if not all(n is None or (type(n) is int and 0 <= n <= MOST_COUNTED) for n in plain + nested):
         raise UserError("Counts are whole numbers from 0.")
-    found = numbers_of(counts)
-    return {"numbers": [{**one._asdict(), "value": _in_words(found[one.key])} for one in NUMBERS]}
+    values = numbers_of(counts)
+    return {"numbers": [{**n._asdict(), "value": _in_words(values[n.key])} for n in NUMBERS]}
 
 
 def _in_words(value: float | list | None) -> str:
-    """Rounded; of several, in their order. "" for None."""
+    """Return the value, rounded to two digits, as text; a list's values in their order; "" for None."""
     if isinstance(value, list):
-        return " · ".join(_in_words(one) or "–" for one in value[:16])
+        return " · ".join(_in_words(item) or "–" for item in value[:16])
     return "" if value is None else f"{float(value):.2f}"

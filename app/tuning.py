@@ -1,4 +1,5 @@
-"""A visitor's tuning: what the Tune tab asks for, and the job that writes its record, a line a step."""
+"""Reads the tuning that a visitor asks for on the Tune tab, and runs it as a job that writes its record line by
+line."""
 
 import json
 import time
@@ -23,16 +24,16 @@ from presets.listed import KINDS, TURNS
 
 TAB = "tune"
 OURS = 3
-"""Prompts of each kind of this page."""
+"""How many of this page's prompts of each kind are measured on."""
 USUAL = ("chain", "dyspec", "prompt_lookup", "suffix", "eagle", "dflash")
 """The drafters that are tried unless a visitor wants all: one of each sort, most of them known to serving engines."""
 TEXTS = (1, 2, 4, 8)
-"""Numbers of texts that share a pass. A pass over more would hold up other visitors for long."""
+"""Numbers of texts that share a pass. A pass over more texts would hold up other visitors for long."""
 EVERY = 5.0
-"""Seconds between two answers while it is still being measured."""
+"""Seconds between two answers while the tuning still measures."""
 FEWEST = 3
-"""Prompts on which a setting must have been tried before it is told as an answer while it is still being measured: a busy
-moment spoils the times of one text."""
+"""Fewest prompts on which a setting must have been tried before it may be an answer while the tuning still measures:
+a busy moment spoils the times of one text."""
 WORDS = {
     "story": "stories",
     "edit": "edits",
@@ -45,33 +46,35 @@ WORDS = {
 
 
 def tuning_job(values: Mapping[str, object], session: str = "") -> "TuningJob":
-    """The tuning that these control values ask for. Raises UserError, one sentence."""
+    """Return the tuning job for these control values. Raises UserError, one sentence."""
     models = text(values.get("models") or "", "The model")
-    numbers = {name: wanted.read(values.get(name)) for name, wanted in RANGES.items()}
+    numbers = {name: bounds.read(values.get(name)) for name, bounds in RANGES.items()}
     new_tokens = min(int(numbers.pop("max_new_tokens")), LIMITS.tune_tokens)
-    found = sample(values.get("prompts"), models, int(numbers["seed"]))
+    chosen = sample(values.get("prompts"), models, int(numbers["seed"]))
     paths = model_paths(models)
     check_there(models)
     if not models:
         paths = own.read(session).paths or paths
     request = TuningRequest(
         paths,
-        found,
+        chosen,
         drafters=None if wants_all(values.get("prompts")) else usual(paths, Sampling(**numbers)),
         new_tokens=new_tokens,
-        texts=together(paths, found, new_tokens),
+        texts=together(paths, chosen, new_tokens),
         **numbers,
     )
     return TuningJob(request, models)
 
 
 def wants_all(given: object) -> bool:
-    """Whether the control asks for every drafter that can run. given: as for ``sample``, which has read it."""
+    """Return whether the control asks for every drafter that can run. given: as for ``sample``, which must have
+    accepted it before."""
     return json.loads(given).get("all") is True  # type: ignore[arg-type]
 
 
 def usual(paths: ModelPaths, sampling: Sampling) -> tuple[str, ...] | None:
-    """The usual drafters that can run with these models; None, for all that can, where there are none."""
+    """Return the drafters of USUAL that can run with these models. If none can, return None, which means all that
+    can."""
     able = {cls.key for cls in worth_trying(paths, sampling)}
     return tuple(key for key in USUAL if key in able) or None
 
@@ -79,22 +82,23 @@ def usual(paths: ModelPaths, sampling: Sampling) -> tuple[str, ...] | None:
 def together(
     paths: ModelPaths, found: Sample, new_tokens: int, limits: Limits = LIMITS
 ) -> tuple[int, ...]:
-    """How many texts may share a pass: as many as hold no more keys and values together than a run may. A prompt is taken
-    to have at most as many tokens as characters. Raises UserError where a single text holds too many."""
+    """Return the numbers of TEXTS that may share a pass: their KV caches together are no larger than one run's may be.
+    A prompt is taken to have at most as many tokens as characters. Raises UserError if one text's KV cache is too
+    large."""
     target = load_models(paths, {}).target
-    longest = max(len(one.text) for one in found.prompts) + new_tokens
-    each = target.kv_bytes(min(longest, target.max_context)) / 1e6
-    if each > limits.kv_megabytes:
+    longest = max(len(prompt.text) for prompt in found.prompts) + new_tokens
+    megabytes = target.kv_bytes(min(longest, target.max_context)) / 1e6
+    if megabytes > limits.kv_megabytes:
         raise UserError(
-            f"The longest prompt would hold {each:,.0f} MB of keys and values; this page allows "
+            f"The longest prompt would hold {megabytes:,.0f} MB of keys and values; this page allows "
             f"{limits.kv_megabytes:,} MB. Take shorter ones."
         )
-    return tuple(count for count in TEXTS if count * each <= limits.kv_megabytes)
+    return tuple(count for count in TEXTS if count * megabytes <= limits.kv_megabytes)
 
 
 def sample(given: object, models: str, seed: int, limits: Limits = LIMITS) -> Sample:
-    """The prompts that the control asks for. given: JSON of {"source", "kinds", "text", "name"}. models: the family that
-    reads them. Raises UserError."""
+    """Return a sample of the prompts that the control names. given: JSON of {"source", "kinds", "text", "name"}.
+    models: the family that reads the prompts. Raises UserError."""
     try:
         wish = json.loads(text(given, "The prompts"))
         source, kinds, said, name = (wish[part] for part in ("source", "kinds", "text", "name"))
@@ -110,27 +114,28 @@ def sample(given: object, models: str, seed: int, limits: Limits = LIMITS) -> Sa
             f"The prompts take more than {limits.tune_kilobytes:,} kB, the most that this page reads; "
             "the command line takes a file of any size."
         )
-    found = list(prompts_in(said, one_line(name[-80:])) if source == "file" else pasted(said))
-    if not any(one.text.strip() for one in found):
+    texts = list(prompts_in(said, one_line(name[-80:])) if source == "file" else pasted(said))
+    if not any(entry.text.strip() for entry in texts):
         raise UserError("Paste a prompt first, or choose a file or prompts of this page.")
-    for number, one in enumerate(found, 1):
-        if len(one.text) > limits.prompt_characters:
+    for number, entry in enumerate(texts, 1):
+        if len(entry.text) > limits.prompt_characters:
             raise UserError(
-                f"Prompt {number} has {len(one.text):,} characters; this page takes at most "
+                f"Prompt {number} has {len(entry.text):,} characters; this page takes at most "
                 f"{limits.prompt_characters:,}."
             )
-    return Sample.of(found, seed, limits.tune_prompts)
+    return Sample.of(texts, seed, limits.tune_prompts)
 
 
 def _of_this_page(kinds: list, models: str) -> Iterator[PromptText]:
-    """The first few prompts of each kind; of all kinds where none is named. A family that converses gets turns instead."""
-    known = TURNS if converses(models) else KINDS
-    for kind in [one for one in known if one in kinds] or known:
-        yield from (PromptText(one["prompt"], kind) for one in prompts(kind)[:OURS])
+    """Yield the first OURS prompts of each named kind, or of all kinds if none is named. A family that converses gets
+    user turns instead."""
+    available = TURNS if converses(models) else KINDS
+    for kind in [name for name in available if name in kinds] or available:
+        yield from (PromptText(entry["prompt"], kind) for entry in prompts(kind)[:OURS])
 
 
 def pasted(said: str) -> Iterator[PromptText]:
-    """The prompts of a pasted text: one on each line, or, where there is an empty line, separated by empty lines."""
+    """Yield the prompts of a pasted text: one on each line, or, if it has an empty line, separated by empty lines."""
     lines = [line.rstrip() for line in said.strip().splitlines()]
     if "" not in lines:
         yield from map(PromptText, lines)
@@ -145,15 +150,15 @@ def pasted(said: str) -> Iterator[PromptText]:
 
 
 class TuningJob:
-    """A tuning as the page advances it. Its record is text, a JSON object on each line."""
+    """A tuning as a job (``app.seats.Job``). Its record is text with one JSON object on each line."""
 
     def __init__(self, request: TuningRequest, models: str = "") -> None:
-        """models: the name of the family, which the first line tells, too."""
+        """models: the name of the family, which is added to the first line."""
         self._tuning = Tuning(request)
         self._lines = self._tuning.lines()
         self._answered = self._closed = False
         self._tried: dict[tuple, int] = {}
-        """Prompts on which each setting was tried."""
+        """Setting -> number of prompts on which it was tried."""
         head = next(self._lines)
         self._fewest = min(FEWEST, head["prompts"]["sampled"])
         self._header = written({**head, "family": models})
@@ -162,7 +167,8 @@ class TuningJob:
         return self._header
 
     def steps(self) -> Iterator[str]:
-        """Between its lines stand answers from what was measured so far, so that the first comes soon."""
+        """Yield the record's lines, and between them answers from the measurements so far, so that a first answer comes
+        soon."""
         answered, more = time.monotonic(), False
         for line in self._lines:
             self._answered = line["kind"] == "answer"
@@ -170,16 +176,16 @@ class TuningJob:
             self._note(line)
             yield written(line)
             if more and line["kind"] == "progress" and time.monotonic() - answered > EVERY:
-                told = self._so_far()
-                yield told
-                answered, more = time.monotonic(), '"kind":"answer"' not in told
+                lines = self._so_far()
+                yield lines
+                answered, more = time.monotonic(), '"kind":"answer"' not in lines
 
     def cancel(self) -> None:
         self._closed = True
         self._lines.close()
 
     def summary(self) -> str:
-        """Where the tuning was stopped: the answer that follows from what was measured."""
+        """Return the answer from the measurements so far if the tuning was stopped before its answer, else ""."""
         return self._so_far() if self._closed and not self._answered else ""
 
     def _so_far(self) -> str:
@@ -193,7 +199,8 @@ class TuningJob:
             self._tried[_setting(line)] = line["prompts"]
 
     def _is_known(self, line: Mapping) -> bool:
-        """Whether the line may be told before the end: an answer only where enough is known of its setting."""
+        """Return whether the line may be written before the end: an answer only if its setting was tried on enough
+        prompts."""
         shown = line.get("best_tried", line)
         return line["kind"] != "answer" or self._tried.get(_setting(shown), 0) >= self._fewest
 

@@ -1,10 +1,12 @@
-"""Decides which run takes the next step. A few runs take turns, a step each, or a part of a long prompt; further ones stand in line.
+"""Decides which run takes the next step. A few runs take turns, each with one step, or one part of a long prompt;
+further runs stand in line.
 
-A run that has taken its share while others stand in line gives its place to one of them, the first of an address with the
-fewest places, and goes to the end of the line, so that a long run never holds up a short one. An address with several runs has one place only while another
-address has none. All steps are taken on one thread, so torch keeps one team of
-threads, not one per visitor. There, the address that had the least of the thread's time lately goes first, however many
-runs it has: whoever keeps the engine busy waits for those who come now and then, and not they for him.
+A run that has taken its share while others stand in line goes to the end of the line, so that a long run never holds up
+a short one. Its place goes to the first run in line of an address with the fewest places. While an address in line has
+no place, no address keeps more than one. All steps are taken on one thread, so that torch keeps one team of threads,
+and not one for each visitor. On that thread, the address that had the least of its time lately goes first, however many
+runs it has. So an address that keeps the engine busy waits for addresses that use it now and then, and not the other
+way round.
 """
 
 import threading
@@ -22,18 +24,18 @@ from engine.errors import UserError
 T = TypeVar("T")
 
 HALF = 10.0
-"""Seconds after which time on the engine's thread counts half."""
+"""Seconds after which time spent on the engine's thread counts half."""
 LEAST = 0.001
-"""Seconds; less than that is forgotten."""
+"""In seconds: a smaller use is forgotten."""
 
 
 class RecentUse:
-    """Who had how much of something lately, in seconds that fade."""
+    """How many seconds of the engine's thread each user had lately. Old seconds count less and less."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._had: dict[Hashable, tuple[float, float]] = {}
-        """Seconds, and when they were counted."""
+        """User -> its seconds, and when they were counted."""
 
     def __len__(self) -> int:
         return len(self._had)
@@ -45,7 +47,7 @@ class RecentUse:
     def add(self, who: Hashable, seconds: float) -> None:
         self._had[who] = self.of(who) + seconds, self._now()
         if len(self._had) > 256:
-            self._had = {one: had for one, had in self._had.items() if self.of(one) > LEAST}
+            self._had = {user: had for user, had in self._had.items() if self.of(user) > LEAST}
 
 
 class Turns:
@@ -57,7 +59,7 @@ class Turns:
         self._line: OrderedDict[Turn, None] = OrderedDict()
         self._opening: Counter[str] = Counter()
         self._steps: OrderedDict[Hashable, deque[tuple[Callable, Future]]] = OrderedDict()
-        """By client, the steps that are wanted now, in the order in which the clients came."""
+        """Client -> its steps that wait for the thread; the clients in the order in which they came."""
         self._use = RecentUse()
         self.entered = 0
         """How many runs have come so far."""
@@ -65,13 +67,13 @@ class Turns:
         self._engine = ThreadPoolExecutor(1, thread_name_prefix="engine")
 
     def enter(self, client: str = "") -> "Turn":
-        """A place among the runs that take turns, else at the end of the line. Raises UserError, the stated refusal,
-        where the line is full, or the client's share of it. client: whose run it is; "" is nobody's, and has no
-        share."""
+        """Give a run a place among the runs that take turns, or else at the end of the line. Raises UserError if the
+        line is full, or the client's share of it. client: whose run it is; "" is a run without a client, which no share
+        bounds."""
         with self._changed:
             self.entered += 1
             turn = Turn(self, client)
-            theirs = sum(one.client == client for one in self._line) if client else 0
+            theirs = sum(queued.client == client for queued in self._line) if client else 0
             if self._may_run(turn):
                 self._active[turn] = None
             elif theirs >= self._limits.client_waiting:
@@ -91,9 +93,9 @@ class Turns:
 
     @contextmanager
     def opening(self, client: str = "") -> Iterator[None]:
-        """Within this context a run of the client is opened. As many are opened at once as may take turns; others wait,
-        so that slow openings of one address, with large grammars for instance, leave room for others. Raises UserError where
-        nobody waits for the run any more."""
+        """Within this context a run of the client is opened. A client opens at most as many runs at once as may take
+        turns; further openings wait, so that slow openings of one client, for instance with large grammars, leave room
+        for other clients. Raises UserError once the visitor no longer waits for the run."""
         with self._changed:
             while client and self._opening[client] >= self._limits.client_running:
                 self._changed.wait(LOOK)
@@ -109,16 +111,17 @@ class Turns:
                 self._changed.notify_all()
 
     def free(self, within: float) -> bool:
-        """Whether no run takes turns or stands in line, now or within so many seconds."""
+        """Wait at most ``within`` seconds until no run takes turns or stands in line. Returns whether that is so."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._active or self._line), within)
 
     def aside(self, work: Callable[[], T]) -> T:
-        """The result of work that belongs to no run, done on the engine's thread. Raises the work's errors."""
+        """Do work that belongs to no visitor's run on the engine's thread, and return its result. Raises the work's
+        errors."""
         return self._stepped("aside", work)
 
     def _stepped(self, whose: Hashable, work: Callable[[], T]) -> T:
-        """The result of the work, done on the engine's thread when it is due."""
+        """Do the work on the engine's thread when it is due, and return its result. Raises the work's errors."""
         future: Future[T] = Future()
         with self._changed:
             self._steps.setdefault(whose, deque()).append((work, future))
@@ -135,7 +138,7 @@ class Turns:
         began = time.monotonic()
         try:
             result, failure = work(), None
-        except BaseException as error:  # noqa: BLE001 - it is raised where the step was asked for
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits for the step
             result, failure = None, error
         with self._changed:
             self._use.add(whose, time.monotonic() - began)
@@ -145,7 +148,7 @@ class Turns:
             future.set_exception(failure)
 
     def counts(self) -> tuple[int, int]:
-        """How many runs take turns, and how many stand in line."""
+        """Return how many runs take turns, and how many stand in line."""
         with self._changed:
             return len(self._active), len(self._line)
 
@@ -157,28 +160,29 @@ class Turns:
                     future.cancel()
 
     def wake(self) -> None:
-        """Wake the waiting runs, so that each sees what was asked of it."""
+        """Wake the waiting runs, so that each sees a wish to pause or stop."""
         with self._changed:
             self._changed.notify_all()
 
     def _may_run(self, turn: "Turn") -> bool:
-        theirs = sum(one.client == turn.client for one in self._active) if turn.client else 0
+        theirs = sum(active.client == turn.client for active in self._active) if turn.client else 0
         return len(self._active) < self._limits.running and theirs < self._limits.client_running
 
     def _held(self) -> Counter[Hashable]:
-        """How many runs of each client take turns; a run of nobody counts for itself."""
+        """Return how many runs of each client take turns; a run without a client counts for itself."""
         return Counter(turn.whose for turn in self._active)
 
     def _crowds(self, turn: "Turn") -> bool:
-        """Whether the run has a place beside others of its client while a client in line has none."""
+        """Return whether this run's client has several places while a client in line has none."""
         held = self._held()
         return held[turn.whose] > 1 and any(not held[other.whose] for other in self._line)
 
     def _promote(self) -> None:
-        """Let in those in line, past those whose client has its share already: first the clients with the fewest places."""
+        """Give free places to runs in line, first to clients with the fewest places. A client with its full share gets
+        no more."""
         while able := list(filter(self._may_run, self._line)):
             held = self._held()
-            turn = min(able, key=lambda each: held[each.whose])  # the first in line of several
+            turn = min(able, key=lambda queued: held[queued.whose])  # of several, the first in line
             del self._line[turn]
             turn.taken = 0
             self._active[turn] = None
@@ -192,7 +196,7 @@ class Turn:
         self._turns = turns
         self.client = client
         self.taken = 0
-        """Steps taken since the run came out of the line."""
+        """Steps that the run has taken since it came out of the line."""
 
     @property
     def whose(self) -> Hashable:
@@ -206,7 +210,7 @@ class Turn:
             return list(turns._line).index(self) + 1 if self in turns._line else 0
 
     def told(self) -> str:
-        """The message for the visitor: the place in the line, or how many runs take turns; "" where few do."""
+        """Return the message for the visitor: the place in the line, or how many runs take turns; "" if few do."""
         active, waiting = self._turns.counts()
         place = self.place
         if place:
@@ -225,8 +229,9 @@ class Turn:
             turns._changed.wait_for(lambda: self not in turns._line or woken(), seconds)
 
     def step(self, work: Callable[[], T]) -> T:
-        """Take one step when it is due; then, if others wait, stand in line again where this run has had its share, or where
-        its client has several places and another client none. Raises the work's errors."""
+        """Take one step when it is due, and return its result. Raises the work's errors. Afterwards the run goes to the
+        end of the line if other runs wait there, and if it has had its share, or its client has several places while a
+        client in line has none."""
         turns = self._turns
         result = turns._stepped(self.whose, work)
         with turns._changed:

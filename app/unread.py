@@ -1,6 +1,6 @@
-"""Answers that wait to be read: counted in bytes, so that they can be bounded.
+"""Counts the bytes of messages that wait to be read, so that they can be bounded.
 
-Gradio puts what an event says into a queue of its session's, which grows until somebody reads it.
+Gradio puts an event's messages into a queue of its session, which grows until somebody reads it.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from gradio.server_messages import EventMessage
 from gradio.utils import LRUCache
 
 LEAST = 1024
-"""Bytes counted for a message, whatever it says: about what its object takes."""
+"""Bytes counted for the object of a message, besides its content."""
 
 
 class Waiting(asyncio.Queue):
@@ -20,7 +20,7 @@ class Waiting(asyncio.Queue):
         super()._init(maxsize)
         self.bytes = 0
         self._whole: dict[str, list] = {}
-        """Event -> its unread message that a later one may replace, and the bytes of that message."""
+        """Id of an event -> its unread message that a later message may replace, and the bytes of that message."""
 
     def _put(self, message: EventMessage) -> None:
         entry = [message, weight(message)]
@@ -36,7 +36,7 @@ class Waiting(asyncio.Queue):
         return message
 
     def put_whole(self, message: EventMessage) -> None:
-        """Put an update that holds all that earlier ones of its event held: it takes the place of an unread one."""
+        """Put an update that holds all that earlier updates of its event held. It replaces an unread one of them."""
         entry = self._whole.get(message.event_id)
         if entry is None:
             self.put_nowait(message)
@@ -47,7 +47,7 @@ class Waiting(asyncio.Queue):
         entry[:] = message, size
 
     def events(self) -> set[str]:
-        """Those that have said something that is unread."""
+        """Return the ids of the events that have an unread message."""
         return {message.event_id for message, _ in self._queue}
 
     def clear(self) -> None:
@@ -56,18 +56,18 @@ class Waiting(asyncio.Queue):
 
 
 class Sessions(LRUCache):
-    """Gradio's mapping from a session to its queue; each queue counts."""
+    """Gradio's mapping from a session to its queue of messages; here each queue counts its bytes."""
 
     def __setitem__(self, session: str, queue: asyncio.Queue) -> None:
         super().__setitem__(session, Waiting())
 
     def bytes(self) -> dict[str, int]:
-        """By session, where anything is unread."""
+        """Return session -> unread bytes, for the sessions that have any."""
         return {session: queue.bytes for session, queue in self.items() if queue.bytes}
 
 
 def weight(message: EventMessage) -> int:
-    """The bytes of the texts in what the message says, and a little for each other value."""
+    """Return about how many bytes the message takes: the sizes of its texts, and a little for each other value."""
     size, left = LEAST, [getattr(message, "output", None)]
     while left:
         value = left.pop()

@@ -1,7 +1,7 @@
-"""Who is here: the address of each browser session, and whether the session still holds a connection open.
+"""Records the address of each browser session, and whether the session still holds a connection open.
 
-Shares are counted by address, because anybody may make up any number of sessions. A session is *here* while its
-heartbeat, or an answer to it, is being read; it *reads* while an answer is, for a heartbeat takes no answers.
+Shares are counted by address, because a client may make up any number of sessions. A session is *here* while it holds
+a heartbeat or a stream of answers open. It *reads* while it holds a stream of answers open: a heartbeat brings none.
 """
 
 import ipaddress
@@ -16,7 +16,7 @@ from engine.errors import UserError
 
 PROXIES = "DRAFTSCOPE_PROXIES"
 PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
-"""Where the proxies of a Space are; nobody else reaches it from there."""
+"""The networks in which the proxies of a Space are; no visitor has such an address."""
 MOST = 4000
 Worth = Callable[[str], bool | tuple]
 HEART, ANSWER = "heartbeat", "answer"
@@ -24,7 +24,8 @@ HEART, ANSWER = "heartbeat", "answer"
 
 
 def client(host: str | None) -> str:
-    """The address that shares are counted by: of IPv6 the first 64 bits, because a visitor has all of the rest."""
+    """Return the address by which shares are counted. For IPv6 it is the network of the first 64 bits, because one
+    visitor has all addresses in it."""
     try:
         address = ipaddress.ip_address((host or "").partition("%")[0])
     except ValueError:
@@ -37,33 +38,37 @@ def client(host: str | None) -> str:
 
 
 def proxies(environment: Mapping[str, str] = os.environ) -> str:
-    """The proxies whose word about a visitor's address is taken: DRAFTSCOPE_PROXIES, addresses and networks separated
-    by commas. If it is not set: a Space's own, elsewhere none. Raises UserError for anything else."""
-    given = environment.get(PROXIES)
-    if given is None:
+    """Return the proxies that are trusted to name a visitor's address: DRAFTSCOPE_PROXIES, addresses and networks
+    separated by commas. If it is not set, they are a Space's own, and none elsewhere. Raises UserError for other
+    text."""
+    setting = environment.get(PROXIES)
+    if setting is None:
         return PRIVATE if "SPACE_ID" in environment else ""
-    named = [one.strip() for one in given.split(",") if one.strip()]
-    for one in named:
+    named = [network.strip() for network in setting.split(",") if network.strip()]
+    for network in named:
         try:
-            ipaddress.ip_network(one, strict=False)
+            ipaddress.ip_network(network, strict=False)
         except ValueError:
             raise UserError(
-                f"{PROXIES} lists addresses and networks; {one!r} is neither."
+                f"{PROXIES} lists addresses and networks; {network!r} is neither."
             ) from None
     return ",".join(named)
 
 
 def first_to_go(kept: Iterable[str], stays: str, here: Callable[[str], bool], worth: Worth) -> str:
-    """Which of these sessions loses what is kept for it: one that is not here before one that is, then the one with
-    least worth, then the first. stays: the session that the room is made for."""
-    return min((one for one in kept if one != stays), key=lambda one: (here(one), worth(one)))
+    """Return the session that must give up its place: first one that is not here, then the one with the least worth,
+    then the first. stays: the session that needs a place, which is never returned."""
+    return min(
+        (session for session in kept if session != stays),
+        key=lambda session: (here(session), worth(session)),
+    )
 
 
 @dataclass
 class _Visit:
     address: str = ""
     came: bool = False
-    """Whether a page of this session had a heartbeat."""
+    """Whether this session had a heartbeat, as a page has."""
     open: Counter[str] = field(default_factory=Counter)
     """How many connections of each kind are open."""
     ended: int = 0
@@ -75,26 +80,26 @@ class _Visit:
 
 
 class Visitors:
-    """The sessions seen last; those with open streams are never forgotten."""
+    """The sessions that came last. A session with an open connection is never forgotten."""
 
     def __init__(self) -> None:
         self._visits: OrderedDict[str, _Visit] = OrderedDict()
         self._lock = threading.Lock()
         self.arrived: Callable[[str], None] = lambda session: None
-        """Called with each session that begins to read its answers."""
+        """Called with a session when it begins to read its answers."""
 
     def seen(self, session: str, address: str) -> None:
-        """A request of this session came from this address."""
+        """Note that a request of this session came from this address."""
         with self._lock:
             self._of(session).address = address
 
     def heartbeat(self, session: str, address: str) -> AbstractContextManager[None]:
-        """The session is here until the context ends."""
+        """Count the session as here until the context ends."""
         return self._connected(session, address, HEART)
 
     @contextmanager
     def reading(self, session: str, address: str) -> Iterator[None]:
-        """The session is here, and reads its answers, until the context ends."""
+        """Count the session as here, and as reading its answers, until the context ends."""
         with self._connected(session, address, ANSWER):
             self.arrived(session)
             yield
@@ -114,8 +119,8 @@ class Visitors:
                 visit.ended -= kind == HEART and visit.ended > 0
 
     def silent(self, session: str) -> bool:
-        """One of the session's heartbeats has ended, though its connection is still counted for a moment. Returns whether
-        no other beats."""
+        """Note that one of the session's heartbeats has ended, though its connection counts for a moment longer.
+        Returns whether the session has no other heartbeat."""
         with self._lock:
             visit = self._visits.get(session)
             if visit is None or not visit.open[HEART]:
@@ -128,7 +133,8 @@ class Visitors:
         return visit is not None and visit.here
 
     def came(self, session: str) -> bool:
-        """Whether it is here, or has been here as a page is, which may come back after its connection broke."""
+        """Return whether the session is here, or had a heartbeat before: then it may come back after a broken
+        connection."""
         visit = self._visits.get(session)
         return visit is not None and (visit.came or visit.here)
 
@@ -137,7 +143,7 @@ class Visitors:
         return visit is not None and visit.open[ANSWER] > 0
 
     def address(self, session: str) -> str:
-        """Empty for a session that no request named."""
+        """Return the session's address; "" for an unknown session."""
         visit = self._visits.get(session)
         return visit.address if visit else ""
 
@@ -145,7 +151,7 @@ class Visitors:
         visit = self._visits.setdefault(session, _Visit())
         self._visits.move_to_end(session)
         while len(self._visits) > MOST:
-            gone = next((one for one, v in self._visits.items() if not v.here), None)
+            gone = next((candidate for candidate, v in self._visits.items() if not v.here), None)
             if gone in (None, session):
                 break
             del self._visits[gone]
@@ -153,7 +159,7 @@ class Visitors:
 
 
 def anyone(session: str) -> bool:
-    """Everybody counts as here."""
+    """Return True: every session counts as here."""
     return True
 
 

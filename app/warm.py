@@ -1,4 +1,4 @@
-"""Loading models and slow modules in the background, so that the first run need not wait."""
+"""Loads models and slow modules in the background, so that the first run need not wait."""
 
 import gc
 import importlib
@@ -19,26 +19,29 @@ from presets import presets, races
 
 log = logging.getLogger("draftscope")
 ready = threading.Event()
-"""Set once everything to be tried ahead has been tried. The first run reports anything that could not be loaded."""
+"""Set once all drafters to be tried ahead have been tried. The first run reports a model that could not be loaded."""
 
 
 def warm(after: float) -> None:
-    """Begin to load after `after` seconds, because a page that is being opened comes first. Raises UserError where the
-    host's setting is not a valid one."""
+    """Begin to load after ``after`` seconds, because a page that is being opened comes first. Raises UserError for an
+    invalid setting of the host."""
     graph_memory()  # the host's setting is refused before the page is served
     wanted = chosen(tried_ahead())
     threading.Thread(target=_load, args=(after, wanted), name="warm", daemon=True).start()
 
 
 def chosen(ahead: str) -> list[str]:
-    """The drafters to try, among those that have their parts. ahead: see ``app.settings.tried_ahead``."""
+    """Return the keys of the drafters to try, out of those that have their parts. ahead: see
+    ``app.settings.tried_ahead``."""
     parts = model_paths().parts.keys()
     able = [key for key, cls in drafters().items() if cls.needs.keys() <= parts]
     if ahead == "all":
         return able
     if ahead == "none":
         return []
-    shown = {one.drafter for one in presets() if not one.models}  # not those of other families
+    shown = {
+        preset.drafter for preset in presets() if not preset.models
+    }  # not those of other families
     shown |= {lane.drafter for race in races() for lane in race.lanes}
     return [key for key in able if key in shown]
 
@@ -59,15 +62,15 @@ def _load(after: float, wanted: list[str]) -> None:
 
 
 def keep_for_good() -> None:
-    """Whatever exists now stays as long as the process. Python's collector of garbage would look through all of it again and
-    again, and nobody gets an answer or a step meanwhile: 0.4 seconds each time."""
+    """Exclude all objects that exist now from Python's garbage collection. They stay as long as the process, and each
+    search through them would delay every answer and step by 0.4 seconds."""
     gc.collect()
     gc.freeze()
 
 
 def _try(drafter: str) -> None:
-    """Write a few tokens with this drafter, greedy and drawn. This measures the cost of its drafts on this machine; on
-    a GPU it also compiles the kernels and captures the passes that the first visitor would otherwise wait for.
+    """Write a few tokens with this drafter, greedily and sampled. This measures the cost of its drafts on this machine;
+    on a GPU it also compiles the kernels and captures the passes that the first visitor would otherwise wait for.
 
     On ZeroGPU nothing runs in this process: there this function only fetches the models, so that a call finds them on
     the disk.

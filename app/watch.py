@@ -1,4 +1,4 @@
-"""The Watch tab: one run, as it happens."""
+"""The Watch tab: it shows one run step by step, as it happens."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -44,7 +44,7 @@ TAB = "watch"
 
 
 class Watch:
-    """The tab's components; ``wire`` gives them their events."""
+    """The components of the Watch tab; ``wire`` attaches their events."""
 
     def __init__(self) -> None:
         self.presets, self.offer = preset_menu(), offer()
@@ -101,7 +101,7 @@ class Watch:
             html("DraftscopePage.change(element);", elem_classes="pg-change")
 
     def _panel(self, first: Mapping) -> None:
-        """Everything that a run is made of besides its prompt; the button "Change it" opens it."""
+        """Build the controls of a run besides its prompt; the button "Change it" opens them."""
         self.pair = html(
             "DraftscopePage.pair({element: element.querySelector('.pg-mount'), props, "
             "trigger, watch}); /* events: 'edited' 'forget' */",
@@ -124,7 +124,7 @@ class Watch:
         return [self.prompt, self.heal, self.pair, *held, *self.numbers, self.models]
 
     def wire(self, page: gr.Blocks, methods: Methods) -> None:
-        """methods: the tab of method cards; each card brings its example here."""
+        """Attach the events. methods: the tab of method cards; each card shows its example here."""
         canvas_out = [self.view, self.said]
         advance = engine_event()
         runs = [
@@ -156,7 +156,7 @@ class Watch:
             self.figures.follow(end)
         edits = [self.look_for.edited, self.pair.edited]
         numbers = [number.change for number in self.numbers]
-        held = [one.change for one in (self.heal, self.json_schema, self.python_names)]
+        held = [control.change for control in (self.heal, self.json_schema, self.python_names)]
         named = [*edits, self.numbers[0].change, *held, self.models.change]
         shown = [
             end.then for end in (loaded, *brought[2:])
@@ -180,11 +180,11 @@ class Watch:
         self.figures.wire()
 
     def _named(self, name: str) -> list[str]:
-        """An example's name for the components that show it: the note, then the strip, which has the listed ones."""
+        """Return an example's name for the two components that show it: the note, and the strip of listed examples."""
         return [name, name if name and self.presets[name]["listed"] else ""]
 
     def _example_of(self, name: str, request: gr.Request) -> list:
-        """The finished run of this example, and its settings; for "" only the name changes."""
+        """Return the updates that show this example's finished run and its settings; for "" only the name changes."""
         chosen = self.presets.get(name)
         if chosen is None:
             return [gr.skip()] * 2 + self._named("") + [gr.skip()] * (len(FIELDS) + 1)
@@ -202,13 +202,14 @@ class Watch:
         return self._bring(wish, request)
 
     def _move(self, request: gr.Request, event: gr.EventData) -> list:
-        """Back or forward in the browser's history: the state of that address."""
+        """Return the run and the control values of the address to which Back or Forward in the browser leads."""
         first = next(iter(self.presets))
         wish = self._wished(link.query_of(event._data)) or {"preset": first}
         return self._bring(wish, request)
 
     def _bring(self, wish: Mapping, request: gr.Request) -> list:
-        """The finished run that belongs to these values, if there is one, and the values."""
+        """Return the updates that set these control values, and show the finished run of their example if there is
+        one."""
         first, name = next(iter(self.presets.values())), wish.get("preset", "")
         earlier = shown(traces.show_example(request.session_hash, TAB, name))
         turns = self.presets[name]["turns"] if name in self.presets else ()
@@ -216,18 +217,18 @@ class Watch:
         return [*earlier, *self._named(name), *self._set({**first, **wish}), talk]
 
     def _record(self, request: gr.Request, event: gr.EventData) -> Iterator[tuple]:
-        """The recorded request that a visitor picks, while it grows."""
+        """Yield the updates that show the recorded request that the visitor picks, as it grows."""
         name = event._data.get("name") if isinstance(event._data, dict) else None
         for update in emit(growing.show(request.session_hash, TAB, recorded.FOLDER.path, name)):
             yield (*update, *self._named(""))
 
     def _open(self, request: gr.Request, event: gr.EventData) -> list:
-        """The run that a visitor brings."""
+        """Return the updates that show a visitor's trace file."""
         update = traces.open_file(request.session_hash, TAB, event._data, traces.check)
         return self._shown(update, request)
 
     def _shown(self, update: Update, request: gr.Request) -> list:
-        """A finished run, and its settings, as far as this page has them."""
+        """Return the updates that show a finished run, and those of its settings that this page has."""
         if update[0] is None:
             return [*shown(update), *[gr.skip()] * (3 + len(FIELDS))]
         trace = read_trace(update[0])
@@ -239,7 +240,7 @@ class Watch:
         return link.read(query, self.presets, self.offer)
 
     def _set(self, values: dict) -> list:
-        """Values for the controls, in the order of FIELDS; a pair that is left out stays."""
+        """Return values for the controls, in the order of FIELDS; the pair stays if ``values`` has no pair."""
         numbers = (values.get(name, RANGES[name].default) for name in RANGES)
         pair, schema = values.get("pair", gr.skip()), values.get("json_schema", "")
         prompt, heal = values.get("prompt", ""), values.get("heal", False)
@@ -248,8 +249,8 @@ class Watch:
 
 
 def _talk(request: gr.Request, models: str, said: Iterable[dict[str, str]]) -> str | dict:
-    """The conversation that comes with an example or a trace, for the section that shows it; where its models converse,
-    it takes the place of the visitor's."""
+    """Replace the visitor's conversation by that of an example or a trace, if its models converse. Returns the update
+    of the section that shows it. said: the turns."""
     if not converses(models):
         return gr.skip()
     own.begin(request.session_hash, said)
@@ -263,7 +264,7 @@ def _start(request: gr.Request, *values):
 
 
 def _step(request: gr.Request, said: str, *values):
-    """One step of the paused run, or the first step of a new one."""
+    """Take one step of the paused run, or the first step of a new run."""
     session, (*values, seen) = request.session_hash, values
     if state_of(said) == "paused":
         yield from emit(live.resume(session, TAB, single=True))

@@ -1,4 +1,4 @@
-"""The page's own words. A pair is a word and its explanation, shown on hover and focus."""
+"""The texts of the page. A list of two is a word and its explanation, which appears on hover and focus."""
 
 TITLE = "Draftscope"
 HEADLINE = "Speculative decoding, step by step"
@@ -75,7 +75,7 @@ ABOUT_MODELS = {
     "image": "0.4 M parameters that draw digits, token by token.",
     "captions": "0.9 M parameters that see a small picture or a film of eight frames: ask what is where, how many, what moves.",
 }
-"""What each family is."""
+"""Name of a family of models -> a sentence about it."""
 
 
 LEARN_LEAD = [
@@ -99,7 +99,7 @@ OTHER_FAMILIES = {
     "meter": "meter",
     "constraint": "constraint",
 }
-"""The families of cards that describe no drafter, in addition to the drafters' families."""
+"""Titles of the families of cards that describe no drafter."""
 
 OWN = "Your own"
 WATCH_OWN = "Your own mix of prompt and drafter, no example’s."

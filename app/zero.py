@@ -1,4 +1,4 @@
-"""ZeroGPU, where Hugging Face lends a GPU for one call at a time, in a forked process.
+"""Support for ZeroGPU, where Hugging Face lends a GPU for one call at a time, in a forked process.
 
 Import this before torch touches CUDA: on ZeroGPU the package ``spaces`` stands between torch and CUDA. Elsewhere, with
 the package or without, ``gpu`` leaves a function as it is.
@@ -13,10 +13,13 @@ except ImportError:  # an ordinary machine
 
 
 def on_zero() -> bool:
-    """Whether this is a ZeroGPU Space."""
+    """Return whether this is a ZeroGPU Space."""
     return spaces is not None and spaces.config.Config.zero_gpu
 
 
 def gpu(seconds: Callable[..., int]) -> Callable[[Callable], Callable]:
-    """A decorator: each call holds the GPU. seconds: from the call's arguments, the longest that the call may take."""
+    """Return a decorator with which each call of a function holds the GPU.
+
+    seconds: returns the most seconds that a call may take, from the call's arguments.
+    """
     return spaces.GPU(duration=seconds) if spaces else lambda function: function

@@ -1,4 +1,4 @@
-"""What the page offers: the embedded models, prompts, presets, method cards and finished traces."""
+"""The content that the page offers: embedded models, prompts, presets, method cards and finished traces."""
 
 from functools import cache
 from pathlib import Path
@@ -40,43 +40,43 @@ __all__ += ["prompts", "races", "scaling", "trace_file"]
 
 @cache
 def examples() -> dict[str, Preset]:
-    """Every example by name: the listed ones, then those that a method's card brings itself."""
+    """Return every example of Watch by name: the listed examples, then the own examples of method cards."""
     own = [card.own_example for card in cards().values() if card.own_example]
     return {example.name: example for example in (*presets(), *own)}
 
 
 def preset(name: str) -> Preset:
-    """The example of this name. Raises UserError that names the known ones."""
-    known = examples()
-    if name not in known:
-        raise unknown("preset", name, known, LISTED)
-    return known[name]
+    """Return the example of this name. Raises UserError, which lists the known names."""
+    by_name = examples()
+    if name not in by_name:
+        raise unknown("preset", name, by_name, LISTED)
+    return by_name[name]
 
 
 def trace_names() -> list[str]:
-    """The examples that have a finished trace."""
+    """Return the names of the examples that have a finished trace."""
     return [name for name in examples() if trace_file(name).exists()]
 
 
 def trace_text(name: str) -> str:
-    """The finished trace of an example."""
+    """Return the text of an example's finished trace."""
     return unpacked(trace_file(name))
 
 
 def opening_example() -> str:
-    """The example whose trace is on the screen when the page opens."""
+    """Return the name of the example whose trace is on the screen when the page opens."""
     first, names = presets()[0].name, trace_names()
     return first if first in names else names[0]
 
 
 def race_file(race: str, lane: str) -> Path:
-    """Where the finished trace of a lane of this race lies, or would lie."""
+    """Return the file of the finished trace of one lane of this race, whether it exists or not."""
     return HERE / "traces" / "race" / race / f"{lane}.ndjson.gz"
 
 
 def race_traces(race: str) -> dict[str, str]:
-    """The texts of a race's finished traces by lane, in the order of its lanes; {} unless all are there."""
-    lanes = next(one.lanes for one in races() if one.name == race)
+    """Return lane -> text of its finished trace, in the order of the race's lanes; {} unless all lanes have one."""
+    lanes = next(candidate.lanes for candidate in races() if candidate.name == race)
     files = {lane.name: race_file(race, lane.name) for lane in lanes}
     if not all(path.exists() for path in files.values()):
         return {}

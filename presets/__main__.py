@@ -1,11 +1,12 @@
-"""`python -m presets`: run every preset and every race once; keep their traces for the page.
-`python -m presets NAME ...`: only these. `python -m presets methods [KEY ...]`: the examples and the figures of the
-method cards. `python -m presets price [KEY ...]`: the costs of lossy methods. `python -m presets experts`: what passes of
-the targets with experts need and take, on one thread; best on a quiet machine. `python -m presets real`: fetches the
-targets that are no part of the repository, unless they are there. `python -m presets speed [NAME ...]`: how fast these
-examples are against plain decoding, here, and whether the texts are alike. `python -m presets check`: whether each
-"look for" and each claim of a lesson is true. `python -m presets prompts NAME [WORKLOAD]`: with which prompts of its
-workload, or of another one, an example shows what it promises."""
+"""The command ``python -m presets``, which makes the finished traces and the measured figures of the page.
+
+``python -m presets [NAME ...]`` records the traces of these presets and races, or of all of them.
+``methods [KEY ...]`` records the examples and the figures of method cards. ``price [KEY ...]`` measures the costs of
+lossy methods. ``experts`` measures the passes of the targets with experts, on one thread; a quiet machine is best.
+``real`` fetches the targets that are not in the repository. ``speed [NAME ...]`` compares examples with plain decoding
+on this machine, their speeds and their texts. ``check`` checks each "look for" and each claim of a lesson.
+``prompts NAME [WORKLOAD]`` finds the prompts of a workload with which an example shows what it promises.
+"""
 
 import sys
 
@@ -24,7 +25,8 @@ from presets.recording import lane_requests, record, request_of
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code: 0; 1 where `check` found something; 2 for a user's mistake, reported in one line."""
+    """Run one command. Returns the exit code: 0; 1 if ``check`` finds something untrue; 2 for a mistake of the user,
+    which is reported in one line; 130 after Ctrl-C."""
     try:
         if arguments[:1] == ["methods"]:
             measure(arguments[1:])
@@ -53,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def fetch_all() -> None:
-    """Fetch each target that is not there yet, and say where it lies."""
+    """Fetch each target that is not on this machine yet, and print the folder of each target."""
     for name in sources():
         bar = terminal.Bar()
         try:
@@ -64,14 +66,15 @@ def fetch_all() -> None:
 
 
 def record_listed(names: list[str]) -> None:
-    """Record the traces of these presets and races, or of all where none is named."""
-    known = {one.name: one for one in (*presets(), *races())}
+    """Record the traces of these presets and races, or of all if ``names`` is empty, and compare them with plain
+    decoding. Raises UserError for an unknown name."""
+    by_name = {example.name: example for example in (*presets(), *races())}
     for name in names:
-        if name not in known:
-            raise unknown("example", name, known)
-    for name in names or known:
-        record_one(known[name])
-    record_checked([preset.name for preset in presets() if preset.name in (names or known)])
+        if name not in by_name:
+            raise unknown("example", name, by_name)
+    for name in names or by_name:
+        record_one(by_name[name])
+    record_checked([preset.name for preset in presets() if preset.name in (names or by_name)])
 
 
 def record_one(card: Preset | RacePreset) -> None:

@@ -1,4 +1,4 @@
-"""A finished trace against plain decoding, its text and its speed: kept by example, measured when the trace is made."""
+"""Compares the text and the speed of finished traces with plain decoding, and keeps the results by example."""
 
 import json
 from collections.abc import Mapping
@@ -14,48 +14,49 @@ CHECKED = HERE / "traces" / "checked.json"
 
 
 def compare(first: Trace, plain: Trace) -> dict:
-    """The comparison of a run with plain decoding of the same prompt, seed and sampling.
+    """Return the comparison of a run's text with that of plain decoding of the same prompt, seed and sampling.
 
-    comparable: whether one seed means one text, as at temperature 0, or where both rules draw the target's tokens
-    themselves. tokens: how many were compared. index: of the first token that differs, or None.
+    comparable: whether both texts must be equal if the run is lossless: at temperature 0, or if both rules draw the
+    target's tokens themselves. alike: whether they are equal. tokens: how many tokens were compared. index: the first
+    token that differs, or None.
     """
-    one, other = (
+    written, plain_tokens = (
         [token for step in trace.steps for token in step["output"]["tokens"]]
         for trace in (first, plain)
     )
-    both = min(len(one), len(other))
-    index = next((at for at in range(both) if one[at] != other[at]), None)
+    count = min(len(written), len(plain_tokens))
+    index = next((at for at in range(count) if written[at] != plain_tokens[at]), None)
     greedy = first.run["sampling"]["temperature"] == 0
     seeded = all(trace.run["verifier"].get("same_text") for trace in (first, plain))
     return {
-        "comparable": bool(both) and (greedy or seeded),
+        "comparable": bool(count) and (greedy or seeded),
         "alike": index is None,
-        "tokens": both,
+        "tokens": count,
         "index": index,
     }
 
 
 def plain_rule(run: Mapping) -> str | None:
-    """The rule under which plain decoding can be compared with the run of this run line.
+    """Return the rule under which plain decoding can be compared with the run of this run line.
 
-    Where the seed decides the text, whatever is drafted, it is the run's own rule, so that plain decoding draws with
-    the same numbers. None: the rule that plain decoding has anyway.
+    Under some rules the seed alone decides the text, for any draft. Then it is the run's own rule, so that plain
+    decoding draws with the same numbers. None: plain decoding's automatic rule.
     """
     return run["verifier"]["key"] if run["verifier"].get("same_text") else None
 
 
 def checked() -> dict[str, dict]:
-    """By example: the result of ``compare`` when the trace was made; ``speed`` with the ``machine`` where it was measured,
-    None for texts too short."""
+    """Return, by example, the result of ``compare`` when its trace was made, with ``speed``: the result of
+    ``presets.speed.speed`` and the ``machine`` of the measurement; None for a short text, or plain decoding."""
     return json.loads(CHECKED.read_text("utf-8")) if CHECKED.exists() else {}
 
 
 def record_checked(names: list[str]) -> None:
-    """Run plain decoding beside these examples, and keep the results of the comparisons."""
-    known, kept = examples(), checked()
+    """Compare these examples with plain decoding on this machine, and write the results to CHECKED."""
+    by_name, kept = examples(), checked()
     for name in names:
-        kept[name] = check(name, request_of(known[name]))
-        kept = {name: told for name, told in sorted(kept.items()) if name in known}
+        kept[name] = check(name, request_of(by_name[name]))
+        kept = {name: result for name, result in sorted(kept.items()) if name in by_name}
         CHECKED.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
 
@@ -73,8 +74,8 @@ def check(name: str, request: RunRequest) -> dict:
         **trace.run["sampling"],
         max_new_tokens=trace.summary["new_tokens"],
     )
-    told = compare(trace, _written(plainly))
-    return {**told, "speed": _measured(plainly, request) if _drafts(trace) else None}
+    result = compare(trace, _written(plainly))
+    return {**result, "speed": _measured(plainly, request) if _drafts(trace) else None}
 
 
 def _drafts(trace: Trace) -> bool:
@@ -83,16 +84,18 @@ def _drafts(trace: Trace) -> bool:
 
 
 def _measured(plainly: RunRequest, request: RunRequest) -> dict:
-    """The run's speed against plain decoding here. The first runs of both are for warming up."""
+    """Measure the run's speed against plain decoding on this machine, and return it. The first run of each is a
+    warm-up."""
     _written(plainly), _written(request)
     rounds: list[Round] = []
     while not settled(rounds):
         rounds.append((costs(_written(plainly)), costs(_written(request))))
-    told = {**speed(rounds), "machine": _machine()}
+    result = {**speed(rounds), "machine": _machine()}
     print(
-        f"{told['ratio']:.2f} times as fast ({told['low']:.2f} to {told['high']:.2f})", flush=True
+        f"{result['ratio']:.2f} times as fast ({result['low']:.2f} to {result['high']:.2f})",
+        flush=True,
     )
-    return told
+    return result
 
 
 def _written(request: RunRequest) -> Trace:

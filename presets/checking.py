@@ -1,4 +1,4 @@
-"""Checks that a table of a card or a lesson has the fields that it should; a mistake is reported in one sentence."""
+"""Checks the fields of a table in a card or a lesson; a mistake is reported in one sentence."""
 
 from collections.abc import Collection, Mapping
 
@@ -14,9 +14,9 @@ NOUNS = {
 
 
 def check(place: str, given: object, fields: Mapping, required: Collection[str]) -> None:
-    """Raises UserError unless `given` is a table of these fields, with the required ones.
+    """Raise UserError unless ``given`` is a table that has these fields only, and all required fields.
 
-    place: the holder of the table, as the sentence names it. fields: the type of each, or several types.
+    place: the place of the table, as the sentence names it. fields: field -> its type, or several types.
     """
     if not isinstance(given, dict):
         raise UserError(f"{place} must be a table.")
@@ -28,9 +28,9 @@ def check(place: str, given: object, fields: Mapping, required: Collection[str])
         if name not in given:
             raise UserError(f"{place} has no {name}.")
     for name, value in given.items():
-        wanted = fields[name]
-        number = wanted is not bool and isinstance(value, bool)
-        if number or not isinstance(value, wanted):
-            raise UserError(f"{place} must have {NOUNS.get(wanted, 'a number')} as its {name}.")
+        kind = fields[name]
+        number = kind is not bool and isinstance(value, bool)
+        if number or not isinstance(value, kind):
+            raise UserError(f"{place} must have {NOUNS.get(kind, 'a number')} as its {name}.")
         if isinstance(value, str) and not value.strip():
             raise UserError(f"{place} has an empty {name}.")

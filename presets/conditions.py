@@ -1,8 +1,8 @@
-"""Whether each "look for" is true of its finished trace: conditions on figures of the trace.
+"""Checks whether each "look for" is true of its finished trace, by conditions on figures of the trace.
 
 A condition is written as ``FIGURE COMPARISON WORTH``, for instance ``forks_saved >= 2``. FIGURE is a name in ``KNOWN``;
-in a race the lane stands before it, ``chain.tokens_a_step``. WORTH is a number or such a figure; ``of NAME`` follows a
-figure of another example.
+in a race the lane stands before it, as in ``chain.tokens_a_step``. WORTH is a number or a figure; after a figure of
+another example stands ``of NAME``.
 """
 
 import operator
@@ -30,39 +30,41 @@ CONDITION = re.compile(
 
 
 def holds(condition: str, name: str, traces: Mapping[str, Trace] | None = None) -> bool:
-    """Whether the condition is true of the finished trace, or race, of this example, or of other traces of it.
+    """Return whether the condition is true of this example's finished trace or race.
 
-    traces: by lane, as ``finished`` gives them. Raises UserError where the condition cannot be read, or names something that does not exist.
+    traces: lane -> other traces of the example to use instead; see ``finished``. Raises UserError for a condition that
+    cannot be read, or names something that does not exist.
     """
-    found = CONDITION.fullmatch(condition)
-    if found is None:
+    parsed = CONDITION.fullmatch(condition)
+    if parsed is None:
         raise UserError(f"The condition {condition!r} of {name} cannot be read.")
-    left, right = found["left"], found["right"]
+    left, right = parsed["left"], parsed["right"]
     worth = _number(right)
     if worth is None:
-        worth = figure(right, found["of"]) if found["of"] else figure(right, name, traces)
-    return COMPARISONS[found["sign"]](figure(left, name, traces), worth)
+        worth = figure(right, parsed["of"]) if parsed["of"] else figure(right, name, traces)
+    return COMPARISONS[parsed["sign"]](figure(left, name, traces), worth)
 
 
 def figure(asked: str, name: str, traces: Mapping[str, Trace] | None = None) -> float:
-    """The value of a figure, ``NAME`` or ``LANE.NAME``, of this example's finished trace or race, or of these traces."""
-    lane, _, wanted = asked.rpartition(".")
+    """Return the value of a figure of this example's finished trace or race. asked: ``NAME`` or ``LANE.NAME``. traces:
+    as for ``holds``. Raises UserError for an unknown figure."""
+    lane, _, field = asked.rpartition(".")
     traces = traces or finished(name)
-    if lane not in traces or wanted not in KNOWN:
+    if lane not in traces or field not in KNOWN:
         raise UserError(f"There is no figure {asked!r} of {name}.")
-    return KNOWN[wanted](traces[lane])
+    return KNOWN[field](traces[lane])
 
 
 @cache
 def finished(name: str) -> Mapping[str, Trace]:
-    """The finished traces of an example by lane; a single run's lane is ""."""
+    """Return lane -> finished trace of an example or race; the lane of a single run is ""."""
     if any(race.name == name for race in races()):
         return {lane: read_trace(text) for lane, text in race_traces(name).items()}
     return {"": read_trace(trace_text(name))}
 
 
 def claims() -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Every text that says what to look for: its owner, the example that shows it, its conditions."""
+    """Yield (owner, name of the example that shows it, conditions) for every text that says what to look for."""
     for example in (*presets(), *races()):
         yield example.name, example.name, example.holds
     for card in cards().values():
@@ -71,7 +73,7 @@ def claims() -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
 
 def untrue() -> Iterator[str]:
-    """One line for each condition that does not hold, and for each claim that has none."""
+    """Yield one line for each condition that does not hold, and for each "look for" without a condition."""
     for whose, name, conditions in claims():
         if not conditions:
             yield f"{whose}: no condition holds its “look for”"

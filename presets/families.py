@@ -1,4 +1,4 @@
-"""The families of models: a target, with the parts that were made for it."""
+"""The families of models. A family is a target with the parts that were made for it."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,29 +19,29 @@ TITLES = {
 }
 """Each family in a few words, in the order in which they are offered."""
 BORROWING = ("experts", "experts-topk")
-"""Families whose draft is that of the embedded one."""
+"""Families that use the draft model of the embedded family."""
 
 
 def families() -> list[str]:
-    """The names of the families; "" is the embedded one that writes text. The targets of some are fetched
-    (``presets.fetched``); the host may leave these out."""
+    """Return the names of the families; "" is the embedded family that writes text. Some targets are fetched
+    (``presets.fetched``); the host may leave their families out."""
     folders = (HERE / "models" / "families").glob("*/")
-    known = ["", *sorted(folder.name for folder in folders if offered(folder.name))]
+    names = ["", *sorted(folder.name for folder in folders if offered(folder.name))]
     order = list(TITLES)
-    return sorted(known, key=lambda name: order.index(name) if name in order else len(order))
+    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
 def title(name: str) -> str:
-    """The family of this name in a few words."""
+    """Return this family's title, a few words."""
     return TITLES.get(name, name.capitalize())
 
 
 def family(name: str = "") -> ModelPaths:
-    """The embedded models that write text, or another family, whose target may have yet to be fetched. Raises UserError
-    that names the known ones."""
+    """Return the paths of a family's models. "" is the embedded family that writes text. The target may not be fetched
+    yet. Raises UserError, which lists the known names."""
     models = HERE / "models"
     if name in sources():
-        place_of(name)  # raises where the host wants none
+        place_of(name)  # raises if the host has switched these families off
     if name not in families():
         raise unknown("family of models", name, [known for known in families() if known])
     if not name:
@@ -54,14 +54,15 @@ def family(name: str = "") -> ModelPaths:
 
 
 def _parts(folder: Path) -> dict[str, str]:
-    """The parts beside a target, by role."""
+    """Return role -> path of the parts in this folder."""
     roles = {role: folder / role for role in ("draft", "diffusion") if (folder / role).is_dir()}
     roles |= {part.name: part for part in sorted((folder / "parts").glob("*"))}
     return {role: str(part) for role, part in roles.items()}
 
 
 def models() -> list[dict]:
-    """The families, for the command line's list: name, title, the roles of the parts, and whether the target is here."""
+    """Return the families for the command line's list: name, title, the roles of the parts, and whether the target is
+    on this machine."""
     return [
         {
             "name": name,
@@ -74,12 +75,13 @@ def models() -> list[dict]:
 
 
 def converses(name: str) -> bool:
-    """Whether a prompt for this family is a user's turn, which its target answers, and not the beginning of a text."""
+    """Return whether this family's target answers a prompt as a user's turn, and does not continue it as a text."""
     return name in sources() and sources()[name].chat
 
 
 def asked(name: str, prompt: str, turns: Iterable[dict[str, str]] = ()) -> dict:
-    """The fields of a RunRequest that hold a prompt for this family. turns: what was said before it."""
+    """Return the fields of a RunRequest that hold a prompt for this family. turns: the conversation before the
+    prompt."""
     if not converses(name):
         return {"prompt": prompt}
     return {"prompt": "", "messages": [*turns, {"role": "user", "content": prompt}]}

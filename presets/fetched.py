@@ -1,7 +1,7 @@
-"""Families whose target is no part of the repository: where each comes from, and whether it is on this machine.
+"""Finds the targets that are not in the repository: where each comes from, and whether it is on this machine.
 
-Such a family's folder holds ``source.toml`` in the place of weights, and whatever parts were trained for it. The host may
-name the folder in which fetched targets lie, or leave these families out: DRAFTSCOPE_REAL_MODELS.
+The folder of such a family holds ``source.toml`` in place of weights, and the parts that were trained for the target.
+With DRAFTSCOPE_REAL_MODELS, the host names the folder for fetched targets, or leaves these families out ("off").
 """
 
 import os
@@ -25,31 +25,32 @@ FILE = "source.toml"
 
 
 def root() -> Path | None:
-    """The folder below which fetched targets lie; None where the host wants none. Raises UserError for a user without a
-    home folder."""
-    given = os.environ.get(SETTING, "").strip()
-    if given.lower() in OFF:
+    """Return the folder below which fetched targets lie; None if the host leaves these families out. Raises UserError
+    for a user without a home folder."""
+    setting = os.environ.get(SETTING, "").strip()
+    if setting.lower() in OFF:
         return None
     try:
-        return (Path(given) if given else cache_folder() / "models").absolute()
+        return (Path(setting) if setting else cache_folder() / "models").absolute()
     except RuntimeError:
         raise UserError(f"This user has no home folder; name one in {SETTING}.") from None
 
 
 @cache
 def sources() -> dict[str, Source]:
-    """The sources of the families whose targets are fetched, by the family's name."""
+    """Return family -> source of its target, for the families whose targets are fetched."""
     files = sorted(FAMILIES.glob(f"*/{FILE}"))
     return {file.parent.name: Source.read(tomllib.loads(file.read_text("utf-8"))) for file in files}
 
 
 def offered(name: str) -> bool:
-    """Whether the host wants this family; every other kind of family is always wanted."""
+    """Return whether the host offers this family. A family whose target is in the repository is always offered."""
     return name not in sources() or os.environ.get(SETTING, "").strip().lower() not in OFF
 
 
 def place_of(name: str) -> Path:
-    """The folder of this family's target, whether it is there or not. Raises UserError where the host wants none."""
+    """Return the folder of this family's fetched target, whether it exists or not. Raises UserError if the host leaves
+    these families out."""
     folder = root()
     if folder is None:
         raise UserError(f"The models {name} are switched off here ({SETTING}).")
@@ -57,7 +58,7 @@ def place_of(name: str) -> Path:
 
 
 def missing_target(name: str) -> Source | None:
-    """The source of this family's target, where it is not on this machine; None where it is, or needs no fetching."""
+    """Return the source of this family's target if it is to be fetched and not on this machine, else None."""
     source, folder = sources().get(name), root()
     if source is None or folder is None or fetched_model.is_there(source, folder):
         return None
@@ -65,7 +66,7 @@ def missing_target(name: str) -> Source | None:
 
 
 def check_there(name: str) -> None:
-    """Raises UserError where this family's target has yet to be fetched."""
+    """Raise UserError if this family's target has yet to be fetched."""
     source = missing_target(name)
     if source is not None:
         raise UserError(
@@ -75,7 +76,8 @@ def check_there(name: str) -> None:
 
 
 def fetch(name: str, tell: Tell = silent, wanted: Callable[[], bool] = always) -> Path:
-    """The folder of this family's target, fetched if it is not there; see ``engine.parts.fetched_model.fetch``."""
+    """Fetch this family's target if it is not on this machine, and return its folder. tell, wanted: see
+    ``engine.parts.fetched_model.fetch``. Raises UserError."""
     if name not in sources():
         raise unknown("family that can be fetched", name, sources())
     place_of(name)

@@ -1,4 +1,4 @@
-"""Figures of a finished trace, by name, for the conditions of the examples."""
+"""The figures of a finished trace, by name, for the conditions of examples (``presets.conditions``)."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ Figure = Callable[[Trace], float]
 
 
 def kept(step: dict) -> list[int]:
-    """The nodes of a step that went into the text."""
+    """Return the accepted nodes of a step."""
     return [node for node, status in enumerate(step["nodes"]["status"]) if status == "accepted"]
 
 
@@ -19,7 +19,7 @@ def refused(step: dict) -> list[int]:
 
 
 def drafting(trace: Trace) -> Iterator[dict]:
-    """The steps in which something was drafted."""
+    """Yield the steps in which at least one token was drafted."""
     return (step for step in trace.steps if step["nodes"]["token"])
 
 
@@ -28,7 +28,7 @@ def share(part: float, whole: float) -> float:
 
 
 def forks_saved(trace: Trace) -> int:
-    """Steps that keep a token although a sibling of it, drafted before it, was refused."""
+    """Return the number of steps with an accepted token of which an earlier sibling was rejected."""
 
     def saved(step: dict) -> bool:
         parents, lost = step["nodes"]["parent"], refused(step)
@@ -42,7 +42,7 @@ def forks_saved(trace: Trace) -> int:
 
 
 def thrown_after_refusal(trace: Trace) -> int:
-    """The most tokens that were drafted below a refused one, in one step."""
+    """Return the most tokens that were drafted below rejected tokens in one step."""
 
     def below(step: dict) -> int:
         gone = set(refused(step))
@@ -56,7 +56,10 @@ def thrown_after_refusal(trace: Trace) -> int:
 
 
 def coins(trace: Trace, kept_by_chance: bool) -> int:
-    """Judgements that the coin decided: the token was neither sure to be kept nor sure to be refused."""
+    """Return the number of judgements that the coin decided: acceptance was neither certain nor impossible.
+
+    kept_by_chance: count the accepted tokens, or else the rejected tokens.
+    """
     return sum(
         0 < entry["accept"] < 1 and (entry["coin"] < entry["accept"]) == kept_by_chance
         for step in trace.steps
@@ -66,25 +69,25 @@ def coins(trace: Trace, kept_by_chance: bool) -> int:
 
 
 def draft_depth(trace: Trace) -> float:
-    """How many tokens ahead a draft looks: the mean length of its longest branch, over the steps with a draft."""
+    """Return how many tokens ahead a draft looks: the mean depth of its deepest node, over the steps with a draft."""
     steps = list(drafting(trace))
     return share(sum(max(step["nodes"]["depth"]) for step in steps), len(steps))
 
 
 def whole_drafts(trace: Trace) -> float:
-    """Among the steps with a draft of more than one token, the share in which a whole branch is kept."""
+    """Return the share of steps that accept a branch to its deepest level, among steps whose draft is deeper than 1."""
     steps = [step for step in drafting(trace) if max(step["nodes"]["depth"]) > 1]
     return share(sum(len(kept(s)) == max(s["nodes"]["depth"]) for s in steps), len(steps))
 
 
 def nothing_kept(trace: Trace) -> float:
-    """Among the steps with a draft, the share that keeps none of it."""
+    """Return the share of steps that accept no token, among the steps with a draft."""
     steps = list(drafting(trace))
     return share(sum(not kept(step) for step in steps), len(steps))
 
 
 def clashes(trace: Trace) -> int:
-    """Refused tokens that also stand further up the same branch of their draft."""
+    """Return the number of rejected nodes whose token also stands further up the same branch of the draft."""
 
     def twice(step: dict, node: int) -> bool:
         nodes, at = step["nodes"], step["nodes"]["parent"][node]
@@ -98,8 +101,8 @@ def clashes(trace: Trace) -> int:
 
 
 def doubled(trace: Trace, alive: bool = False) -> int:
-    """Drafted tokens that repeat the token before them in their branch; the end token does not count. alive: only those
-    that were kept."""
+    """Return the number of drafted nodes that repeat the token of their parent; special tokens do not count. alive:
+    count accepted nodes only."""
 
     def again(nodes: dict, node: int) -> bool:
         parent = nodes["parent"][node]
@@ -114,13 +117,13 @@ def doubled(trace: Trace, alive: bool = False) -> int:
 
 
 def refused_where(trace: Trace, test: Callable[[str], bool]) -> float:
-    """Among the places where the draft broke, the share whose final token passes the test."""
+    """Return the share of recovered tokens whose text passes the test."""
     ends = [s["output"]["pieces"][-1] for s in trace.steps if s["output"]["final"] == "recovered"]
     return share(sum(map(test, ends)), len(ends))
 
 
 def kept_in_context(trace: Trace) -> float:
-    """Among the new tokens, the share that was copied from the text before."""
+    """Return the share of new tokens that were accepted from a draft copied from the context."""
     copied = sum(
         step["nodes"]["source"][node].startswith("context")
         for step in trace.steps
@@ -130,7 +133,7 @@ def kept_in_context(trace: Trace) -> float:
 
 
 def spread(trace: Trace, letter: str) -> float:
-    """Mean probability of the likeliest token, by p or by q, over the places that the walk reached."""
+    """Return the mean probability of the likeliest token over the places that the walk reached. letter: "p" or "q"."""
     tops = [
         max(entry[2] for entry in place[letter])
         for step in trace.steps
@@ -141,22 +144,22 @@ def spread(trace: Trace, letter: str) -> float:
 
 
 def milliseconds_a_token(trace: Trace) -> float:
-    """Compute time, the reading of the prompt included, for each new token."""
+    """Return the compute time for each new token in milliseconds, prefill included."""
     return share(trace.summary["milliseconds"]["total"], trace.summary["new_tokens"])
 
 
 def stage(trace: Trace, name: str) -> float:
-    """Milliseconds per step that one stage takes."""
+    """Return the milliseconds of one stage per step. name: of the stage."""
     return share(trace.summary["milliseconds"][name], trace.summary["steps"])
 
 
 def exhibits(trace: Trace) -> int:
-    """Steps that show something particular to their method."""
+    """Return the number of steps whose drafter shows exhibits of its method."""
     return sum(bool((step.get("drafter") or {}).get("exhibits")) for step in trace.steps)
 
 
 def refusals_a_kept(trace: Trace) -> float:
-    """Refused tokens for each one that was kept."""
+    """Return the number of rejected tokens for each accepted token."""
     return share(
         sum(len(refused(step)) for step in trace.steps),
         sum(len(kept(step)) for step in trace.steps),
@@ -164,13 +167,13 @@ def refusals_a_kept(trace: Trace) -> float:
 
 
 def strange_words(trace: Trace) -> int:
-    """Words of the text that the prompt does not hold."""
+    """Return the number of different words in the text that are not in the prompt."""
     words = re.findall(r"[a-z]+", trace.summary["text"].split("<")[0].lower())
     return len(set(words) - set(re.findall(r"[a-z]+", trace.run["prompt"]["text"].lower())))
 
 
 def without_target(trace: Trace) -> int:
-    """Steps in which the target did not run."""
+    """Return the number of steps without a pass of the target."""
     return sum("passes" in step and not step["passes"].get("target") for step in trace.steps)
 
 

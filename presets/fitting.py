@@ -1,5 +1,5 @@
-"""Which prompts of an example's workload would make its "look for" true: to choose another one after the models have
-changed."""
+"""Finds the prompts of a workload that make an example's "look for" true, to choose another after a change of
+models."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,32 +14,32 @@ from presets.recording import lane_requests, request_of
 
 
 def fitting(name: str, kind: str = "") -> Iterator[tuple[str, list[str]]]:
-    """The id of each prompt, and the example's conditions that its run or race does not meet.
+    """Yield (id of a prompt, the example's conditions that its run or race does not meet) for each prompt.
 
-    kind: the workload of the prompts; "" for the example's own. Raises UserError for an unknown example, and for a
-    workload without prompts.
+    name: of an example or race. kind: the workload of the prompts; "" for the example's own. Raises UserError for an
+    unknown example, and for a workload without prompts.
     """
-    known = {**examples(), **{race.name: race for race in races()}}
-    if name not in known:
-        raise unknown("example", name, known)
-    example = known[name]
+    by_name = {**examples(), **{race.name: race for race in races()}}
+    if name not in by_name:
+        raise unknown("example", name, by_name)
+    example = by_name[name]
     kind = kind or example.kind
     if kind not in KINDS:
         raise UserError(f"There is no workload {kind!r}; known are: {', '.join(KINDS)}.")
     conditions = conditions_of(name, example)
     for entry in prompts(kind):
         traces = runs(replace(example, prompt=entry["prompt"]))
-        yield entry["id"], [one for one in conditions if not holds(one, name, traces)]
+        yield entry["id"], [text for text in conditions if not holds(text, name, traces)]
 
 
 def conditions_of(name: str, example: Preset | RacePreset) -> list[str]:
-    """The conditions of the example, and of all cards that show it."""
+    """Return the conditions of the example, and of all method cards that show it."""
     shown = (card.holds for card in cards().values() if card.example == name)
-    return list(dict.fromkeys([*example.holds, *(one for some in shown for one in some)]))
+    return list(dict.fromkeys([*example.holds, *(text for texts in shown for text in texts)]))
 
 
 def runs(example: Preset | RacePreset) -> Mapping[str, Trace]:
-    """The traces of the example by lane, run now; a single run's lane is ""."""
+    """Run the example now, and return lane -> trace; the lane of a single run is ""."""
     if isinstance(example, Preset):
         return {"": _run(request_of(example))}
     return {name: _run(request) for name, request in lane_requests(example)}

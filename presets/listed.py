@@ -26,12 +26,12 @@ TURNS = (
 
 @dataclass(frozen=True)
 class Preset:
-    """An example of Watch: everything that makes a run, and what to look for in it.
+    """An example of Watch: all settings of a run, and a text that says what to look for in it.
 
-    kind: the workload that its prompt belongs to. models: the family that runs it, see ``presets.family``. prompt: the
-    text itself. turns: what was said before it, with a family that converses. verifier: None for the drafter's own
-    rule. json_schema: one that the text must follow, or None. python_names, heal: as in a RunRequest. holds: conditions that make ``look_for`` true of the
-    finished trace, see ``presets.conditions``.
+    kind: the workload to which the prompt belongs. models: the family that runs it, see ``presets.family``. prompt: the
+    text itself. turns: the conversation before the prompt, for a family that converses. verifier: None for the
+    drafter's own rule. json_schema: a schema that the text must follow, or None. python_names, heal: see RunRequest.
+    holds: conditions that make ``look_for`` true of the finished trace, see ``presets.conditions``.
     """
 
     name: str
@@ -58,8 +58,8 @@ class Preset:
 
 @dataclass(frozen=True)
 class Lane:
-    """One drafter of a race. name: its lines' tag, see ``lane_names``. options: of the drafter; ``draft`` names another
-    draft model. verifier: None for the drafter's own rule."""
+    """One drafter of a race. name: the tag of its lines, see ``lane_names``. options: the drafter's options; ``draft``
+    names another draft model. verifier: None for the drafter's own rule."""
 
     name: str
     drafter: str
@@ -71,7 +71,7 @@ class Lane:
 class RacePreset:
     """An example of Compare: a prompt, the drafters that race on it, and what to look for.
 
-    lanes: plain decoding first. models, holds: as in a Preset; holds refers to the lanes by their names.
+    lanes: plain decoding comes first. models: see Preset. holds: see Preset; here conditions name a lane.
     """
 
     name: str
@@ -87,7 +87,7 @@ class RacePreset:
 
 
 def lane_names(drafters: Sequence[str]) -> list[str]:
-    """A name for each lane: its drafter's key; a second lane of that drafter is called key-2."""
+    """Return a name for each lane: its drafter's key; a second lane of the same drafter is called KEY-2, and so on."""
     counts: Counter[str] = Counter()
     names = []
     for key in drafters:
@@ -98,7 +98,8 @@ def lane_names(drafters: Sequence[str]) -> list[str]:
 
 @cache
 def prompts(kind: str) -> list[dict]:
-    """The prompts of a workload: {"id", "prompt", "note", ...}. Raises UserError if unknown."""
+    """Return the prompts of a workload, each {"id", "prompt", "note", ...}. Raises UserError for an unknown
+    workload."""
     if kind not in (*KINDS, *TURNS):
         raise UserError(f"There is no workload {kind!r}; known are: {', '.join(KINDS)}.")
     folder = HERE / "prompts" / ("chat" if kind in TURNS else "")
@@ -107,7 +108,7 @@ def prompts(kind: str) -> list[dict]:
 
 
 def prompt_of(kind: str, identifier: str) -> str:
-    """The text of one prompt of a workload. Raises UserError if either is unknown."""
+    """Return the text of one prompt of a workload. Raises UserError if the workload or the prompt is unknown."""
     for entry in prompts(kind):
         if entry["id"] == identifier:
             return entry["prompt"]
@@ -116,7 +117,7 @@ def prompt_of(kind: str, identifier: str) -> str:
 
 @cache
 def presets() -> tuple[Preset, ...]:
-    """The examples of Watch, in order; the first is on the screen when the page opens."""
+    """Return the examples of Watch, in order. The first is on the screen when the page opens."""
     return tuple(
         Preset(**card | {name: tuple(card.get(name, ())) for name in ("holds", "turns")})
         for card in _cards("presets.json")
@@ -125,28 +126,28 @@ def presets() -> tuple[Preset, ...]:
 
 @cache
 def races() -> tuple[RacePreset, ...]:
-    """The examples of Compare, in order; the first is on the screen when it opens."""
+    """Return the examples of Compare, in order. The first is on the screen when Compare opens."""
     return tuple(_race(card) for card in _cards("races.json"))
 
 
 def _race(card: dict) -> RacePreset:
-    """A lane is written as a drafter's key, or as {"drafter", "options", "verifier"}."""
+    """Return the race of this card, in which a lane is a drafter's key, or {"drafter", "options", "verifier"}."""
     lanes = [lane if isinstance(lane, dict) else {"drafter": lane} for lane in card["lanes"]]
     names = lane_names([lane["drafter"] for lane in lanes])
-    made = (
+    parsed = (
         Lane(name, lane["drafter"], lane.get("options", {}), lane.get("verifier"))
         for name, lane in zip(names, lanes, strict=True)
     )
     holds = tuple(card.get("holds", ()))
-    return RacePreset(**{**card, "lanes": tuple(made), "holds": holds})
+    return RacePreset(**{**card, "lanes": tuple(parsed), "holds": holds})
 
 
 def _cards(file: str) -> list[dict]:
-    """The cards in this file, each with its prompt's text; a card names a shipped prompt by its id, or brings its
-    own."""
-    found = json.loads((HERE / file).read_text(encoding="utf-8"))
-    for card in found:
+    """Return the cards in this file, each with the text of its prompt. In the file, a card may name a shipped prompt by
+    its id instead."""
+    cards = json.loads((HERE / file).read_text(encoding="utf-8"))
+    for card in cards:
         identifier = card.pop("prompt_id", None)
         if identifier is not None:
             card["prompt"] = prompt_of(card["kind"], identifier)
-    return found
+    return cards

@@ -1,4 +1,4 @@
-"""Machines of the roofline, by the peak figures of their data sheets."""
+"""The machines of the roofline, with the peak figures of their data sheets."""
 
 import tomllib
 from functools import cache
@@ -9,5 +9,5 @@ MACHINES = Path(__file__).parent / "lessons" / "machines.toml"
 
 @cache
 def machines() -> list[dict]:
-    """Each as in the file: {"name", "bandwidth" in GB/s, "arithmetic" in GFLOP/s, "sheet"}."""
+    """Return the machines in MACHINES, each {"name", "bandwidth" in GB/s, "arithmetic" in GFLOP/s, "sheet"}."""
     return tomllib.loads(MACHINES.read_text("utf-8"))["machine"]

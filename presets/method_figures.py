@@ -1,4 +1,4 @@
-"""More figures of a finished trace: those that characterise single methods, see ``presets.figures``."""
+"""Further figures of a finished trace, each for one method or a few; see ``presets.figures``."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from presets.figures import coins, drafting, kept, share
 
 
 def shown(trace: Trace, kind: str) -> Iterator[dict]:
-    """The exhibits of this kind, step by step."""
+    """Yield the drafter's exhibits of this kind, step by step."""
     for step in trace.steps:
         for exhibit in (step.get("drafter") or {}).get("exhibits", ()):
             if exhibit["kind"] == kind:
@@ -16,38 +16,38 @@ def shown(trace: Trace, kind: str) -> Iterator[dict]:
 
 
 def unwanted(step: dict, node: int) -> bool:
-    """Whether a drafted token was not the target's favourite in its place."""
+    """Return whether a drafted token was not the target's likeliest token in its place."""
     places = {place["node"]: place["p"] for place in step["distributions"]}
     top = places.get(step["nodes"]["parent"][node])
     return bool(top) and max(top, key=lambda entry: entry[2])[0] != step["nodes"]["token"][node]
 
 
 def kept_unwanted(trace: Trace) -> int:
-    """Kept tokens that were not the target's favourite in their place; only a lossy rule keeps these at temperature
-    0."""
+    """Return the number of accepted tokens that were not the target's likeliest; at temperature 0 only a lossy rule
+    accepts such tokens."""
     return sum(unwanted(step, node) for step in trace.steps for node in kept(step))
 
 
 def kept_forced(trace: Trace) -> int:
-    """Kept tokens that a schema forced."""
+    """Return the number of accepted tokens that a schema forced."""
     return sum(s["nodes"]["source"][node] == "forced" for s in trace.steps for node in kept(s))
 
 
 def healed(trace: Trace) -> int:
-    """Characters that were taken back from the prompt, if the first new token spells all of them."""
+    """Return how many characters healing took back from the prompt; 0 unless the first new token spells all of them."""
     text = trace.run.get("constraint", {}).get("text", "")
     first = next(piece for step in trace.steps for piece in step["output"]["pieces"])
     return len(text) if first.startswith(text) else 0
 
 
 def siblings_kept(trace: Trace) -> int:
-    """The most children of one node that were kept in a step."""
+    """Return the most children of one node that were accepted in a step."""
     counts = (Counter(step["nodes"]["parent"][node] for node in kept(step)) for step in trace.steps)
     return max((max(count.values()) for count in counts if count), default=0)
 
 
 def repeated_siblings(trace: Trace) -> int:
-    """Drafted tokens that repeat the token of a sibling."""
+    """Return the number of drafted nodes that repeat the token of a sibling."""
 
     def repeated(nodes: dict) -> int:
         pairs = Counter(zip(nodes["parent"], nodes["token"], strict=True))
@@ -57,7 +57,7 @@ def repeated_siblings(trace: Trace) -> int:
 
 
 def branching(trace: Trace, forks: bool) -> int:
-    """Steps whose draft forks, or with ``forks`` false does not."""
+    """Return the number of steps whose draft forks; with ``forks`` false, of steps whose draft does not fork."""
 
     def forked(step: dict) -> bool:
         return max(Counter(step["nodes"]["parent"]).values()) > 1
@@ -66,7 +66,8 @@ def branching(trace: Trace, forks: bool) -> int:
 
 
 def lopsided(trace: Trace) -> int:
-    """Steps whose draft has several first tokens, but continues from only one of them, to level three at least."""
+    """Return the number of steps whose draft has several first tokens, but continues only one of them, to depth 3 or
+    more."""
 
     def alone(nodes: dict) -> bool:
         first = [node for node, parent in enumerate(nodes["parent"]) if parent == -1]
@@ -81,79 +82,79 @@ def undrafted(trace: Trace) -> int:
 
 
 def draft_lengths(trace: Trace) -> int:
-    """How many different numbers of tokens were drafted in a step; zero counts as one of them."""
+    """Return how many different draft sizes, in tokens, the steps have; 0 counts as a size."""
     return len({len(step["nodes"]["token"]) for step in trace.steps})
 
 
 def updates(trace: Trace) -> int:
-    """How often the draft has learned, according to its own table."""
+    """Return how many updates the draft model has made, according to the drafter's table."""
     rows = (row for table in shown(trace, "table") for row in table["rows"])
     return max((row[1] for row in rows if str(row[0]).startswith("updates of")), default=0)
 
 
 def fuzzy_error(trace: Trace) -> float:
-    """Mean distance of EasySpec's fuzzy laws from the true ones, according to its own tables."""
+    """Return the mean distance of EasySpec's fuzzy laws from the true laws, according to the drafter's tables."""
     tables = [t for t in shown(trace, "table") if t["title"].startswith("How far the fuzzy")]
     errors = [row[1] for table in tables for row in table["rows"]]
     return share(sum(errors), len(errors))
 
 
 def pace(trace: Trace, part: slice) -> float:
-    """Tokens a step in a part of the run."""
+    """Return the tokens a step in a part of the run. part: a slice of its steps."""
     steps = trace.steps[part]
     return share(sum(len(step["output"]["tokens"]) for step in steps), len(steps))
 
 
 def meter_gap(trace: Trace) -> float:
-    """The largest distance of a meter below its mark."""
+    """Return the largest distance of a gauge below its mark; 0 if no gauge has a mark."""
     gaps = (g["mark"] - g["value"] for g in shown(trace, "gauge") if g.get("mark") is not None)
     return max(gaps, default=0.0)
 
 
 def gauge_share(trace: Trace) -> float:
-    """The value of the run's first gauge, as a share of its scale."""
+    """Return the value of the run's first gauge as a share of its maximum."""
     first = next(shown(trace, "gauge"), None)
     return 0.0 if first is None else share(first["value"] or 0.0, first["maximum"])
 
 
 def skip_sets(trace: Trace) -> int:
-    """How many different sets of layers drafted."""
+    """Return how many different sets of layers drafted."""
     return len({str(exhibit["layers"]) for exhibit in shown(trace, "layers")})
 
 
 def exits(trace: Trace) -> int:
-    """After how many different layers a draft left the target."""
-    stacks = ([one["state"] for one in stack["layers"]] for stack in shown(trace, "layers"))
+    """Return after how many different layers a draft left the target."""
+    stacks = ([layer["state"] for layer in stack["layers"]] for stack in shown(trace, "layers"))
     return len({stack.index("exit") for stack in stacks if "exit" in stack})
 
 
 def most_passes(trace: Trace) -> int:
-    """The most denoising passes after which a place of a block was filled."""
+    """Return the latest denoising pass in which a place of a block was filled."""
     tables = [table for table in shown(trace, "table") if "filled in pass" in table["columns"]]
     at = tables[0]["columns"].index("filled in pass") if tables else 0
     return max((row[at] for table in tables for row in table["rows"]), default=0)
 
 
 def filled_because(trace: Trace, reason: str) -> int:
-    """Places of blocks that were filled for a reason that begins with ``reason``."""
+    """Return the number of places in blocks that were filled for a reason that begins with ``reason``."""
     tables = [table for table in shown(trace, "table") if "why" in table["columns"]]
     rows = ((row, table["columns"].index("why")) for table in tables for row in table["rows"])
     return sum(str(row[at]).startswith(reason) for row, at in rows)
 
 
 def off_path(trace: Trace) -> int:
-    """Positions of lattices whose path does not take the likeliest candidate."""
+    """Return the number of lattice positions at which the path does not take the likeliest candidate."""
     return sum(row > 0 for lattice in shown(trace, "lattice") for row in lattice["path"])
 
 
 def ended_blocks(trace: Trace) -> int:
-    """Blocks that end where a line or a sentence ends."""
+    """Return the number of blocks that end where a line or a sentence ends."""
     lines = (line for words in shown(trace, "words") for line in words["lines"])
     return sum(str(line).startswith("The block ends with") for line in lines)
 
 
 def overlaps(trace: Trace) -> int:
-    """Steps in which two lanes worked at the same time."""
+    """Return the number of steps in which two of the step's lanes of work overlap in time."""
 
     def both(spans: list[dict]) -> bool:
         return any(
@@ -167,41 +168,41 @@ def overlaps(trace: Trace) -> int:
 
 
 def tossed(trace: Trace) -> int:
-    """Judgements that a coin decided, kept or refused."""
+    """Return the number of judgements that a coin decided."""
     return coins(trace, kept_by_chance=True) + coins(trace, kept_by_chance=False)
 
 
 def judged_as(trace: Trace, *rules: str) -> int:
-    """Judgements by one of these rules."""
+    """Return the number of judgements by one of these rules."""
     return sum(entry["rule"] in rules for step in trace.steps for entry in step["judgements"])
 
 
 def kept_retrieved(trace: Trace) -> int:
-    """Kept tokens that were looked up, and that the draft model had not drafted itself."""
+    """Return the number of accepted tokens that were looked up and not drafted by the draft model."""
     looked_up = ("this text", "datastore")
     return sum(s["nodes"]["source"][node] in looked_up for s in trace.steps for node in kept(s))
 
 
 def pruned(trace: Trace) -> int:
-    """Looked-up tokens that did not enter the draft."""
+    """Return the number of looked-up tokens that did not enter the draft."""
     tables = [table for table in shown(trace, "table") if "Outcome" in table["columns"]]
     return sum(row[-1] == "pruned" for table in tables for row in table["rows"])
 
 
 def last_gauge(trace: Trace, title: str) -> float:
-    """The last value of the gauge whose title begins so; not a number where there is none."""
-    values = [one["value"] for one in shown(trace, "gauge") if one["title"].startswith(title)]
+    """Return the last value of the gauges whose titles begin with ``title``; NaN if there is none."""
+    values = [gauge["value"] for gauge in shown(trace, "gauge") if gauge["title"].startswith(title)]
     return values[-1] if values else float("nan")
 
 
 def turned_down(trace: Trace) -> int:
-    """How often the likeliest of some candidates did not have the best score, by a rule's own tables."""
+    """Return how often the likeliest candidate did not have the best score, according to the rule's tables."""
     tables = [table for table in shown(trace, "table") if table["columns"][-1] == "score"]
     return sum(max(row[-1] for row in t["rows"]) > t["rows"][0][-1] for t in tables)
 
 
 def most_decided(trace: Trace) -> int:
-    """The most tokens that one pass over several texts decided."""
+    """Return the most tokens that one step decided."""
     return max((len(step["output"]["tokens"]) for step in trace.steps), default=0)
 
 

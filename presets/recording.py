@@ -13,7 +13,7 @@ from presets.listed import Preset, RacePreset
 
 
 def request_of(example: Preset) -> RunRequest:
-    """The run that an example stands for, on the embedded models of its family."""
+    """Return the request for an example's run, with the models of its family."""
     return RunRequest(
         **asked(example.models, example.prompt, example.turns),
         models=family(example.models),
@@ -30,7 +30,7 @@ def request_of(example: Preset) -> RunRequest:
 
 
 def lane_requests(race: RacePreset) -> Iterator[tuple[str, RunRequest]]:
-    """The runs that a race stands for, each with the name of its lane."""
+    """Yield (name of the lane, request for its run) for each lane of a race."""
     for lane in race.lanes:
         models, options = with_named_draft(family(race.models), lane.options)
         request = RunRequest(
@@ -46,11 +46,12 @@ def lane_requests(race: RacePreset) -> Iterator[tuple[str, RunRequest]]:
 
 
 def record(request: RunRequest, path: Path) -> None:
-    """Run this and write its trace. Raises UserError where the models have yet to be fetched."""
+    """Run this request and write its compressed trace to ``path``. Raises UserError if its models have yet to be
+    fetched."""
     check_there(request.models.family)
     path.parent.mkdir(parents=True, exist_ok=True)
     for _ in open_run(request).steps():
-        pass  # models and passes for every number of rows are made now, outside every timing
+        pass  # this first run opens models and compiles passes, so that the timed run need not
     run = open_run(request)
     lines = [run.header(), *run.steps(), run.summary()]
     write_whole(path, gzip.compress("".join(lines).encode(), mtime=0))

@@ -1,4 +1,4 @@
-"""How fast a run is against plain decoding of the same prompt: both are made in turn, several times, on one machine.
+"""Measures how fast a run is against plain decoding: both are made in turn, several times, on one machine.
 
 The clock is the engine's, from its first look at the prompt to the last token.
 """
@@ -14,18 +14,19 @@ from presets.figures import FIGURES
 from presets.machines import machines
 
 FEWEST, MOST, SPREAD = 21, 80, 0.015
-"""Rounds, each one run of each kind: so many at least and at most. More are made until the spread of their middle half,
-over the root of their number, falls below this share of their median: that is about the standard error of the median if
-rounds are independent. A busy moment lasts for several, so errors are about twice as large, and yet another measurement
-of the same run lies within ten percent of this one."""
+"""The fewest and the most rounds; a round is one run of plain decoding and one of the method. Between them, rounds are
+made until the interquartile range of their ratios, divided by the root of their number, falls below SPREAD times their
+median. That is about the standard error of the median for independent rounds. A busy moment lasts for several rounds,
+so errors are about twice as large; another measurement of the same run lies within ten percent of this one."""
 SHORTEST = 8
-"""Tokens; over fewer, a busy moment of the machine would be taken for the speed."""
+"""The fewest new tokens of a run whose speed is measured; in a shorter run a busy moment weighs too much."""
 GPU, WEIGHTS = "NVIDIA L4", 8e9
-"""The machine of the projection, and its target."""
+"""The machine of the projection, and the bytes of its target's weights."""
 
 
 class Costs(NamedTuple):
-    """What a run took: milliseconds of a token, and of a step's draft and pass; a step's rows, passes and tokens."""
+    """The costs of a run. token: milliseconds of a new token. draft, verify: milliseconds of a step's draft and of its
+    pass. rows, passes, gain: a step's rows, passes of the target, and tokens."""
 
     token: float
     draft: float
@@ -36,7 +37,7 @@ class Costs(NamedTuple):
 
 
 Round = tuple[Costs, Costs]
-"""Plain decoding, then the run."""
+"""The costs of plain decoding, then of the run."""
 
 
 def costs(trace: Trace) -> Costs:
@@ -48,14 +49,14 @@ def costs(trace: Trace) -> Costs:
 
 
 def _ratios(rounds: Sequence[Round]) -> tuple[float, float, float]:
-    """The quartiles of how many times as fast as plain decoding the run was."""
+    """Return the quartiles of the speedup: the ratios of plain decoding's time to the run's time for a token."""
     ratios = [plain.token / run.token for plain, run in rounds]
     low, middle, high = quantiles(ratios, n=4, method="inclusive")
     return low, middle, high
 
 
 def settled(rounds: Sequence[Round]) -> bool:
-    """Whether further rounds would change little."""
+    """Return whether further rounds would change the median speedup little."""
     if len(rounds) < FEWEST:
         return False
     low, middle, high = _ratios(rounds)
@@ -63,17 +64,17 @@ def settled(rounds: Sequence[Round]) -> bool:
 
 
 def speed(rounds: Sequence[Round]) -> dict:
-    """How many times as fast as plain decoding, and why.
+    """Return how many times as fast as plain decoding the run is, with the costs that explain it.
 
-    ratio: the median of the rounds; low, high: the range of their middle half. draft, verify, one: milliseconds of a step's draft, of its
-    pass over ``rows`` rows, and of a pass of plain decoding. gpu: the projection {"machine", "ratio"}; None for steps
-    of another shape than one pass over a draft.
+    ratio: the median speedup of the rounds. low, high: its quartiles. draft: milliseconds of a step's draft. verify:
+    milliseconds of its pass over ``rows`` rows. one: milliseconds of a pass of plain decoding. gpu: the projection
+    {"machine", "ratio"}; None for steps of another shape than one pass over a draft.
     """
     low, ratio, high = _ratios(rounds)
     plain, run = (
         Costs(*map(median, zip(*side, strict=True))) for side in zip(*rounds, strict=True)
     )
-    told = {
+    figures = {
         "ratio": ratio,
         "low": low,
         "high": high,
@@ -83,14 +84,14 @@ def speed(rounds: Sequence[Round]) -> dict:
         "one": plain.verify,
     }
     gpu = {"machine": GPU, "ratio": projected(plain, run)} if run.passes == 1 else None
-    rounded = {name: round(value, 3) for name, value in told.items()}
+    rounded = {name: round(value, 3) for name, value in figures.items()}
     return {**rounded, "rounds": len(rounds), "gpu": gpu}
 
 
 def projected(plain: Costs, run: Costs) -> float:
-    """The ratio on a GPU, where the roofline gives the price of a pass: with the tokens a step measured here, and drafts
-    that cost as many passes as here."""
-    machine = next(one for one in machines() if one["name"] == GPU)
+    """Return the speedup to expect on a GPU, where the roofline gives the time of a pass. The tokens of a step, and the
+    cost of a draft in passes of plain decoding, are taken from this machine."""
+    machine = next(candidate for candidate in machines() if candidate["name"] == GPU)
 
     def milliseconds(rows: float) -> float:
         return pass_milliseconds(WEIGHTS, rows, machine["bandwidth"], machine["arithmetic"])

@@ -1,4 +1,4 @@
-"""What ``engine tune`` and the page offer for a tuning: our own prompts, and machines that are not here."""
+"""The project's own prompts and the other machines that ``engine tune`` and the page offer for a tuning."""
 
 from engine.errors import UserError
 from engine.tune.prompt_sample import PromptText
@@ -9,16 +9,17 @@ from presets.machines import machines
 
 
 def usual_prompts(family: str = "") -> list[PromptText]:
-    """Our own prompts, of all kinds; turns for a family that converses."""
+    """Return the project's own prompts of all kinds; for a family that converses, they are user turns."""
     kinds = TURNS if converses(family) else KINDS
     return [PromptText(entry["prompt"], kind) for kind in kinds for entry in prompts(kind)]
 
 
 def machine_named(name: str) -> OtherMachine:
-    """The machine of this name, or of which this is a part of the name. Raises UserError that names the known ones."""
-    known = [machine for machine in machines() if name.casefold() in machine["name"].casefold()]
-    if len(known) != 1 or not name.strip():
+    """Return the one machine whose name contains ``name``. Raises UserError, which lists the known names, if there is
+    none or more than one."""
+    matches = [machine for machine in machines() if name.casefold() in machine["name"].casefold()]
+    if len(matches) != 1 or not name.strip():
         names = ", ".join(machine["name"] for machine in machines())
         raise UserError(f"There is no machine {name!r}; known are: {names}.")
-    (machine,) = known
+    (machine,) = matches
     return OtherMachine(machine["name"], machine["bandwidth"], machine["arithmetic"])

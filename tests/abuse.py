@@ -46,7 +46,8 @@ HEAD = f"POST {PREFIX}/queue/join HTTP/1.1\nHost: localhost\nContent-Type: appli
 
 @dataclass
 class Book:
-    """What was tried and what became of it, by attack; seconds that visitors and /health needed."""
+    """The records of a test run. outcomes: attack -> how often each outcome came. waits: seconds of visitors until
+    their first step. health: seconds until /health answered."""
 
     outcomes: dict[str, Counter] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
@@ -56,7 +57,8 @@ class Book:
 
 
 class Bad(Stranger):
-    """held: connections that stay open until the attack is over. step: the event of the button Step, and values for it."""
+    """The attacking client. held: connections that stay open until the attack is over. step: the event of the button
+    Step. values: the values for that event."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, BAD)
@@ -83,7 +85,7 @@ def chunked_body(one: Bad) -> object:
 
 
 def unfinished_body(one: Bad) -> object:
-    """Held open until the attack is over."""
+    """Send a request whose body never ends, and hold the connection open until the attack is over."""
     connection, _ = one.raw(f"{HEAD}Content-Length: 9000000\n\n", itertools.repeat(BODY, 8))
     connection.settimeout(1)
     one.held.append(connection)
@@ -118,7 +120,7 @@ def unread_run(one: Bad) -> object:
 
 
 def read_run(one: Bad) -> object:
-    """As a visitor would, as often as the share allows."""
+    """Make a run and read it, as a visitor would, as often as the share allows."""
     asked = one.post("/call/run", {"data": RUN})
     if asked.status_code != 200:
         return asked.status_code
@@ -137,7 +139,7 @@ def heartbeat(one: Bad) -> object:
 
 
 def beating_run(one: Bad) -> object:
-    """Runs whose answers nobody reads, under sessions whose heartbeats are held."""
+    """Ask for runs whose answers nobody reads, under sessions whose heartbeats are held open."""
     if len(one.held) < 8:
         head = (
             f"GET {PREFIX}/heartbeat/beats{len(one.held)}-{id(one)} HTTP/1.1\nHost: localhost\n\n"
@@ -150,7 +152,7 @@ def beating_run(one: Bad) -> object:
 
 
 def trickled_run(one: Bad) -> object:
-    """Answers of which only a little is read, so that their connections do not end."""
+    """Read only a little of an answer, so that its connection does not end."""
     for connection in one.held:
         connection.settimeout(0.01)
         with suppress(OSError):
@@ -176,7 +178,7 @@ def foreign(one: Bad) -> object:
 
 
 def heavy_schema(one: Bad) -> object:
-    """Patterns that must all hold: small to write, large to compile."""
+    """Ask for a schema of patterns that must all hold: it is small to write, and large to compile."""
     start = random.randrange(10, 50)
     patterns = [{"type": "string", "pattern": f"(.*{start + n}.*){{1,9}}"} for n in range(40)]
     values = [*RUN[:9], 8, json.dumps({"allOf": patterns}), False, ""]
@@ -227,7 +229,7 @@ def attack(url: str, name: str, until: float, found: Counter) -> None:
 
 
 def attacker(url: str, seconds: float, attacks: list[str], told: Connection) -> None:
-    """A process of its own, with a low priority: a stranger has a machine of their own."""
+    """Attack the server from a process with a low priority, because a real stranger has a machine of their own."""
     os.nice(10)
     outcomes = {name: Counter() for name in attacks}
     until = time.monotonic() + seconds
@@ -278,7 +280,7 @@ def watch(server: Server, until: float, book: Book) -> None:
 
 
 def beside(server: Server, good: list[Wire], seconds: float, attacks: list[str]) -> Book:
-    """The visitors, for so long, beside these attacks."""
+    """Let the visitors use the server for ``seconds`` while these attacks go on. Returns the records."""
     book, until = Book(), time.monotonic() + seconds
     heard, told = multiprocessing.Pipe(duplex=False)
     given = (server.url, seconds, attacks, told)
@@ -293,7 +295,7 @@ def beside(server: Server, good: list[Wire], seconds: float, attacks: list[str])
 
 
 def left(server: Server) -> dict[str, float]:
-    """What a server holds."""
+    """Return what the server holds now: threads, open files, kept runs, files and memory."""
     httpx.get(f"{server.url}/config")  # lets threads go that have been idle
     time.sleep(1)
     process, metrics = Path(f"/proc/{server.pid}"), httpx.get(f"{server.url}/metrics").text
@@ -355,7 +357,7 @@ def main() -> int:
 
 
 def broken(quiet: Book, abused: Book, before: dict, after: dict, log: str) -> list[str]:
-    """The claims that do not hold."""
+    """Return the claims that do not hold."""
     wrong = {
         "a visitor was refused": abused.refused,
         "memory grew too much": max(abused.memory) > max(quiet.memory) + MEGABYTES,

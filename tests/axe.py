@@ -1,4 +1,4 @@
-"""What stands in the way of people who use a screen reader, a keyboard, or strong contrasts, as axe finds it."""
+"""Finds obstacles for people who use a screen reader, a keyboard or strong contrasts, with axe."""
 
 from axe_playwright_python.sync_playwright import Axe
 
@@ -6,7 +6,8 @@ SCHEMES = ("light", "dark")
 
 
 def violations(page, inside: str | None = None) -> list[str]:
-    """Each rule that the page breaks, with the elements that break it. inside: looks only at what this selects."""
+    """Return each rule that the page breaks, with the elements that break it. inside: a selector of the part to look
+    at."""
     return [
         f"{rule['id']}: {node['target']} {node['failureSummary']}"
         for rule in Axe().run(page, context=inside).response["violations"]
@@ -15,7 +16,7 @@ def violations(page, inside: str | None = None) -> list[str]:
 
 
 def violations_in_both_schemes(page) -> list[str]:
-    """Of the page in light and then in dark colours, in which it stays."""
+    """Return the violations of the page in light and then in dark colours. The page stays dark."""
     told = []
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)

@@ -20,8 +20,8 @@ def launch(playwright):
 
 
 class Tabs:
-    """Empty tabs, each as if nobody had used it. Those that were closed are used again: their process runs already, and
-    there the scripts of a page are compiled."""
+    """A pool of empty browser tabs. A closed tab is used again, because its process runs already and has compiled the
+    scripts of a page."""
 
     def __init__(self, browser) -> None:
         self._browser, self._free = browser, []
@@ -36,7 +36,7 @@ class Tabs:
         reduced_motion: str = "no-preference",
         **settings,
     ):
-        """A tab. hears: listeners by event. settings: of a browser context of its own."""
+        """Return a tab. hears: event -> its listener. settings: settings of a browser context for this tab alone."""
         ready = self._free.pop() if self._free and not settings else None
         page = ready or self._browser.new_context(**settings).new_page()
         page.set_viewport_size(viewport)

@@ -55,7 +55,7 @@ def pytest_unconfigure(config):
 
 @pytest.fixture
 def uncompiled(monkeypatch):
-    """Models are read through their modules: compiling them takes longer than the rest of a small test."""
+    """Read models through their modules, because compiling them takes longer than the rest of a small test."""
     from engine.parts import opening
 
     monkeypatch.setattr(opening, "compiled_model", lambda *_: None)
@@ -93,7 +93,7 @@ NOT_HERE = re.compile(r"No module named 'engine\.methods\.(\w+)")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
-    """A file that tests a method whose folder is not here is skipped, and the report says so."""
+    """Skip a test file of a method whose folder is missing, and report why."""
     report = yield
     named = NOT_HERE.search(str(report.longrepr)) if report.failed else None
     if named and not (METHODS / named[1] / "card.toml").is_file():
@@ -106,8 +106,8 @@ def pytest_make_collect_report(collector):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish():
-    """Modules and tests stay to the end. With thousands of them, a full round of the garbage collector takes most of a
-    second, so it is told to leave them alone."""
+    """Freeze the collected modules and tests, which stay to the end. With thousands of them, a full round of the
+    garbage collector would take most of a second."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -115,9 +115,9 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of the journeys through the page in a browser, those marked ``journey`` are part of ``make test``; the others are
-    exhaustive. Each of the processes of ``make test`` begins with a part of the tests as they stand: so the files are dealt
-    out, and each process gets as many of the page, of the engine and of everything else."""
+    """Mark all browser journeys through the page as exhaustive, except those marked ``journey``, and deal the files
+    out: each process of ``make test`` begins with a part of the tests as they stand, so each gets as many tests of the
+    page, of the engine and of all else."""
     files = list(dict.fromkeys(item.path for item in items))
     dealt = [path for hand in range(PROCESSES) for path in files[hand::PROCESSES]]
     place = {path: at for at, path in enumerate(dealt)}

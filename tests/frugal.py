@@ -21,7 +21,8 @@ _limit = MUCH
 
 
 def between_files(file: ModuleType) -> None:
-    """Called after the last test of a file."""
+    """Bound the graphs of the next file, and put models away if the process holds much. Called after the last test of a
+    file."""
     global _limit
     graph_memory.cache_clear()
     if _held() < _limit:
@@ -34,7 +35,7 @@ def between_files(file: ModuleType) -> None:
 
 
 def _openers() -> list[object]:
-    """Whatever may hold opened models or parts."""
+    """Return all objects that may hold opened models or parts."""
     kinds = (*(module for _, module in modules("part")), *shared_parts())
     return [open_model, *(value for module in kinds for value in vars(module).values())]
 
@@ -47,7 +48,8 @@ def _put_away(openers: list[object]) -> None:
 
 @contextmanager
 def none_opened() -> Iterator[None]:
-    """No model is open at first; those that are opened meanwhile go, and those that were there before come back."""
+    """Open no model before the context. At its end, models opened within it are put away, and those from before come
+    back."""
     openers = _openers()
     before = [(shelf, shelf._held.copy()) for shelf in openers if isinstance(shelf, Shelf)]
     _put_away(openers)
@@ -58,7 +60,7 @@ def none_opened() -> Iterator[None]:
 
 
 def _held() -> int:
-    """Bytes of this process in memory; 0 where the system does not say."""
+    """Return the bytes of this process in memory; 0 if the system does not say."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     except OSError:

@@ -6,8 +6,8 @@ import pytest
 
 
 def some(cases: Iterable, few: Callable[[object], bool], whole: bool = False) -> list:
-    """Cases for ``parametrize``. few: those that ``make test`` takes; the others are exhaustive. whole: a case that is a
-    tuple is one value, as a fixture wants it."""
+    """Return cases for ``parametrize``. few: whether ``make test`` takes a case; the other cases are exhaustive. whole:
+    whether a case that is a tuple is one value, as a fixture wants it."""
     return [
         case if few(case) else pytest.param(*_values(case, whole), marks=pytest.mark.exhaustive)
         for case in cases

@@ -116,7 +116,7 @@ def import_engine() -> None:
 
 
 def apart(drafter: str, target: str, tokens: int) -> dict[str, object]:
-    """The same in a process of its own."""
+    """Measure one drafter, as ``measured`` does, in a process of its own."""
     command = [sys.executable, "-m", "tests.memory", "--one", drafter, "--tokens", str(tokens)]
     command += ["--target", target]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,1 +1,1 @@
-"""Commands for those who host the page."""
+"""Commands for the host of the page."""

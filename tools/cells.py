@@ -1,4 +1,4 @@
-"""A lesson's directives and text as cells of a notebook."""
+"""Makes a lesson's directives and text into cells of a notebook."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ WHERE = {
     "watch": "?preset={}",
     "compare": "?tab=compare&preset={}",
 }
-"""The addresses of the page's own places, by the beginning of a link to them."""
+"""Beginning of a link in a lesson -> address on the page."""
 
 Cell = dict
 
@@ -33,25 +33,28 @@ def code(text: str, *tags: str) -> Cell:
 
 
 def written(text: str, page: str) -> str:
-    """A lesson's markdown with its numbers filled in, and its links leading to the page. Raises UserError."""
+    """Return a lesson's markdown with its numbers filled in, and with links that lead to the page. Raises UserError."""
     text = NUMBER.sub(lambda found: number(found[1])["number"], text)
     return LINK.sub(lambda found: f"]({page}{WHERE[found[1]].format(found[2])})", text)
 
 
 def cells_of(block: SyntaxTreeNode, page: str, here: str) -> list[Cell]:
-    """The cells of a directive. page: the address of the page; here: that of the directive's screen. Raises
-    UserError."""
-    told = read(block.info, block.content)
-    own = {**told, **{name: _given(block, name) for name in ("caption", "ask", "then", "text")}}
+    """Return the cells of a directive. page: the address of the page. here: the address of the directive's screen.
+    Raises UserError."""
+    directive = read(block.info, block.content)
+    own = {
+        **directive,
+        **{name: _given(block, name) for name in ("caption", "ask", "then", "text")},
+    }
     own["asked"] = _given(block, "step") or "first draft"
-    own["choices"] = [written(one, page) for one in _given(block, "choices") or []]
+    own["choices"] = [written(choice, page) for choice in _given(block, "choices") or []]
     for name in ("caption", "ask", "then", "text"):
         own[name] = written(own[name] or "", page)
-    return CELLS[told["kind"]](own, here)
+    return CELLS[directive["kind"]](own, here)
 
 
 def _given(block: SyntaxTreeNode, name: str):
-    """A field of a directive as its author wrote it."""
+    """Return a field of a directive as its author wrote it, or None."""
     return tomllib.loads(block.content).get(name)
 
 
@@ -61,9 +64,7 @@ def _caption(told: Mapping, here: str, more: str = "") -> list[Cell]:
 
 
 def _trace(told: Mapping, here: str) -> list[Cell]:
-    named = isinstance(
-        told["asked"], str
-    )  # a step is asked for by its number, or by what happens in it
+    named = isinstance(told["asked"], str)  # a step is named by its number, or by the moment in it
     at = f'moment("{told["asked"]}", trace)[0]' if named else str(told["step"])
     lines = [
         f'trace = finished("{told["example"]}")[""]',
@@ -160,20 +161,20 @@ def _predict(told: Mapping, here: str) -> list[Cell]:
 
 
 def _answer(told: Mapping) -> str:
-    """The code that asks the finished run for the right answer."""
+    """Return the code that computes the right answer from the finished run."""
     example = f'"{told["example"]}"'
     if "slider" in told:
         return f'figure("{told["answer"]}", {example})'
     if "lanes" in told:
         least = "least" in told
-        asked = told["least"] if least else told["most"]
+        measure = told["least"] if least else told["most"]
         best = "min" if least else "max"
-        return f'lanes = {told["lanes"]}\n1 + lanes.index({best}(lanes, key=lambda lane: figure(f"{{lane}}.{asked}", {example})))'
+        return f'lanes = {told["lanes"]}\n1 + lanes.index({best}(lanes, key=lambda lane: figure(f"{{lane}}.{measure}", {example})))'
     return f"right = {told['right']}\n1 + [holds(one, {example}) for one in right].index(True)"
 
 
 def _claim(told: Mapping, _: str) -> list[Cell]:
-    conditions = [one["condition"] for one in told["holds"]]
+    conditions = [condition["condition"] for condition in told["holds"]]
     body = f'for condition in {conditions}:\n    print(held(condition, "{told["example"]}"))'
     return [markdown(f"**Claim.** {told['text']}"), code(body)]
 
@@ -190,5 +191,5 @@ CELLS: dict[str, Callable[[Mapping, str], list[Cell]]] = {
     "predict": _predict,
     "claim": _claim,
 }
-"""The functions that make cells, by the name of a directive. Anything without a counterpart in Python becomes a
-sentence with a link to the page."""
+"""Name of a directive -> function that makes its cells. A feature without a counterpart in Python becomes a sentence
+with a link to the page."""

@@ -16,16 +16,16 @@ from tools import front_matter, requirements
 
 ROOT = Path(__file__).resolve().parents[1]
 LARGE = 10_000_000
-"""Bytes from which a file must go through LFS or Xet: ``hf upload`` sees to it, ``git push`` does not."""
+"""In bytes: a larger file must go through LFS or Xet: ``hf upload`` sees to it, ``git push`` does not."""
 MOST = 1_000_000_000
-"""Bytes that a Space's repository may hold."""
+"""Most bytes in a Space's repository."""
 PICKLED = {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"}
 """Files that can run code when they are opened."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report. wrong: whether it stands in the way of deploying."""
+    """One line of the report. wrong: whether it is a reason not to deploy. told: the text."""
 
     wrong: bool
     told: str
@@ -35,12 +35,12 @@ class Finding:
 
 
 def files_of(root: Path) -> list[Path]:
-    """The files that a commit of this tree would hold: those that git knows and those that it does not ignore; in a
-    folder that is no repository, all of them."""
-    asked = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    """Return the files that a commit of this tree would hold: tracked files, and untracked files that git does not
+    ignore. In a folder that is no repository, they are all files."""
+    git = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
-        told = subprocess.run(asked, capture_output=True, check=True).stdout.decode()
-        names = [name for name in told.split("\0") if name]
+        listing = subprocess.run(git, capture_output=True, check=True).stdout.decode()
+        names = [name for name in listing.split("\0") if name]
     except (OSError, subprocess.CalledProcessError):
         names = [str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()]
     return [
@@ -51,7 +51,7 @@ def files_of(root: Path) -> list[Path]:
 
 
 def check_files(root: Path) -> Iterator[Finding]:
-    """Sizes, links, and files that would run code when opened."""
+    """Yield findings on the files: their sizes, symbolic links, and files that would run code when they are opened."""
     files = files_of(root)
     links = [path for path in files if path.is_symlink()]
     sizes = {path: path.stat().st_size for path in files if not path.is_symlink()}
@@ -77,7 +77,7 @@ def check_files(root: Path) -> Iterator[Finding]:
 
 
 def check(root: Path, online: bool = True) -> Iterator[Finding]:
-    """All checks. online: ask pip whether the requirements can be met."""
+    """Yield the findings of all checks. online: whether to ask pip if the requirements can be met."""
     try:
         card = front_matter.read(root / "README.md")
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The lines at the top of README.md that make a repository a Space."""
+"""Reads and checks the front matter of README.md, the lines that make a repository a Space."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,20 +23,20 @@ NEEDED = (
 
 
 def read(readme: Path) -> dict:
-    """The front matter as a dict. Raises ValueError, one sentence, where there is none."""
+    """Return the front matter as a dict. Raises ValueError, one sentence, if there is none, or it cannot be read."""
     try:
         card = RepoCard(readme.read_text(encoding="utf-8"), ignore_metadata_errors=False).data
     except (OSError, ValueError, YAMLError) as error:
         why = str(error).partition("\n")[0]
         raise ValueError(f"{readme.name} has no front matter that can be read: {why}") from None
-    found = card.to_dict()
-    if not found:
+    fields = card.to_dict()
+    if not fields:
         raise ValueError(f"{readme.name} has no front matter.")
-    return found
+    return fields
 
 
 def problems(card: dict, root: Path) -> Iterator[str]:
-    """One sentence for each thing that Spaces would refuse or that contradicts requirements.txt."""
+    """Yield one sentence for each field that Spaces would refuse, or that contradicts requirements.txt."""
     missing = [name for name in NEEDED if not card.get(name)]
     if missing:
         yield f"The front matter lacks {', '.join(missing)}."
@@ -52,18 +52,18 @@ def problems(card: dict, root: Path) -> Iterator[str]:
         yield f"python_version is {card['python_version']}; known are: {', '.join(sorted(PYTHONS))}."
     if not (root / card["app_file"]).is_file():
         yield f"app_file names {card['app_file']}, which is not there."
-    wanted = gradio_requirement(root)
-    if wanted is None:
+    gradio = gradio_requirement(root)
+    if gradio is None:
         yield "requirements.txt does not name gradio."
-    elif not wanted.specifier.contains(str(card["sdk_version"])):
-        yield f"sdk_version {card['sdk_version']} is not what requirements.txt asks for ({wanted})."
+    elif not gradio.specifier.contains(str(card["sdk_version"])):
+        yield f"sdk_version {card['sdk_version']} is not what requirements.txt asks for ({gradio})."
 
 
 def gradio_requirement(root: Path) -> Requirement | None:
-    """The requirement for gradio in requirements.txt."""
+    """Return the requirement for gradio in requirements.txt, or None."""
     try:
         lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     named = [Requirement(line) for line in map(str.strip, lines) if line and line[0] not in "#-"]
-    return next((one for one in named if one.name == "gradio"), None)
+    return next((requirement for requirement in named if requirement.name == "gradio"), None)

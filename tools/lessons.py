@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def write_lessons(folder: Path) -> int:
-    """Write all the files. Returns how many lessons there are. Raises UserError where the folder cannot be written."""
+    """Write all the files. Returns the number of lessons. Raises UserError if the folder cannot be written."""
     names = [*(entry["name"] for entry in shelf()), "quiz"]
     links = {f"lesson:{name}": f"{name}.html" for name in names}
     try:

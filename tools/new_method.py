@@ -48,7 +48,8 @@ watch = "A repeated token is kept, others are not."
 
 
 def write(key: str, place: Path) -> Path:
-    """The new folder. Raises UserError, one sentence, for a key that cannot be used."""
+    """Write the folder of a new method below ``place``, and return it. Raises UserError, one sentence, for a key that
+    cannot be used."""
     if (
         not key.isidentifier()
         or key.startswith("_")

@@ -1,4 +1,5 @@
-"""python -m tools.notebook -o FILE.ipynb [LESSON ...]: the lessons as a Jupyter notebook, all of them and the quiz, or these.
+"""python -m tools.notebook -o FILE.ipynb [LESSON ...]: the lessons as a Jupyter notebook, all of them and the quiz, or
+these.
 
 The text and its formulas, and for each directive a cell that asks the finished runs and draws the figure in Python.
 The notebook is run from a clone of the project, in its environment, with Jupyter beside it.
@@ -86,25 +87,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("lessons", nargs="*", help="names of lessons (default: all)")
     given = parser.parse_args(arguments)
     try:
-        made = notebook(given.lessons, given.page)
-        write_lines(given.output, [json.dumps(made, indent=1, ensure_ascii=False) + "\n"])
+        book = notebook(given.lessons, given.page)
+        write_lines(given.output, [json.dumps(book, indent=1, ensure_ascii=False) + "\n"])
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"{given.output}: {len(made['cells'])} cells")
+    print(f"{given.output}: {len(book['cells'])} cells")
     return 0
 
 
 def notebook(names: list[str] | None = None, page: str = PAGE) -> dict:
-    """The notebook of these lessons, or of all where none is named, in nbformat 4. Raises UserError."""
-    known = {entry.name: entry.path for entry in entries()}
+    """Return the notebook of these lessons, or of all lessons and the quiz, in nbformat 4. Raises UserError."""
+    by_name = {entry.name: entry.path for entry in entries()}
     for name in names or ():
-        if name not in known:
-            raise unknown("lesson", name, known)
-    chosen = names or list(known)
+        if name not in by_name:
+            raise unknown("lesson", name, by_name)
+    chosen = names or list(by_name)
     cells = [markdown(HEAD.format(count=len(chosen), page=page)), code(SETUP)]
     for name in chosen:
-        cells += _lesson(name, known[name], page)
+        cells += _lesson(name, by_name[name], page)
     if not names:
         cells += _quiz(page)
     numbered = [{"id": f"cell-{place}", **cell} for place, cell in enumerate(cells)]
@@ -114,29 +115,30 @@ def notebook(names: list[str] | None = None, page: str = PAGE) -> dict:
 
 
 def _lesson(name: str, path: Path, page: str) -> Iterator[Cell]:
-    """A lesson: its question, its screens, the teacher's notes, and further reading."""
-    told, here = lesson(name), f"{page}?tab=learn&lesson={name}"
+    """Yield the cells of a lesson: its question, its screens, the teacher's notes, and further reading."""
+    content, here = lesson(name), f"{page}?tab=learn&lesson={name}"
     yield markdown(
-        f"# {told['number']}. {told['title']}\n\n{told['question']} [On the page]({here})"
+        f"# {content['number']}. {content['title']}\n\n{content['question']} [On the page]({here})"
     )
-    yield from _screens(read_front(path)[1], told["screens"], page, here)
-    goals = "\n".join(f"- {goal}" for goal in told["goals"])
-    papers = "\n".join(_paper(one) for one in told["reading"])
+    yield from _screens(read_front(path)[1], content["screens"], page, here)
+    goals = "\n".join(f"- {goal}" for goal in content["goals"])
+    papers = "\n".join(_paper(card) for card in content["reading"])
     yield markdown(f"**You can now**\n\n{goals}\n\n**Read on**\n\n{papers}")
 
 
 def _quiz(page: str) -> list[Cell]:
-    told = quiz()
-    answers = ", ".join(f"{place}: None" for place in range(1, len(told["questions"]) + 1))
+    content = quiz()
+    answers = ", ".join(f"{place}: None" for place in range(1, len(content["questions"]) + 1))
     return [
-        markdown(QUIZ.format(title=told["title"], page=page)),
+        markdown(QUIZ.format(title=content["title"], page=page)),
         code(QUESTIONS),
         code(MARKS.format(answers=answers)),
     ]
 
 
 def _screens(text: str, screens: list[dict], page: str, here: str) -> Iterator[Cell]:
-    """The cells of a lesson's text. An instrument stands where its author wrote it, below the questions about it."""
+    """Yield the cells of a lesson's text. An instrument stands where its author wrote it, below the questions about
+    it."""
     lines, pending, place = text.split("\n"), [], -1
     for block in blocks(text):
         if block.type == "heading" and block.tag == "h2":

@@ -1,5 +1,8 @@
-"""Whether pip can meet the requirements as a Space would install them: for the Space's Python, with the builder's own
-additions, and on ZeroGPU with the newest torch that it has. Nothing is installed."""
+"""Asks pip whether it can meet the requirements as a Space would install them, without installing.
+
+Pip resolves them for the Space's Python, with the packages that the Space's builder adds, and for ZeroGPU with the
+newest torch there.
+"""
 
 import json
 import subprocess
@@ -11,17 +14,17 @@ from pathlib import Path
 ADDED = ("gradio[oauth,mcp]=={sdk_version}", "spaces")
 """The packages that the builder of a Gradio Space adds."""
 HARDWARE = {"CPU Basic or a GPU of one's own": (), "ZeroGPU": ("torch==2.11.*",)}
-"""The versions that each kind of hardware insists on."""
+"""Kind of hardware -> the versions that it requires."""
 GLIBC = range(36, 16, -1)
-"""Minor versions of glibc, from that of Debian 12, on which Spaces run, back to the oldest that wheels name: 2.36 to
-2.17."""
+"""Minor versions of glibc: from 2.36, that of Debian 12, on which Spaces run, back to 2.17, the oldest in the names of
+wheels."""
 PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in GLIBC) + ("manylinux2014_x86_64",)
 TOLD = ("torch", "transformers", "gradio", "triton")
 
 
 def resolve(root: Path, card: dict) -> Iterator[tuple[bool, str]]:
-    """(wrong, a line) for each kind of hardware."""
-    added = [one.format(**card) for one in ADDED]
+    """Yield (whether the requirements cannot be met, a line of text) for each kind of hardware."""
+    added = [package.format(**card) for package in ADDED]
     for name, pins in HARDWARE.items():
         yield _ask_pip(root, str(card["python_version"]), name, [*added, *pins])
 
@@ -41,7 +44,7 @@ def _ask_pip(root: Path, python: str, name: str, extra: list[str]) -> tuple[bool
                 True,
                 f"{name}: the requirements cannot be met. {why[-1] if why else done.stderr[-300:]}",
             )
-        found = json.loads(report.read_text(encoding="utf-8"))["install"]
-    versions = {one["metadata"]["name"].lower(): one["metadata"]["version"] for one in found}
-    told = ", ".join(f"{key} {versions[key]}" for key in TOLD if key in versions)
-    return False, f"{name}, Python {python}: {len(found)} packages ({told})"
+        packages = json.loads(report.read_text(encoding="utf-8"))["install"]
+    versions = {one["metadata"]["name"].lower(): one["metadata"]["version"] for one in packages}
+    listed = ", ".join(f"{key} {versions[key]}" for key in TOLD if key in versions)
+    return False, f"{name}, Python {python}: {len(packages)} packages ({listed})"

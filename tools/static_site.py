@@ -73,7 +73,7 @@ def write_site(folder: Path, live: str = "") -> int:
     """Write the site into a new or empty folder: all of it, or nothing. Returns its size in bytes.
 
     live: the address of a page that runs prompts, "" for none. Raises UserError for another kind of address, a folder
-    with content, and one that cannot be written.
+    with content, and a folder that cannot be written.
     """
     if live and not live.startswith(("https://", "http://")):
         raise UserError(f"{live!r} is no address of a page; it must begin with https://.")
@@ -81,24 +81,26 @@ def write_site(folder: Path, live: str = "") -> int:
         raise UserError(f"{folder} is not an empty folder; name a new one.")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             for name, text in files(live).items():
-                (made / name).parent.mkdir(exist_ok=True)
-                (made / name).write_text(text, encoding="utf-8")
-            made.chmod(0o755)
-            os.replace(made, folder)
+                (beside / name).parent.mkdir(exist_ok=True)
+                (beside / name).write_text(text, encoding="utf-8")
+            beside.chmod(0o755)
+            os.replace(beside, folder)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(beside, ignore_errors=True)
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}.") from error
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def files(live: str = "") -> dict[str, str]:
-    """The texts of the site's files by their paths below its folder."""
-    told = checked()
-    runs = {name: {"text": trace_text(name), "checked": told.get(name)} for name in trace_names()}
+    """Return path below the site's folder -> text, for all files of the site. live: as for ``write_site``."""
+    results = checked()
+    runs = {
+        name: {"text": trace_text(name), "checked": results.get(name)} for name in trace_names()
+    }
     runs |= {name: {"text": text} for name in race_menu() if (text := race_made_earlier(name))}
     place = learn_shelf()
     lessons = {
@@ -135,9 +137,10 @@ def _card(name: str, entry: dict) -> dict:
 
 
 def _brought(folder: str, name: str, value: object) -> str:
-    """A script that hands a value to the page. It is ASCII, because a page from a disk has no say in the encoding."""
-    told = ",".join(json.dumps(one) for one in (folder, name, value))
-    return f"DraftscopeSite.bring({told});\n"
+    """Return a script that hands a value to the page. It is ASCII, because a page from a disk cannot set its
+    encoding."""
+    arguments = ",".join(json.dumps(argument) for argument in (folder, name, value))
+    return f"DraftscopeSite.bring({arguments});\n"
 
 
 def _index(site: dict) -> str:
@@ -152,7 +155,8 @@ def _index(site: dict) -> str:
 
 
 def upload(folder: Path, space: str) -> str:
-    """Put the folder into a static Space, which is made if there is none. Returns its address. Raises UserError."""
+    """Upload the folder to a static Space, which is created if it does not exist. Returns its address. Raises
+    UserError."""
     import httpx
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError

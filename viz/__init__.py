@@ -1,1 +1,1 @@
-"""A trace in, a picture out. Of the engine it imports only the trace reader, the tree and the errors."""
+"""Draws pictures of traces. Of the engine it imports only ``engine.trace`` and ``engine.errors``."""

@@ -1,8 +1,8 @@
-"""The drawing code as strings that the page and the exported files share: ES modules, joined in the order of their imports.
+"""Joins the ES modules of the drawing code into scripts that the page and the exported files share.
 
 A browser could load the modules one by one; a page without a server could not. So an entry and all that it imports
 become one script, in which each module is a function's scope. Modules keep to the few forms of import and export that
-are read here, each on a line of its own that begins with the word; anything else is refused.
+are read here, each on a line of its own that begins with the word; every other form is refused.
 """
 
 import re
@@ -34,12 +34,12 @@ _COMMENT = re.compile(r"^[ ]*(?://.*|/\*\*?(?:[^*]|\*(?!/))*\*/[ ]*)$", re.MULTI
 
 
 class BundleError(ValueError):
-    """A module that cannot be part of a script, in one sentence."""
+    """Raised for a module that cannot be part of a script; the message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A script file: its imports, as names by file, and the names that it exports."""
+    """A script file. imports: file -> the names that are imported from it. exports: the names that it exports."""
 
     path: Path
     body: str
@@ -50,7 +50,7 @@ class Module:
 
 @cache
 def module(path: Path) -> Module:
-    """The module in this file. Raises BundleError for a form of import or export that is not read here."""
+    """Return the module in this file. Raises BundleError for a form of import or export that is not read here."""
     source = path.read_text("utf-8")
     imports: dict[Path, tuple[str, ...]] = {}
     for names, where in _IMPORT.findall(source):
@@ -68,15 +68,15 @@ def module(path: Path) -> Module:
 
 
 def in_order(entry: Path) -> list[Module]:
-    """The entry and all modules that it needs, each after those that it imports.
+    """Return the entry and all modules that it needs, each after the modules that it imports.
 
-    Raises BundleError for a circle of imports, and for a name that the other module does not export.
+    Raises BundleError for a circle of imports, and for an imported name that its module does not export.
     """
     modules: dict[Path, Module] = {}
 
     def visit(path: Path, way: tuple[Path, ...]) -> None:
         if path in way:
-            circle = " → ".join(one.name for one in (*way[way.index(path) :], path))
+            circle = " → ".join(module_path.name for module_path in (*way[way.index(path) :], path))
             raise BundleError(f"These modules import each other in a circle: {circle}.")
         if path in modules:
             return
@@ -96,14 +96,14 @@ def in_order(entry: Path) -> list[Module]:
 
 @cache
 def script(entry: Path) -> str:
-    """One script that does what the module ``entry`` does. Its only globals are those that the entry makes."""
+    """Return one script with the effect of the module ``entry``. It makes no globals but those that the entry makes."""
     modules = in_order(entry)
     names = {this.path: f"m{number}" for number, this in enumerate(modules)}
     return "\n".join(["(() => {", '"use strict";', *_scopes(modules, names), "})();", ""])
 
 
 def _scopes(modules: list[Module], names: dict[Path, str]) -> Iterator[str]:
-    """Each module as a function that is called at once and returns the exports."""
+    """Yield the lines of each module as a function that is called at once and returns the module's exports."""
     for this in modules:
         yield f"const {names[this.path]} = (() => {{"
         for other, imported in this.imports.items():
@@ -114,22 +114,22 @@ def _scopes(modules: list[Module], names: dict[Path, str]) -> Iterator[str]:
 
 
 def bundle_js() -> str:
-    """The script for pages that show runs. It defines ``Draftscope``."""
+    """Return the script for pages that show runs. It defines ``Draftscope``."""
     return script(WEB / "draftscope.js")
 
 
 def lesson_js() -> str:
-    """The script for pages that also show lessons: it stands in the place of that of ``bundle_js``."""
+    """Return the script for pages that also show lessons. It replaces the script of ``bundle_js``."""
     return script(WEB / "learn" / "draftscope.js")
 
 
 @cache
 def bundle_css() -> str:
-    """All styles. Every rule is scoped to ``.ds`` or to a class that begins with ``ds-``."""
+    """Return the styles of the drawing code. Every rule is scoped to ``.ds`` or to a class that begins with ``ds-``."""
     return "\n".join((WEB / name).read_text("utf-8") for name in STYLES)
 
 
 @cache
 def lesson_css() -> str:
-    """The styles of the lessons, scoped to classes that begin with ``ln``."""
+    """Return the styles of the lessons, scoped to classes that begin with ``ln``."""
     return "\n".join((WEB / name).read_text("utf-8") for name in LESSON_STYLES)

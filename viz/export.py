@@ -1,4 +1,5 @@
-"""One self-contained HTML file that replays a trace. It makes no request, and no text of the trace is parsed as HTML."""
+"""Makes a self-contained HTML file that replays a trace. It makes no request, and no text of the trace is parsed as
+HTML."""
 
 import base64
 import hashlib
@@ -18,7 +19,7 @@ html[data-embed] body { padding: 4px; }
 
 
 def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
-    """The HTML of a page that replays the NDJSON ``text``: a trace, or the tagged lines of a race.
+    """Return the HTML of a page that replays the NDJSON ``text``: a trace, or the tagged lines of a race.
 
     The caller must have validated the text. The page's address may end with ``#embed``, which leaves the
     heading out, and with the place to open at: ``step=`` for a run, ``at=`` (milliseconds) for a race.
@@ -35,10 +36,10 @@ def page(text: str, title: str = "Draftscope", race: bool = False) -> str:
 def closed_page(
     title: str, body: str, css: str, js: str, images: str = "'none'", scripts: str = ""
 ) -> str:
-    """A page that asks nobody and runs only this script. body: HTML whose text is already escaped.
+    """Return a page that requests nothing and runs only this script. body: HTML whose text is already escaped.
 
-    images: the image sources that the policy allows; blob: stands for images that the page made itself. scripts: the
-    same for further scripts; 'self' stands for files beside the page.
+    images: the image sources that the policy allows; blob: stands for images that the page made itself. scripts:
+    further script sources that the policy allows; 'self' stands for files beside the page.
     """
     policy = (
         f"default-src 'none'; script-src {_hash(js)} {scripts}; style-src {_hash(css)}; img-src {images}; "
@@ -62,7 +63,7 @@ def closed_page(
 
 
 def embedded(value) -> str:
-    """JSON that is safe inside a script element: ASCII without ``<``, ``>`` and ``&``."""
+    """Return the value as JSON that is safe inside a script element: ASCII without ``<``, ``>`` and ``&``."""
     written = json.dumps(value)
     for character in "<>&":
         written = written.replace(character, f"\\u{ord(character):04x}")

@@ -1,4 +1,4 @@
-"""Plotly figures of finished runs."""
+"""Draws plotly figures of finished runs."""
 
 import html
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ STAGES = ("prefill", "draft", "verify", "judge", "commit")
 
 
 def run_figures(trace: Trace) -> dict[str, go.Figure]:
-    """The figures of one run, by name. Figures that do not apply to its drafter are left out."""
+    """Return the figures of one run, by name. Figures that do not apply to its drafter are left out."""
     from viz.mean_tree import mean_tree, mean_tree_figure
 
     drawn = {"accepted": accepted_histogram(trace), "time": where_time_went(trace)}
@@ -28,12 +28,12 @@ def run_figures(trace: Trace) -> dict[str, go.Figure]:
 
 
 def race_figures(traces: Mapping[str, Trace]) -> dict[str, go.Figure]:
-    """Figures of several runs. traces: by lane name."""
+    """Return the figures of a race, by name. traces: lane -> trace."""
     return {"speed": speed(traces), "accepted": histograms(traces)}
 
 
 def accepted_histogram(trace: Trace) -> go.Figure:
-    """The number of steps in which 0, 1, 2, … drafted tokens were accepted."""
+    """Draw the numbers of steps in which 0, 1, 2, … drafted tokens were accepted."""
     counts = trace.summary["accepted_histogram"]
     mean = trace.summary["mean_accepted"]
     drawn = figure("Drafted tokens accepted in a step", "accepted", "steps")
@@ -50,10 +50,10 @@ def accepted_histogram(trace: Trace) -> go.Figure:
 
 
 def acceptance_by_depth(trace: Trace) -> go.Figure:
-    """The depth to which drafts are kept, compared with a constant rate of acceptance.
+    """Draw to which depth drafts are accepted, compared with a constant rate of acceptance.
 
-    Shares are of the steps that drafted. With rate a at every depth, a share a**d of them keeps depth d (Leviathan et
-    al. 2023).
+    Shares are of the steps that drafted. With acceptance rate a at every depth, a share a**d of these steps accepts a
+    token at depth d (Leviathan et al. 2023).
     """
     rows = trace.summary["acceptance_by_depth"]
     rate = trace.summary["acceptance_rate"]
@@ -98,7 +98,7 @@ def acceptance_by_depth(trace: Trace) -> go.Figure:
 
 
 def judged_odds(trace: Trace) -> dict[str, list[tuple[float, float, str]]]:
-    """(q, p, hover text) of every judged token that has both p and q, by status."""
+    """Return status -> (q, p, hover text) of every judged token that has both p and q."""
     points: dict[str, list] = {}
     for step in trace.steps:
         nodes = step["nodes"]
@@ -106,16 +106,16 @@ def judged_odds(trace: Trace) -> dict[str, list[tuple[float, float, str]]]:
             q, p, status = nodes["q"][node], nodes["p"][node], nodes["status"][node]
             if q is not None and p is not None:
                 label = f"{written(nodes['piece'][node])}<br>q {q:.3f}, p {p:.3f}<br>{status}"
-                told = f"{label}, step {step['index'] + 1}"
-                points.setdefault(status, []).append((q, p, told))
+                hover = f"{label}, step {step['index'] + 1}"
+                points.setdefault(status, []).append((q, p, hover))
     return points
 
 
 def p_against_q(
     points: Mapping[str, list[tuple[float, float, str]]], greedy: bool = False
 ) -> go.Figure:
-    """The target's probability of each judged token against the draft's. points: from judged_odds. greedy: whether the
-    target's favourite decided, and not p against q."""
+    """Draw the target's p of each judged token against the draft's q. points: from ``judged_odds``. greedy: whether the
+    target's likeliest token decided, and not p against q."""
     drawn = figure("Target against draft, every judged token", "q (draft)", "p (target)", key=True)
     if greedy:
         _note(drawn, "temperature 0: the target’s favourite is kept, whatever q is")
@@ -145,7 +145,7 @@ def p_against_q(
 
 
 def where_time_went(trace: Trace) -> go.Figure:
-    """Milliseconds spent in each stage of the engine's work."""
+    """Draw the milliseconds spent in each stage of the engine's work."""
     spent = trace.summary["milliseconds"]
     total = spent["total"]
     drawn = figure("Where the time went", "milliseconds", "", key=True, barmode="stack", height=170)
@@ -164,8 +164,8 @@ def where_time_went(trace: Trace) -> go.Figure:
 
 
 def speed(traces: Mapping[str, Trace]) -> go.Figure:
-    """Tokens per second of each lane (0 for one that was stopped before its first token), with the ratio to plain decoding
-    if one lane ran it."""
+    """Draw the tokens per second of each lane, with the ratio to plain decoding if a lane ran it. A lane that was
+    stopped before its first token has 0."""
     rates = {name: trace.summary["tokens_per_second"] or 0.0 for name, trace in traces.items()}
     plain = next(
         (rates[name] for name, t in traces.items() if t.run["drafter"]["family"] == "none"), None
@@ -204,7 +204,7 @@ def speed(traces: Mapping[str, Trace]) -> go.Figure:
 
 
 def histograms(traces: Mapping[str, Trace]) -> go.Figure:
-    """Accepted tokens per step, as shares of each run's steps: one row per run, on a common axis."""
+    """Draw the accepted tokens per step, as shares of each run's steps: one row per lane, on a common axis."""
     names = titles({name: trace.run for name, trace in traces.items()})
     most = max(len(trace.summary["accepted_histogram"]) for trace in traces.values()) - 1
     drawn = figure("Drafted tokens accepted in a step", "", "", height=_height(traces))
@@ -239,12 +239,12 @@ def histograms(traces: Mapping[str, Trace]) -> go.Figure:
 
 
 def _height(traces: Mapping[str, Trace]) -> int:
-    """The height of a figure with one row per lane, px."""
+    """Return the height of a figure with one row per lane, in pixels."""
     return 96 * len(traces) + 120
 
 
 def _count_from_zero(drawn: go.Figure, most: int) -> None:
-    """Whole numbers from 0 on the x axis, few enough to be legible on a phone."""
+    """Set whole numbers from 0 to ``most`` on the x axis, few enough to be legible on a phone."""
     apart = next(step for step in (1, 2, 5, 10, 25, most + 1) if most <= 10 * step)
     drawn.update_xaxes(dtick=apart, tick0=0, range=[-0.7, most + 0.7])
 
@@ -254,7 +254,7 @@ def _colour(trace: Trace) -> str:
 
 
 def _turns(traces: Mapping[str, Trace]) -> list[int]:
-    """For each lane, the number of earlier lanes with its colour."""
+    """Return, for each lane, the number of earlier lanes with the same colour."""
     colours = [_colour(trace) for trace in traces.values()]
     return [colours[:place].count(colour) for place, colour in enumerate(colours)]
 

@@ -20,7 +20,7 @@ from viz.export import page
 from viz.shelf import Item, front, item_of, snippet
 
 MANIFEST = "draftscope.json"
-"""Lists the contents of a folder, and marks it as one that this command may replace."""
+"""The file that lists the contents of a folder, and marks the folder as one that this command may replace."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def write_folder(sources: Sequence[Path], folder: Path, title: str) -> list[Item]:
     """Write the whole folder, or nothing. Raises UserError for a source that is no trace, for a folder with
-    other things in it, and for one that cannot be written."""
+    other things in it, and for a folder that cannot be written."""
     texts = [read_text(source) for source in sources]
     items = named([item_of(text, source.stem) for text, source in zip(texts, sources, strict=True)])
     if folder.exists() and not (folder.is_dir() and is_ours(folder)):
@@ -65,23 +65,23 @@ def write_folder(sources: Sequence[Path], folder: Path, title: str) -> list[Item
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether the folder is empty, or was written by this command."""
+    """Return whether the folder is empty, or was written by this command."""
     return (folder / MANIFEST).is_file() or not any(folder.iterdir())
 
 
 def named(items: list[Item]) -> list[Item]:
-    """The items, each with the name of its page: index for a single item, distinct names for several."""
+    """Return the items with the names of their pages: index for a single item, distinct names for several."""
     if len(items) == 1:
         return [items[0].called("index")]
     taken = {"index"}
-    found = []
+    renamed = []
     for item in items:
         name, number = item.name, 2
         while name.casefold() in taken:
             name, number = f"{item.name}-{number}", number + 1
         taken.add(name.casefold())
-        found.append(item.called(name))
-    return found
+        renamed.append(item.called(name))
+    return renamed
 
 
 def _fill(folder: Path, items: list[Item], texts: list[str], title: str) -> None:
@@ -97,7 +97,7 @@ def _fill(folder: Path, items: list[Item], texts: list[str], title: str) -> None
 
 
 def _readme(items: list[Item], title: str) -> str:
-    """The text of README.md, with the front matter of a static Space."""
+    """Return the text of README.md, with the front matter of a static Space."""
     snippets = "\n\n".join(f"```html\n{snippet(item)}\n```" for item in items)
     return f"""---
 title: {json.dumps(title)}

@@ -1,4 +1,4 @@
-"""The instruments of the lessons as plotly figures, for a notebook. The page draws them with its own scripts."""
+"""Draws the instruments of the lessons as plotly figures for a notebook. The page draws them with its own scripts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,24 +9,25 @@ from viz.look import COLOURS, figure, written
 from viz.mean_tree import places
 
 ROW, LEAST = 34, 120
-"""Pixels per leaf of a tree, and the least pixels for all leaves together."""
+"""Pixels per leaf of a tree, and the fewest pixels for all leaves together."""
 MODEL = 8e9
-"""The number of weights, two bytes each, of the model that the data sheets are applied to."""
+"""The number of weights, two bytes each, of the model for which data sheets give the time of a pass."""
 MOST_ROWS = 512
 
 
 def step_figure(step: Mapping) -> go.Figure:
-    """The draft tree of one step, depth to the right: every drafted token by status, and the target's own token."""
+    """Draw the draft tree of one step, depth to the right: every drafted token by status, and the target's own
+    token."""
     nodes, output = step["nodes"], step["output"]
     pieces, status = ["", *nodes["piece"]], ["ignored", *nodes["status"]]
     parents = [parent + 1 for parent in nodes["parent"]]
-    told = ["the text so far", *(_odds(nodes, node) for node in range(len(parents)))]
+    hovers = ["the text so far", *(_odds(nodes, node) for node in range(len(parents)))]
     if output["final"] != "none":
-        path = [node + 1 for node, one in enumerate(nodes["status"]) if one == "accepted"]
+        path = [node + 1 for node, state in enumerate(nodes["status"]) if state == "accepted"]
         parents.append(path[-1] if path else 0)
         pieces.append(output["pieces"][-1])
         status.append(output["final"])
-        told.append(f"{written(pieces[-1])}<br>{output['final']}: the target’s own")
+        hovers.append(f"{written(pieces[-1])}<br>{output['final']}: the target’s own")
     graph, slots = _laid(parents)
     place = places(graph)
     leaves = sum(not graph.out_degree(slot) for slot in graph)
@@ -53,7 +54,7 @@ def step_figure(step: Mapping) -> go.Figure:
             text=[written(pieces[node], 14) for node in these],
             textposition="top center",
             marker={"size": 12, "color": COLOURS[kind]},
-            hovertext=[told[node] for node in these],
+            hovertext=[hovers[node] for node in these],
             hoverinfo="text",
         )
     deepest = max(map(len, graph))
@@ -70,7 +71,8 @@ def _odds(nodes: Mapping, node: int) -> str:
 
 
 def _laid(parents: Sequence[int]) -> tuple[nx.DiGraph, list[tuple[int, ...]]]:
-    """The tree, and the slot (see ``viz.mean_tree``) of each node. Node 0 is the root; parents: those of the others."""
+    """Return the tree, and the slot (see ``viz.mean_tree``) of each node. Node 0 is the root. parents: the parent of
+    each further node."""
     slots: list[tuple[int, ...]] = [()]
     graph = nx.DiGraph()
     graph.add_node(())
@@ -84,7 +86,7 @@ def _laid(parents: Sequence[int]) -> tuple[nx.DiGraph, list[tuple[int, ...]]]:
 def rule_figure(
     words: Sequence[str], p: Sequence[float], q: Sequence[float], counts: Sequence[int]
 ) -> go.Figure:
-    """p, q and the histogram of the words that the tosses gave. counts: how often each word came."""
+    """Draw p, q, and the shares of the words that the tosses gave. counts: how often each word came."""
     tosses = sum(counts)
     drawn = figure(f"{tosses:,} tosses of the rule", "", "probability", key=True, barmode="group")
     came = [count / tosses for count in counts]
@@ -99,9 +101,9 @@ def rule_figure(
 
 
 def length_figure(alpha: float, cost: float, longest: int = 16) -> go.Figure:
-    """Tokens per step and speed over draft length.
+    """Draw tokens per step and speedup over the draft length.
 
-    alpha: the chance that a guess is kept. cost: the price of a drafted token, in passes.
+    alpha: the chance that a drafted token is accepted. cost: the cost of a drafted token, in passes.
     """
     lengths = list(range(longest + 1))
     gained = [sum(alpha**i for i in range(k + 1)) for k in lengths]
@@ -129,7 +131,7 @@ def length_figure(alpha: float, cost: float, longest: int = 16) -> go.Figure:
 def passes_figure(
     measured: Sequence[Sequence[float]], machines: Sequence[Mapping], bytes: int
 ) -> go.Figure:
-    """The cost of a pass by its number of rows, in passes over one row: measured, and by data sheets.
+    """Draw the cost of a pass by its number of rows, in passes over one row: measured, and by data sheets.
 
     measured: [[rows, milliseconds]]. machines: {"name", "bandwidth" in GB/s, "arithmetic" in GFLOP/s}.
     bytes: the size of the measured target's weights.
@@ -159,7 +161,8 @@ def passes_figure(
 
 
 def experts_figure(targets: Sequence[Mapping]) -> go.Figure:
-    """The share of the experts that a pass leaves out, by its rows. targets: {"name", "idle": that share for 1, 2 ... rows}."""
+    """Draw the share of experts that a pass leaves out, by its rows. targets: {"name", "idle": the shares for 1, 2 ...
+    rows}."""
     drawn = figure(
         "Experts that no row needs", "rows in one pass", "share of all experts", key=True
     )

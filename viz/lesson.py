@@ -1,4 +1,4 @@
-"""A lesson as one self-contained HTML file, with the runs that it shows."""
+"""Makes a lesson into one self-contained HTML file, with the runs that it shows."""
 
 import html
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ body { margin: 0 auto; padding: 20px clamp(8px, 2.5vw, 36px) 36px; max-width: 15
 def page(
     data: Mapping, runs: Mapping[str, str], title: str, links: Mapping[str, str] | None = None
 ) -> str:
-    """The HTML of a lesson, of the quiz, or of the list of lessons.
+    """Return the HTML of a lesson, of the quiz, or of the list of lessons.
 
-    data: {"lesson"}, {"quiz"} or {"shelf"}, each as the browser draws it. runs: NDJSON by name, which
-    the caller has validated. links: the files beside this one, by the names that lessons use for them.
+    data: {"lesson"}, {"quiz"} or {"shelf"}, each as the browser draws it. runs: name -> NDJSON, which the caller has
+    validated. links: the target of a link in lessons -> the file beside this one.
     """
     links = links or {}
     home = '<p class="ln-home"><a href="index.html">All lessons</a></p>' if links else ""

@@ -1,4 +1,5 @@
-"""The look of the figures, and the text of tokens in them. Plotly reads hover text as HTML, so it is escaped."""
+"""The common style of the figures, and the text of tokens in them. Plotly reads hover text as HTML, so it is
+escaped."""
 
 import html
 import re
@@ -27,8 +28,8 @@ FAMILIES = {
     "self": "#946a52",
     "decoder": "#5b7f3f",
 }
-"""A family of drafters has one colour in every figure, and never that of a kind of token; stripes mark further lanes of
-that colour. Each colour has a contrast of 3 to 1 on white and on the dark page."""
+"""Family of drafters -> its colour in every figure, which is no colour of a token's status. Stripes mark further lanes
+of the same family. Each colour has a contrast of 3 to 1 on white and on the dark page."""
 SYMBOLS = {"accepted": "circle", "rejected": "x", "ignored": "circle-open"}
 TEXT = "#737f92"  # legible on white and on slate; a page that knows its background sets its own
 GRID = "rgba(128, 136, 150, 0.25)"
@@ -48,7 +49,7 @@ _ENDS = re.compile(
 
 
 def written(piece: str, length: int = 24) -> str:
-    """A token as hover text: white space made visible, shortened, escaped."""
+    """Return a token as hover text: with visible white space, at most ``length`` characters long, and escaped."""
     ends = _ENDS.fullmatch(piece)
     text = "⟨end⟩" if ends else piece.translate(_VISIBLE).translate(_HIDDEN) or "∅"
     if len(text) > length:
@@ -60,7 +61,8 @@ KEY = 48  # pixels for the legend under a figure
 
 
 def figure(title: str, x: str, y: str, key: bool = False, **layout) -> go.Figure:
-    """An empty figure in the common style. key: whether to leave room for a legend below.
+    """Return an empty figure in the common style. x, y: titles of the axes. key: whether to leave room for a legend
+    below.
 
     Titles must not come from a trace, because they are not escaped.
     """

@@ -1,4 +1,4 @@
-"""All draft trees of a run merged into one: how often each branch was drafted, reached and kept."""
+"""Merges all draft trees of a run into one, which counts how often each branch was drafted, reached and accepted."""
 
 from pathlib import Path
 
@@ -14,20 +14,20 @@ LEGEND = (
 )
 
 Slot = tuple[int, ...]
-"""The place of a node: the ranks among siblings along its path from the root."""
+"""The place of a node in its tree: the rank among its siblings of each node on the path from the root."""
 
 DRAWN = 96  # slots in the figure; the graph holds all of them
 ROW, LEAST, MOST = 15, 150, 540
-"""Pixels per leaf, and the least and most pixels for all leaves together."""
+"""Pixels per leaf, and the fewest and the most pixels for all leaves together."""
 TOLD = 0.05
-"""Smaller shares of steps are not written beside their slot."""
+"""The smallest share of steps that is written beside its slot."""
 
 
 def mean_tree(trace: Trace) -> nx.DiGraph:
-    """A graph with one node per slot; () is the root.
+    """Return a graph with one node per slot; () is the root.
 
     Each node counts the steps in which its slot was drafted (filled), reached (the walk stood at its
-    parent), judged and kept. Drafted, reached and kept are also given as shares of the run's steps.
+    parent), judged and kept (accepted). Drafted, reached and kept are also given as shares of the run's steps.
     """
     graph = nx.DiGraph()
     graph.add_node((), drafted=0, reached=0, judged=0, kept=0)
@@ -65,12 +65,12 @@ def _lay(graph: nx.DiGraph, step: dict) -> None:
 
 
 def write_graphml(graph: nx.DiGraph, path: str | Path) -> None:
-    """Write the tree as GraphML; nodes are named root, 0, 0.1, 0.1.0 and so on."""
+    """Write the tree to a GraphML file; its nodes are named root, 0, 0.1, 0.1.0 and so on."""
     nx.write_graphml(nx.relabel_nodes(graph, slot_name), path)
 
 
 def graphml(graph: nx.DiGraph) -> str:
-    """The tree as GraphML text."""
+    """Return the tree as GraphML text."""
     return "\n".join(nx.generate_graphml(nx.relabel_nodes(graph, slot_name)))
 
 
@@ -79,7 +79,7 @@ def slot_name(slot: Slot) -> str:
 
 
 def mean_tree_figure(graph: nx.DiGraph) -> go.Figure:
-    """Depth to the right; size shows how often a slot was drafted, colour how often it was kept."""
+    """Draw the mean tree, depth to the right. Size shows how often a slot was drafted, colour how often it was kept."""
     shown = _most_drafted(graph)
     place = places(graph.subgraph(shown))
     leaves = sum(not graph.subgraph(shown).out_degree(slot) for slot in shown)
@@ -138,13 +138,14 @@ def _hover(slot: Slot, data: dict) -> str:
 
 
 def _most_drafted(graph: nx.DiGraph) -> list[Slot]:
-    """The slots to draw. A slot is drafted at most as often as its parent, so no slot loses its parent."""
+    """Return the DRAWN slots that were drafted most often. A slot is drafted at most as often as its parent, so no slot
+    loses its parent."""
     order = sorted(graph.nodes, key=lambda s: (-graph.nodes[s]["drafted"], len(s), s))
     return order[:DRAWN]
 
 
 def places(graph: nx.DiGraph) -> dict[Slot, float]:
-    """y of each slot: leaves below one another, parents in the middle of their leaves."""
+    """Return slot -> y: leaves stand below one another, parents in the middle of their leaves."""
     span: dict[Slot, tuple[int, int]] = {}
     leaves = 0
     for slot in nx.dfs_postorder_nodes(_sorted(graph), ()):

@@ -1,4 +1,4 @@
-"""Several runs of one prompt in one file: the lines of their traces, each tagged with its lane."""
+"""Reads and writes races: several runs of one prompt in one file, each line tagged with its lane."""
 
 import json
 import re
@@ -13,57 +13,58 @@ MOST = 8
 
 
 def tagged(lane: str, line: str) -> str:
-    """A trace line tagged with its lane, or an empty one as it is. lane: matches LANE."""
+    """Return a trace line tagged with its lane; an empty line stays empty. lane: must match LANE."""
     return line and f'{{"lane":"{lane}",{line[1:]}'
 
 
 def titles(runs: Mapping[str, Mapping]) -> dict[str, str]:
-    """The displayed names of lanes: their drafters; lanes with the same drafter also name what differs,
-    as in "Chain, length 4". runs: run lines by lane."""
+    """Return lane -> displayed name: its drafter; lanes with the same drafter also name the options that differ,
+    as in "Chain, length 4". runs: lane -> run line."""
     named = {}
     for name, run in runs.items():
         drafter = run["drafter"]
         title = drafter.get("title") or drafter["key"]
-        twins = [one for one in runs.values() if one["drafter"]["key"] == drafter["key"]]
+        twins = [other for other in runs.values() if other["drafter"]["key"] == drafter["key"]]
         differs = [
             option
             for option, value in _settings(drafter).items()
             if any(_settings(twin["drafter"]).get(option) != value for twin in twins)
         ]
-        said = [
+        details = [
             _named(_label(drafter, option), _short(_settings(drafter)[option]))
             for option in differs
         ]
         if any(twin["verifier"]["key"] != run["verifier"]["key"] for twin in twins):
-            said.append(f"rule {run['verifier'].get('title') or run['verifier']['key']}")
-        alone = len(twins) == 1 or said
-        named[name] = ", ".join([title, *said]) if alone else f"{title} ({name})"
+            details.append(f"rule {run['verifier'].get('title') or run['verifier']['key']}")
+        alone = len(twins) == 1 or details
+        named[name] = ", ".join([title, *details]) if alone else f"{title} ({name})"
     return named
 
 
 def _settings(drafter: Mapping) -> dict:
-    """A drafter's options, and its parts by role."""
+    """Return a drafter's options, and its parts by role, in one dictionary."""
     return {**drafter["options"], **drafter.get("parts", {})}
 
 
 def _label(drafter: Mapping, option: str) -> str:
-    """The label of an option. Traces from before options had labels call the most nodes of a tree its budget."""
+    """Return the label of an option. Old traces have no labels, and call the most nodes of a tree its budget."""
     usual = "nodes" if option == "budget" else option.replace("_", " ")
     return drafter.get("labels", {}).get(option) or usual
 
 
 def _named(label: str, value: object) -> str:
-    """A value with its label, as in "length 4"; a part like "draft-3m" says by itself that it is a draft."""
+    """Return a value with its label, as in "length 4". A part like "draft-3m" needs no label: its name begins with
+    it."""
     return str(value) if str(value).startswith(label) else f"{label} {value}"
 
 
 def _short(value: object) -> object:
-    """A number as the page's script writes it: 0.0 as 0."""
+    """Return a value as the page's script writes it: 0.0 as 0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def joined(traces: Mapping[str, str]) -> str:
-    """The tagged lines of a race, one lane after the other. traces: NDJSON by lane."""
+    """Return the tagged lines of a race, one lane after the other. traces: lane -> NDJSON."""
     return "".join(
         tagged(name, f"{line}\n")
         for name, own in traces.items()
@@ -73,7 +74,7 @@ def joined(traces: Mapping[str, str]) -> str:
 
 
 def split(text: str) -> dict[str, str]:
-    """The inverse of ``joined``, for tagged lines that ``joined`` wrote."""
+    """Return lane -> NDJSON for tagged lines that ``joined`` wrote: the inverse of ``joined``."""
     traces: dict[str, str] = {}
     for line in text.split("\n"):
         head, _, rest = line.partition(",")
@@ -84,7 +85,7 @@ def split(text: str) -> dict[str, str]:
 
 
 def is_race(text: str) -> bool:
-    """Whether the first line names a lane, as in a race."""
+    """Return whether the first line names a lane, as in a race."""
     try:
         first = json.loads(text.lstrip().partition("\n")[0])
     except (ValueError, RecursionError):
@@ -93,7 +94,7 @@ def is_race(text: str) -> bool:
 
 
 def read_race(text: str, most: int = MOST) -> dict[str, Trace]:
-    """The lanes of an untrusted race, by name, in the order of the file.
+    """Return the lanes of an untrusted race, by name, in the order of the file.
 
     Raises UserError, one sentence, unless there are two to ``most`` lanes, each a whole trace,
     all with the same prompt, target and sampling.

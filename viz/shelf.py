@@ -1,4 +1,5 @@
-"""A list of replays: the facts shown about each, the page that lists them, and the snippet that embeds one."""
+"""Makes the list of replays in a folder: the facts about each replay, the page that lists them, and the HTML snippet
+that embeds a replay."""
 
 import html
 import re
@@ -15,7 +16,8 @@ MOST_SHOWN = 160
 
 @dataclass(frozen=True)
 class Item:
-    """A replay: the name of its page, its heading, the start of its prompt, and its figures in words."""
+    """A replay. name: of its page. prompt: the start of its prompt. figures: a line of words for each lane. race:
+    whether it is a race."""
 
     name: str
     heading: str
@@ -35,7 +37,8 @@ class Item:
 
 
 def item_of(text: str, stem: str) -> Item:
-    """The item of an untrusted trace or race. Raises UserError, one sentence, if the text is neither."""
+    """Return the item of an untrusted trace or race. stem: the name of its file. Raises UserError, one sentence, if the
+    text is neither."""
     race = is_race(text)
     lanes = read_race(text) if race else {"": read_trace(text + "\n")}
     first = next(iter(lanes.values()))
@@ -54,7 +57,7 @@ def _figures(trace) -> str:
 
 
 def snippet(item: Item) -> str:
-    """HTML that shows the replay in another page; the frame may run scripts and nothing else."""
+    """Return HTML that shows the replay in another page, in a frame that may run scripts and nothing else."""
     return (
         f'<iframe src="{item.file}#embed" title="{html.escape(item.heading)}" loading="lazy" '
         'sandbox="allow-scripts" style="width:100%;height:720px;border:0"></iframe>'
@@ -82,7 +85,7 @@ for (const area of document.querySelectorAll("textarea"))
 
 
 def front(items: Sequence[Item], title: str) -> str:
-    """The page that lists replays. Without scripts, its snippets hold file names instead of whole addresses."""
+    """Return the page that lists replays. Without scripts, its snippets hold file names instead of whole addresses."""
     cards = "\n".join(map(_card, items))
     heading = html.escape(title)
     return closed_page(title, f"<h1><bdi>{heading}</bdi></h1>\n<ul>\n{cards}\n</ul>", _CSS, _JS)

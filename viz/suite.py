@@ -33,10 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def suite_figures(text: str) -> list[go.Figure]:
-    """The figures of a result. Raises UserError if there is none, or if one cannot be read."""
+    """Return the figures of a bench result. Raises UserError if it has no figure, or a figure cannot be read."""
     try:
-        found = json.loads(text)["figures"]
-        drawn = [scatter(one) for one in found]
+        data = json.loads(text)["figures"]
+        drawn = [scatter(entry) for entry in data]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError("This file holds no figure of a bench suite.") from None
     if not drawn:
@@ -45,7 +45,8 @@ def suite_figures(text: str) -> list[go.Figure]:
 
 
 def scatter(given: dict) -> go.Figure:
-    """Points by series. given: title, x and y (names of the axes), points (each with series, label, x, y)."""
+    """Draw points in series. given: {"title", "x", "y": titles of the axes, "points": [{"series", "label", "x", "y"}]}.
+    Raises ValueError for a point that is no number."""
     series: dict[str, list[dict]] = {}
     for point in given["points"][:MOST_POINTS]:
         if not all(math.isfinite(float(point[axis])) for axis in "xy"):
@@ -76,10 +77,10 @@ def scatter(given: dict) -> go.Figure:
 
 
 def page(figures: list[go.Figure]) -> str:
-    """One self-contained page."""
+    """Return one self-contained page with these figures."""
     parts = [
-        one.to_html(full_html=False, include_plotlyjs=place == 0)
-        for place, one in enumerate(figures)
+        drawn.to_html(full_html=False, include_plotlyjs=place == 0)
+        for place, drawn in enumerate(figures)
     ]
     head = "<meta charset='utf-8'><meta name='viewport' content='width=device-width'><title>Bench suite</title>"
     return f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>"

@@ -1,4 +1,4 @@
-"""Whether the lessons' claims are true of the finished runs."""
+"""Checks whether the lessons' claims are true of the finished runs."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,10 @@ from presets.lessons import entries, lesson
 
 
 def untrue_claims() -> Iterator[str]:
-    """One line for each claim that does not hold, and for each lesson that cannot be read because a question no longer
-    has an answer, or the moment that the lesson shows no longer occurs."""
+    """Yield one line for each claim that is not true, each question whose answer is too close, and each invalid lesson.
+
+    A lesson becomes invalid if a question no longer has an answer, or a moment that it shows no longer occurs.
+    """
     for entry in entries():
         try:
             screens = lesson(entry.name)["screens"]
@@ -16,22 +18,22 @@ def untrue_claims() -> Iterator[str]:
             yield str(error)
             continue
         for screen in screens:
-            for asked in directives_of(screen, "predict"):
-                if asked.get("close"):
+            for question in directives_of(screen, "predict"):
+                if question.get("close"):
                     place = f"{entry.path.name}, “{screen['title']}”"
-                    yield f"{place}: too close to ask: {asked['lanes']} by {asked.get('least', asked.get('most'))}"
+                    yield f"{place}: too close to ask: {question['lanes']} by {question.get('least', question.get('most'))}"
             for claim in directives_of(screen, "claim"):
-                for one in claim["holds"]:
-                    if not one["true"]:
+                for condition in claim["holds"]:
+                    if not condition["true"]:
                         place = f"{entry.path.name}, “{screen['title']}”"
-                        yield f"{place}: not true: {one['condition']} (it is {one['is']})"
+                        yield f"{place}: not true: {condition['condition']} (it is {condition['is']})"
 
 
 def directives_of(screen: dict, kind: str) -> list[dict]:
-    """The directives of this kind, claims or questions, in the text of a screen."""
-    found = [
+    """Return the directives of this kind in the text of a screen. kind: "claim" or "predict"."""
+    directives = [
         node["directive"]
         for node in screen["text"]
         if isinstance(node, dict) and "directive" in node
     ]
-    return [one for one in found if one["kind"] == kind]
+    return [directive for directive in directives if directive["kind"] == kind]

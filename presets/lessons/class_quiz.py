@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from presets.lessons.quiz import quiz
 
 Random = Callable[[], float]
-"""Numbers in [0, 1)."""
+"""Returns a new random number in [0, 1) at each call."""
 WORD = 0xFFFFFFFF
 MILLION = 1e6
 
@@ -21,13 +21,13 @@ ANSWERS: dict[str, Callable[..., float]] = {
     "keeping": lambda p, q: min(1.0, p / q),
     "plain": lambda gigabytes, bandwidth: 1000 * gigabytes / bandwidth,
 }
-"""The functions that questions compute, by name; they take the numbers that the class number draws."""
+"""Name -> function that computes the answer of a question, from the numbers that are drawn for it."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """words, why: its text. answer: a number, or the place of the right choice, counted from 1. near: how far off a
-    number may be."""
+    """A question of the quiz. words: the question. why: the explanation after the answer. answer: a number, or the
+    place of the right choice, from 1. near: the largest error of a number that counts as right."""
 
     words: str
     why: str
@@ -37,7 +37,7 @@ class Question:
     unit: str = ""
 
     def told(self) -> str:
-        """The question and its choices, one per line."""
+        """Return the question and its choices, or the hint for a number, one per line."""
         choices = [f"   {place}. {choice}" for place, choice in enumerate(self.choices, 1)]
         number = f"   A number{f' ({self.unit})' if self.unit else ''}, to two decimals."
         return "\n".join([self.words, *(choices or [number])])
@@ -48,7 +48,7 @@ class Question:
         return abs(given - self.answer) <= self.near + 1e-9
 
     def judged(self, given: float | None) -> str:
-        """The comment on an answer."""
+        """Return the comment on an answer; None: not answered."""
         if given is None:
             return "Not answered yet."
         if self.is_right(given):
@@ -58,16 +58,17 @@ class Question:
 
 
 def class_quiz(number: int) -> list[Question]:
-    """The questions of this class number."""
+    """Return the questions of the class with this number."""
     random = seeded(number)
     return [_question(spec, random) for spec in quiz()["questions"]]
 
 
 def marked(questions: Sequence[Question], answers: Mapping[int, float | None]) -> str:
-    """The comments on the answers, and how many are right. answers: by the questions' places, counted from 1."""
-    given = [(one, answers.get(place)) for place, one in enumerate(questions, 1)]
-    lines = [f"{place}. {one.judged(own)}" for place, (one, own) in enumerate(given, 1)]
-    right = sum(one.is_right(own) for one, own in given)
+    """Return the comments on the answers, and how many answers are right. answers: place of a question, from 1 ->
+    answer."""
+    pairs = [(question, answers.get(place)) for place, question in enumerate(questions, 1)]
+    lines = [f"{place}. {question.judged(own)}" for place, (question, own) in enumerate(pairs, 1)]
+    right = sum(question.is_right(own) for question, own in pairs)
     return "\n".join([*lines, f"{right} of {len(questions)} right."])
 
 
@@ -92,7 +93,7 @@ def _drawn(random: Random, low: float, high: float, step: float) -> float:
 
 
 def seeded(seed: int) -> Random:
-    """mulberry32, a generator of 32 bits."""
+    """Return a random generator with this seed: mulberry32, which has a state of 32 bits."""
     state = seed & WORD
 
     def random() -> float:
@@ -106,7 +107,7 @@ def seeded(seed: int) -> Random:
 
 
 def shuffled(items: Sequence, random: Random) -> list:
-    """The items in another order."""
+    """Return the items in a random order."""
     mixed = list(items)
     for i in range(len(mixed) - 1, 0, -1):
         j = math.floor(random() * (i + 1))

@@ -1,7 +1,7 @@
-"""The directives of a lesson: blocks of TOML whose first line names an instrument, a question or a claim.
+"""Reads the directives of a lesson: blocks of TOML whose first line names an instrument, a question or a claim.
 
-Each is checked and answered here. The data for the browser contains the results of the runs, so that a newly made run
-also changes the lesson.
+Each directive is checked, and answered from the finished runs. The data for the browser contains these results, so a
+newly made run also changes the lesson.
 """
 
 import tomllib
@@ -24,7 +24,7 @@ from presets.machines import machines
 
 NUMBER = (int, float)
 SAME_TEXT = "same text as plain decoding"
-"""A condition in addition to those on figures: the texts were compared when the run was made."""
+"""A condition that is not on a figure: the texts were compared when the run was made."""
 VIEWS = ("tree", "icicle")
 PARTS = ("tree", "text", "timeline", "why", "method")
 SLIDERS = {
@@ -32,12 +32,13 @@ SLIDERS = {
     "seed": {"label": "Seed", "low": 0, "high": 20, "step": 1},
 }
 LABELS = {"length": "Longest draft, in tokens"}
-MOST = 16  # of an option of the drafter
+MOST = 16  # the largest value of a slider for an option of the drafter
 RULES = ("exact", "always", "compare", "plain redraw")
 
 
 def read(info: str, content: str) -> dict:
-    """One directive as plain data: {"kind": its name, ...}. Raises UserError, one sentence."""
+    """Return one directive as plain data: {"kind": its name, ...}. info: the first line. Raises UserError, one
+    sentence."""
     kind = info.strip()
     if kind not in KINDS:
         raise unknown("directive", kind, KINDS)
@@ -49,7 +50,7 @@ def read(info: str, content: str) -> dict:
 
 
 def _trace(place: str, given: dict) -> dict:
-    """A step of a finished run."""
+    """Return the instrument that shows a step of a finished run."""
     fields = {"example": str, "step": (str, int), "view": str, "parts": list, "play": bool}
     _checked(place, given, {**fields, **SHOWN}, ("example",))
     name = _example(given["example"])
@@ -66,7 +67,7 @@ def _trace(place: str, given: dict) -> dict:
 
 
 def _race(place: str, given: dict) -> dict:
-    """A finished race."""
+    """Return the instrument that shows a finished race."""
     _checked(place, given, {"example": str, **SHOWN}, ("example",))
     if all(race.name != given["example"] for race in races()):
         raise unknown("race", given["example"], [race.name for race in races()])
@@ -75,35 +76,35 @@ def _race(place: str, given: dict) -> dict:
 
 
 def _live(place: str, given: dict) -> dict:
-    """A run that readers start themselves. Its controls are the prompt, the temperature, the seed and the drafter's
-    whole numbers."""
+    """Return the instrument for a run that readers start themselves. Its controls are the prompt, the temperature, the
+    seed, and the drafter's options that are whole numbers."""
     fields = {"example": str, "controls": list, "options": dict, **SHOWN}
     _checked(place, given, fields, ("example", "controls"))
     name = _example(given["example"])
-    own, made = examples()[name], finished(name)[""].run["drafter"]
+    own, ran = examples()[name], finished(name)[""].run["drafter"]
     numbers = [option for option in drafters()[own.drafter].options if option.type == "int"]
     sliders = {**SLIDERS, **{option.name: _slider(option) for option in numbers}}
     _among(place, "control", given["controls"], ("prompt", *sliders))
     settings = {"temperature": own.temperature, "seed": 0, "prompt": own.prompt}
-    options = {**made["options"], **given.get("options", {})}
-    chosen = {one: max(1, options[one]) for one in given["controls"] if one not in settings}
+    options = {**ran["options"], **given.get("options", {})}
+    chosen = {key: max(1, options[key]) for key in given["controls"] if key not in settings}
     return {
         **given,
         **_shown(given),
-        "start": {one: settings[one] for one in given["controls"] if one in settings},
+        "start": {key: settings[key] for key in given["controls"] if key in settings},
         "options": {**given.get("options", {}), **chosen},
-        "sliders": {one: sliders[one] for one in given["controls"] if one in sliders},
+        "sliders": {key: sliders[key] for key in given["controls"] if key in sliders},
     }
 
 
 def _slider(option: Option) -> dict:
-    """From 1 on, because 0 leaves a number to the drafter."""
+    """Return the slider for this option. It begins at 1, because 0 would leave the number to the drafter."""
     label = LABELS.get(option.name) or option.label or option.name.replace("_", " ").capitalize()
     return {"label": label, "low": 1, "high": min(MOST, int(option.maximum or MOST)), "step": 1}
 
 
 def _rule(place: str, given: dict) -> dict:
-    """The rule with its coins: p and q over a few words, and the rules to try."""
+    """Return the instrument with a rule and its coins: p and q over a few words, and the rules to try."""
     fields = {"words": list, "p": list, "q": list, "rules": list, **SHOWN}
     _checked(place, given, fields, ("words", "p", "q", "rules"))
     _among(place, "rule", given["rules"], RULES)
@@ -117,7 +118,8 @@ def _rule(place: str, given: dict) -> dict:
 
 
 def _length(place: str, given: dict) -> dict:
-    """How long to draft: the instrument starts with the acceptance and the price of a run, or of a lane."""
+    """Return the instrument on how long to draft. It starts with the acceptance rate and the costs of a run or a
+    lane."""
     fields = {"example": str, "lane": str, "plain": str, "longest": int, "speed": bool, **SHOWN}
     _checked(place, given, fields, ("example",))
     lanes, lane = finished(given["example"]), given.get("lane", "")
@@ -138,38 +140,44 @@ def _length(place: str, given: dict) -> dict:
 
 
 def _passes(place: str, given: dict) -> dict:
-    """The cost of a pass by its rows: in finished races, and by the data sheets of other machines."""
+    """Return the instrument on the cost of a pass by its rows, in finished races and by the data sheets of other
+    machines."""
     _checked(place, given, {"races": list, "machine": str, **SHOWN}, ("races",))
     _among(place, "race", given["races"], tuple(race.name for race in races()))
-    found = passes(tuple(given["races"]))
+    costs = passes(tuple(given["races"]))
     if "machine" in given:
         _among(
-            place, "machine", [given["machine"]], tuple(one["name"] for one in found["machines"])
+            place,
+            "machine",
+            [given["machine"]],
+            tuple(sheet["name"] for sheet in costs["machines"]),
         )
-    return {**given, **_shown(given), **found}
+    return {**given, **_shown(given), **costs}
 
 
 def _rounds(place: str, given: dict) -> dict:
-    """The rounds of a server that reads a long prompt beside other texts, on a machine of the data sheets."""
+    """Return the instrument on the rounds of a server that reads a long prompt beside other texts, on a machine of the
+    data sheets."""
     _checked(place, given, {"machine": str, **SHOWN}, ("machine",))
-    known = {one["name"]: one for one in machines()}
-    _among(place, "machine", [given["machine"]], tuple(known))
-    return {**given, **_shown(given), "machine": known[given["machine"]]}
+    by_name = {machine["name"]: machine for machine in machines()}
+    _among(place, "machine", [given["machine"]], tuple(by_name))
+    return {**given, **_shown(given), "machine": by_name[given["machine"]]}
 
 
 def _experts(place: str, given: dict) -> dict:
-    """Which experts the rows of a pass need, what the pass costs, and the draft length that pays, on two targets."""
+    """Return the instrument on experts: which experts the rows of a pass need, what the pass costs, and the draft
+    length that pays, on two targets."""
     _checked(place, given, {"target": str, "alpha": NUMBER, **SHOWN}, ("target",))
     _among(place, "target", [given["target"]], _names(expert_passes()))
     return {**given, **_shown(given), **expert_passes()}
 
 
 def _names(stage: dict) -> tuple[str, ...]:
-    return tuple(one["name"] for one in stage["targets"])
+    return tuple(target["name"] for target in stage["targets"])
 
 
 def _figure(place: str, given: dict) -> dict:
-    """The figure of a method's card."""
+    """Return the instrument that shows the figure of a method's card."""
     _checked(place, given, {"method": str, **SHOWN}, ("method",))
     drawn = {key: card.figure for key, card in cards().items() if card.figure}
     if given["method"] not in drawn:
@@ -178,22 +186,23 @@ def _figure(place: str, given: dict) -> dict:
 
 
 def _claim(place: str, given: dict) -> dict:
-    """A sentence that is true of a finished run; ``holds`` has the conditions that make it true."""
+    """Return a claim: a sentence about a finished run, and in ``holds`` the conditions that make it true, each with its
+    result."""
     _checked(
         place, given, {"text": str, "example": str, "holds": list}, ("text", "example", "holds")
     )
     if not given["holds"]:
         raise UserError(f"{place} has no condition.")
-    told = [held(condition, given["example"]) for condition in given["holds"]]
-    return {**given, "text": line(given["text"]), "holds": told}
+    results = [held(condition, given["example"]) for condition in given["holds"]]
+    return {**given, "text": line(given["text"]), "holds": results}
 
 
 def held(condition: str, example: str) -> dict:
-    """A condition, whether it is true, and the value in the run."""
+    """Return {"condition", "true": whether it is true of the example's run, "is": the value in that run}."""
     if condition == SAME_TEXT:
-        found = checked().get(example, {"tokens": 0, "comparable": False, "alike": False})
-        true = found["comparable"] and found["alike"]
-        return {"condition": condition, "true": true, "is": f"{found['tokens']} tokens compared"}
+        compared = checked().get(example, {"tokens": 0, "comparable": False, "alike": False})
+        true = compared["comparable"] and compared["alike"]
+        return {"condition": condition, "true": true, "is": f"{compared['tokens']} tokens compared"}
     true = holds(condition, example)
     return {
         "condition": condition,
@@ -203,7 +212,8 @@ def held(condition: str, example: str) -> dict:
 
 
 def check_setting(stage: dict | None, wanted: dict) -> None:
-    """Raises UserError where a question wants a setting that the instrument on its screen does not have."""
+    """Raise UserError if a question needs a setting that the instrument on its screen does not have. wanted: setting ->
+    value."""
     if not wanted:
         return
     known = SETTINGS[stage["kind"]]
@@ -227,7 +237,7 @@ SETTINGS: dict[str, dict] = {
     "rounds": {"rows": int, "part": int},
     "experts": {"target": str, "k": int, "alpha": NUMBER},
 }
-"""The settings that readers can change on the instruments that judge, by instrument."""
+"""Instrument that can judge a question -> the settings that readers can change on it, each with its type."""
 SHOWN = {"caption": str, "after": bool}
 """Fields of every instrument. after: the instrument is covered until the screen's first question is answered."""
 INSTRUMENTS = (
@@ -264,8 +274,8 @@ def _example(name: str) -> str:
 
 
 def _among(place: str, noun: str, given: list, known: tuple[str, ...]) -> None:
-    for one in given:
-        if one not in known:
+    for name in given:
+        if name not in known:
             raise UserError(
-                f"{place} has an unknown {noun} {one!r}; known are: {', '.join(known)}."
+                f"{place} has an unknown {noun} {name!r}; known are: {', '.join(known)}."
             )

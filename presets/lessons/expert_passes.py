@@ -1,4 +1,4 @@
-"""What the lesson on experts shows of its two targets. ``python -m presets experts`` measures it."""
+"""The figures that the lesson on experts shows of its two targets. ``python -m presets experts`` measures them."""
 
 import json
 from functools import cache
@@ -26,7 +26,7 @@ RACES = (
     "race-arithmetic",
     "race-operations",
 )
-"""Their prompts, and the texts of plain decoding, are what the targets read."""
+"""The races whose prompts and texts of plain decoding the targets read."""
 LONGEST = 16  # tokens of a draft
 TIMED = 3  # texts on which passes are timed
 SHOWN = 24  # the token of the first text at which the picture begins
@@ -36,31 +36,33 @@ WIDER = 16
 
 @cache
 def expert_passes() -> dict:
-    """{"machine", "wider", "kept", "pieces", "targets"}; a target: {"name", "experts", "uses", "idle", "milliseconds", "wide"}.
+    """Return {"machine", "wider", "kept", "pieces", "targets"}, as ``measure`` wrote it to FILE.
 
-    kept: the chance that a guess of the draft is kept at temperature 1, over both targets. experts: of a layer. uses: of
-    each piece the experts of the middle layer. idle: the share of all experts that 1, 2 ... neighbouring tokens do not
-    use. milliseconds, wide: those of a pass over 1, 2 ... rows, and with wider experts.
+    wider: how many times as wide the experts are for ``wide``. kept: the chance that a drafted token is accepted at
+    temperature 1, over both targets. pieces: the texts of some tokens. targets: {"name", "experts", "uses", "idle",
+    "milliseconds", "wide"}. experts: the number of experts of a layer. uses: for each piece, its experts in the middle
+    layer. idle: the share of all experts that 1, 2 ... neighbouring tokens do not use. milliseconds: of a pass over
+    1, 2 ... rows. wide: the same times with wider experts.
     """
     return json.loads(FILE.read_text("utf-8"))
 
 
 def measure() -> None:
-    """Measure on one thread, and write the file."""
+    """Measure both targets on one thread, and write the figures to FILE."""
     plain = [finished(race)["none"] for race in RACES]
     texts = [_tokens(trace) for trace in plain]
     with torch_threads(1):
         targets = [_measured(name, texts) for name in TARGETS]
     pieces = [*plain[0].run["prompt"]["pieces"], *_of_output(plain[0], "pieces")]
     shown = slice(SHOWN, SHOWN + LONGEST + 1)
-    found = {
+    figures = {
         "machine": processor(),
         "wider": WIDER,
         "kept": round(_kept(plain), 4),
         "pieces": pieces[shown],
-        "targets": [{**one, "uses": one["uses"][shown]} for one in targets],
+        "targets": [{**target, "uses": target["uses"][shown]} for target in targets],
     }
-    FILE.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
+    FILE.write_text(json.dumps(figures, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
 
 
 def _measured(name: str, texts: list[list[int]]) -> dict:
@@ -80,12 +82,11 @@ def _measured(name: str, texts: list[list[int]]) -> dict:
 
 
 def _times(model, texts: list[list[int]], rows: range) -> list[float]:
-    return [round(one, 4) for one in milliseconds(model, texts[:TIMED], rows)]
+    return [round(time, 4) for time in milliseconds(model, texts[:TIMED], rows)]
 
 
 def _kept(plain: list[Trace]) -> float:
-    """The share of the drafted tokens that were kept, of those that were looked at, over chains after these prompts on both
-    targets."""
+    """Return the share of judged tokens that were accepted, over chain drafts after these prompts, on both targets."""
     reached = accepted = 0
     for name, trace in product(TARGETS, plain):
         request = RunRequest(
@@ -109,4 +110,4 @@ def _tokens(trace: Trace) -> list[int]:
 
 
 def _of_output(trace: Trace, name: str) -> list:
-    return [one for step in trace.steps for one in step["output"][name]]
+    return [item for step in trace.steps for item in step["output"][name]]

@@ -1,4 +1,4 @@
-"""The timeline of the field: the papers of the method cards, and some papers that have no card."""
+"""The timeline of the field: the papers of the method cards, and some papers without a card."""
 
 import tomllib
 from functools import cache
@@ -14,9 +14,9 @@ FIELDS = {**dict.fromkeys(("name", "title", "authors", "venue"), str), "year": i
 
 @cache
 def timeline() -> list[dict]:
-    """The papers in the order of years: {"name", "title", "authors", "venue", "year", "key"}; key: the card's, or
-    ""."""
-    found = [
+    """Return the papers in the order of years, each {"name", "title", "authors", "venue", "year", "key"}. key: the key
+    of its card, or "". Raises UserError for an invalid paper in field.toml."""
+    papers = [
         {
             **{part: card.paper[part] for part in ("title", "authors", "venue", "year")},
             "name": card.title,
@@ -28,7 +28,7 @@ def timeline() -> list[dict]:
     file = Path(__file__).parent / "field.toml"
     for paper in tomllib.loads(text_of(file))["paper"]:
         check("A paper of field.toml", paper, FIELDS, required=FIELDS)
-        found.append({**paper, "key": ""})
-    if min(paper["year"] for paper in found) < 2018:
+        papers.append({**paper, "key": ""})
+    if min(paper["year"] for paper in papers) < 2018:
         raise UserError("The field begins in 2018.")
-    return sorted(found, key=lambda paper: (paper["year"], paper["name"].lower()))
+    return sorted(papers, key=lambda paper: (paper["year"], paper["name"].lower()))

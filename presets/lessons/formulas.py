@@ -1,4 +1,4 @@
-"""Formulas: LaTeX in, MathML elements out, as nodes like those of a lesson's text."""
+"""Turns LaTeX formulas into MathML elements, as nodes of a lesson's text."""
 
 from xml.etree import ElementTree
 
@@ -17,7 +17,8 @@ KEPT = {"display", "stretchy", "accent", "mathvariant", "form", "width", "lineth
 
 
 def formula(latex: str, display: bool) -> dict:
-    """A formula as a node. display: whether it has a line of its own. Raises UserError for text that is not LaTeX."""
+    """Return a formula as a node. display: whether it has a line of its own. Raises UserError for text that is not
+    LaTeX."""
     try:
         written = convert(latex, display="block" if display else "inline")
         root = ElementTree.fromstring(written)
@@ -40,7 +41,7 @@ def _node(element: ElementTree.Element) -> dict:
 
 
 def symbols_in(node: object) -> set[str]:
-    """Every identifier in the formulas of these nodes."""
+    """Return every identifier in the formulas of these nodes."""
     if isinstance(node, list):
         return set().union(*map(symbols_in, node)) if node else set()
     if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""The head of a lesson's file: TOML between two lines of ``+++``."""
+"""Reads the head of a lesson's file: TOML between two lines of ``+++``."""
 
 import tomllib
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ FENCE = "+++\n"
 
 @dataclass(frozen=True)
 class Front:
-    """question: what a reader can predict afterwards. methods: keys of the cards for further reading. goals: what a
-    reader can do afterwards."""
+    """The head of a lesson. question: the question that a reader can answer afterwards. minutes: the time for reading
+    it. methods: keys of the cards for further reading. goals: the skills that a reader has afterwards."""
 
     title: str
     question: str
@@ -25,16 +25,16 @@ class Front:
 
 
 def read_front(path: Path) -> tuple[Front, str]:
-    """The head of this file, and its text. Raises UserError, one sentence that names the file."""
+    """Return the head of this file, and the text after it. Raises UserError, one sentence that names the file."""
     place = f"The lesson {path.name}"
     begin, head, text = ("", *text_of(path).split(FENCE, 2)[1:], "", "")[:3]
     if begin or not head or not text:
         raise UserError(f"{place} does not begin with TOML between two lines of +++.")
     try:
-        given = tomllib.loads(head)
+        fields = tomllib.loads(head)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{place}: its head is not TOML: {error}.") from None
-    check(place, given, FIELDS, required=FIELDS)
+    check(place, fields, FIELDS, required=FIELDS)
     return Front(
-        **{**given, "methods": tuple(given["methods"]), "goals": tuple(given["goals"])}
+        **{**fields, "methods": tuple(fields["methods"]), "goals": tuple(fields["goals"])}
     ), text

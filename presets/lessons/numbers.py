@@ -1,6 +1,9 @@
-"""Numbers of a lesson, taken from finished runs: ``FIGURE of EXAMPLE``, or for a race ``LANE.FIGURE of RACE``;
-``LANE.cost of RACE``, the price of a drafted token, and ``LANE.speed of RACE``, as a multiple of plain decoding's;
-and ``price.FIGURE of KEY``, from the card of a lossy method."""
+"""Reads the numbers of a lesson from finished runs.
+
+A number is written ``FIGURE of EXAMPLE``, or for a race ``LANE.FIGURE of RACE``. ``LANE.cost of RACE`` is the cost of a
+drafted token in passes of plain decoding, and ``LANE.speed of RACE`` the speedup. ``price.FIGURE of KEY`` comes from
+the card of a lossy method.
+"""
 
 import re
 
@@ -16,28 +19,29 @@ BESIDE_PLAIN = ("cost", "speed")
 
 
 def number(asked: str) -> dict:
-    """The node of a number in a text. ``asked`` may end with the number of decimals, or with % for a percentage.
+    """Return the node of a number in a text. ``asked`` may end with the number of decimals, or with % for a percentage.
 
-    Raises UserError where it cannot be read, or where there is no such figure or run.
+    Raises UserError if it cannot be read, or there is no such figure or run.
     """
-    found = ASKED.fullmatch(asked.strip())
-    if found is None:
+    parsed = ASKED.fullmatch(asked.strip())
+    if parsed is None:
         raise UserError(f"The number {asked!r} is not written as FIGURE of EXAMPLE.")
-    asked_of, _, name = found["figure"].rpartition(".")
+    asked_of, _, name = parsed["figure"].rpartition(".")
     if asked_of == "price":
-        value, source = _price(name, found["example"]), f"the card of {found['example']}"
+        value, source = _price(name, parsed["example"]), f"the card of {parsed['example']}"
     elif name in BESIDE_PLAIN and asked_of:
-        value = _beside_plain(name, asked_of, found["example"])
-        source = f"the run {found['example']}"
+        value = _beside_plain(name, asked_of, parsed["example"])
+        source = f"the run {parsed['example']}"
     else:
-        value = figure(found["figure"], found["example"])
-        source = f"the run {found['example']}"
-    told = found["figure"].replace("_", " ")
-    return {"number": written(value, found["form"]), "from": f"{told}, from {source}"}
+        value = figure(parsed["figure"], parsed["example"])
+        source = f"the run {parsed['example']}"
+    label = parsed["figure"].replace("_", " ")
+    return {"number": written(value, parsed["form"]), "from": f"{label}, from {source}"}
 
 
 def _price(name: str, key: str) -> float:
-    """What a lossy method costs by its card, see ``engine.trace.price.Price``."""
+    """Return a cost of a lossy method from its card. name: a field of ``engine.trace.price.Price``. Raises
+    UserError."""
     card = cards().get(key)
     if card is None or name not in card.price:
         raise UserError(f"No card {key!r} has the price {name!r}.")
@@ -45,7 +49,8 @@ def _price(name: str, key: str) -> float:
 
 
 def _beside_plain(name: str, lane: str, race: str) -> float:
-    """A figure of this lane that takes plain decoding as its unit, see ``presets.lessons.passes.prices``."""
+    """Return "cost" or "speed" of this lane against plain decoding, see ``presets.lessons.passes.prices``. Raises
+    UserError."""
     lanes = finished(race)
     if lane not in lanes or "none" not in lanes:
         raise UserError(f"The race {race} has no lane {lane!r}, or none of plain decoding.")

@@ -1,4 +1,4 @@
-"""Questions that are answered by a slider or a choice before a run shows the answer, and judged by that run."""
+"""Reads questions that a reader answers by a slider or a choice before a run shows the answer, which judges it."""
 
 import re
 
@@ -11,7 +11,7 @@ JUDGES = {
     "run": ("tokens_a_step", "passes", "steps", "tokens", "acceptance_rate", "longest_kept"),
     "instrument": ("share", "fits", "best", "gain", "free", "kept", "wait", "drafted", "idle"),
 }
-"""The judges in the browser, and the readings that each has."""
+"""Judge in the browser -> the readings that a question may use."""
 NUMBER = (int, float)
 FIELDS = {
     **dict.fromkeys(("ask", "then", "example", "answer", "judge"), str),
@@ -27,19 +27,19 @@ READING = re.compile(r"(\w+) (>=|<=|>|<|==) (-?[\d.]+)")
 
 
 def question(place: str, given: dict) -> dict:
-    """A question with its answer, as far as a finished run decides it. Raises UserError.
+    """Return a question, with its answer if a finished run decides it. Raises UserError.
 
-    ask, then: the sentences before and after. slider or choices: how the question is answered. judge: "run" where the
-    reader's own run on the same screen decides, "instrument" where the screen's instrument does, at its initial setting
-    except for the changes in ``with``; otherwise the finished run of ``example`` decides. answer: the figure that a
-    slider is compared with; near: how far off the slider may be. right: for each choice the condition that makes
-    it right; the first true one counts. lanes, instead of right: for each choice a lane of a race; the right one has
-    the least or most of the figure that ``least`` or ``most`` names.
+    ask, then: the sentences before and after the answer. slider or choices: how a reader answers. judge: "run", the
+    reader's own run on the same screen, or "instrument", the screen's instrument at its initial setting with the
+    changes in ``with``. Without a judge, the finished run of ``example`` decides. answer: the figure with which a
+    slider is compared. near: the largest error of a slider that counts as right. right: a condition for each choice;
+    the first choice whose condition is true is right. lanes: instead of right, a lane of a race for each choice; the
+    right lane has the least or most of the figure that ``least`` or ``most`` names.
     """
     check(place, given, FIELDS, required=("ask", "then"))
     if ("slider" in given) == ("choices" in given):
         raise UserError(f"{place} must have either a slider or choices.")
-    asked = {**given, "ask": line(given["ask"]), "then": line(given["then"])}
+    sentences = {**given, "ask": line(given["ask"]), "then": line(given["then"])}
     judge = given.get("judge")
     if judge is not None and judge not in JUDGES:
         raise UserError(f"{place} has the judge {judge!r}; known are: {', '.join(JUDGES)}.")
@@ -48,7 +48,7 @@ def question(place: str, given: dict) -> dict:
     if judge != "instrument" and "example" not in given:
         raise UserError(f"{place} has no example whose run decides.")
     decide = _slider if "slider" in given else _choice
-    return {**asked, **decide(place, given, judge)}
+    return {**sentences, **decide(place, given, judge)}
 
 
 def _slider(place: str, given: dict, judge: str | None) -> dict:
@@ -57,11 +57,11 @@ def _slider(place: str, given: dict, judge: str | None) -> dict:
         if name not in given:
             raise UserError(f"{place} has a slider, but no {name}.")
     _known(place, judge, given["answer"])
-    told = {} if judge == "instrument" else {"value": figure(given["answer"], given["example"])}
+    answer = {} if judge == "instrument" else {"value": figure(given["answer"], given["example"])}
     low, high = given["slider"]["low"], given["slider"]["high"]
-    if told and not low <= told["value"] <= high:
-        raise UserError(f"{place}: the answer {told['value']:.3g} is not on the slider.")
-    return told
+    if answer and not low <= answer["value"] <= high:
+        raise UserError(f"{place}: the answer {answer['value']:.3g} is not on the slider.")
+    return answer
 
 
 def _choice(place: str, given: dict, judge: str | None) -> dict:
@@ -76,35 +76,35 @@ def _choice(place: str, given: dict, judge: str | None) -> dict:
         or len(given["right"]) < 2
     ):
         raise UserError(f"{place} must have as many conditions as choices, and two at least.")
-    told = {"choices": [line(choice) for choice in given["choices"]]}
+    choices = {"choices": [line(choice) for choice in given["choices"]]}
     if judge is not None:
         for condition in given["right"]:
-            found = READING.fullmatch(condition)
-            if found is None:
+            parsed = READING.fullmatch(condition)
+            if parsed is None:
                 raise UserError(f"{place}: the condition {condition!r} cannot be read.")
-            _known(place, judge, found[1])
+            _known(place, judge, parsed[1])
     if judge == "instrument":
-        return told
-    return {**told, "value": first_true(place, given["right"], given["example"])}
+        return choices
+    return {**choices, "value": first_true(place, given["right"], given["example"])}
 
 
 def first_true(place: str, conditions: list[str], example: str) -> int:
-    """The index of the first condition that holds, which is also the one that the browser takes. Raises UserError where
-    none does."""
-    for index, one in enumerate(conditions):
-        if holds(one, example):
+    """Return the index of the first condition that is true, as the browser chooses it, too. Raises UserError if none
+    is."""
+    for index, condition in enumerate(conditions):
+        if holds(condition, example):
             return index
     raise UserError(f"{place}: none of its choices is right: {conditions}.")
 
 
 def _lane(place: str, given: dict) -> dict:
-    """value: the index of the lane in which the figure is least, or most. close: whether another recording may decide
-    otherwise."""
+    """Return {"value": the index of the lane with the least, or the most, of the figure, "close": whether another
+    recording may decide otherwise}. Raises UserError."""
     lanes = given["lanes"]
     if len(lanes) != len(given["choices"]) or ("least" in given) == ("most" in given):
         raise UserError(f"{place} needs a lane for each choice, and either least or most.")
-    asked = given.get("least", given.get("most"))
-    values = [figure(f"{lane}.{asked}", given["example"]) for lane in lanes]
+    measure = given.get("least", given.get("most"))
+    values = [figure(f"{lane}.{measure}", given["example"]) for lane in lanes]
     best, second, *_ = sorted(values, reverse="most" in given)
     close = abs(best - second) < CLEAR * max(abs(best), abs(second))
     return {"value": values.index(best), "close": close}
@@ -112,5 +112,5 @@ def _lane(place: str, given: dict) -> dict:
 
 def _known(place: str, judge: str | None, reading: str) -> None:
     if judge is not None and reading not in JUDGES[judge]:
-        known = ", ".join(JUDGES[judge])
-        raise UserError(f"{place}: {judge} has no reading {reading!r}; known are: {known}.")
+        readings = ", ".join(JUDGES[judge])
+        raise UserError(f"{place}: {judge} has no reading {reading!r}; known are: {readings}.")

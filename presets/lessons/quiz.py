@@ -1,4 +1,4 @@
-"""The closing quiz: its questions as plain data. The browser draws their numbers from the class's seed."""
+"""Reads the closing quiz as plain data. The browser draws the numbers of its questions from the class's seed."""
 
 import tomllib
 from functools import cache
@@ -15,7 +15,7 @@ COMPUTED = {
     "keeping": {"p", "q"},
     "plain": {"gigabytes", "bandwidth"},
 }
-"""The answers that the browser can compute, and the numbers that each needs."""
+"""Name of an answer that the browser can compute -> the numbers that it needs."""
 NUMBER = (int, float)
 FIELDS = {
     **dict.fromkeys(("ask", "why", "unit", "compute", "example", "lesson"), str),
@@ -26,20 +26,22 @@ FIELDS = {
 
 
 def told(file: Path = FILE) -> dict:
-    """The quiz's entry in the list of lessons: its title, and how many questions it has."""
-    given = tomllib.loads(text_of(FILE))
-    return {"title": given["title"], "questions": len(given["question"])}
+    """Return the entry of the quiz in the list of lessons: its title, and how many questions it has."""
+    content = tomllib.loads(text_of(FILE))
+    return {"title": content["title"], "questions": len(content["question"])}
 
 
 @cache
 def quiz() -> dict:
-    """The quiz as {"title", "lead", "questions"}. Each question has ask and why, and either compute, numbers, near and
-    unit, or choices and value, the index of the right choice. Raises UserError, one sentence."""
-    given = tomllib.loads(text_of(FILE))
+    """Return the quiz as {"title", "lead", "questions"}. Raises UserError, one sentence. Each question has "ask" and
+    "why". A question with a number has "compute", "numbers", "near" and perhaps "unit"; one with choices has "choices"
+    and "value", the index of the right choice."""
+    content = tomllib.loads(text_of(FILE))
     questions = [
-        _question(f"Question {i} of the quiz", one) for i, one in enumerate(given["question"], 1)
+        _question(f"Question {i} of the quiz", entry)
+        for i, entry in enumerate(content["question"], 1)
     ]
-    return {"title": given["title"], "lead": given["lead"], "questions": questions}
+    return {"title": content["title"], "lead": content["lead"], "questions": questions}
 
 
 def _question(place: str, given: dict) -> dict:
@@ -59,7 +61,7 @@ def _question(place: str, given: dict) -> dict:
 
 
 def _right(place: str, given: dict) -> int:
-    """The index of the right choice: the one that the run of ``example`` decides, else the first one."""
+    """Return the index of the right choice. The run of ``example`` decides it; without conditions it is the first."""
     if "right" not in given:
         return 0
     if "example" not in given or len(given["right"]) != len(given["choices"]):

@@ -1,4 +1,4 @@
-"""One lesson's file as plain data: screens of text with one instrument each, and notes for teachers."""
+"""Reads a lesson's file as plain data: screens of text with at most one instrument each, and notes for teachers."""
 
 import re
 import tomllib
@@ -20,9 +20,11 @@ FEWEST_QUESTIONS = 3
 
 
 def read_lesson(path: Path) -> dict:
-    """{"screens", "teacher", "goals", "reading", "symbols", "examples", "races"}.
+    """Return {"screens", "teacher", "goals", "reading", "symbols", "examples", "races"} of a lesson.
 
-    Raises UserError, one sentence that names the file and the screen.
+    teacher: the notes for teachers, as nodes. reading: the cards for further reading. symbols: symbol in a formula ->
+    its meaning. examples, races: names of the runs and races on the screens. Raises UserError, one sentence that names
+    the file and the screen.
     """
     front, text = read_front(path)
     place, screens, teacher = f"The lesson {path.name}", [], []
@@ -34,14 +36,14 @@ def read_lesson(path: Path) -> dict:
                 screens.append(_screen(title, content))
         except UserError as error:
             raise UserError(f"{place}, “{title}”: {error}") from None
-    asked = [node for screen in screens for node in screen["text"] if _predicts(node)]
-    if len(asked) < FEWEST_QUESTIONS:
+    questions = [node for screen in screens for node in screen["text"] if _predicts(node)]
+    if len(questions) < FEWEST_QUESTIONS:
         raise UserError(
-            f"{place} asks {len(asked)} questions; it takes {FEWEST_QUESTIONS} at least."
+            f"{place} asks {len(questions)} questions; it takes {FEWEST_QUESTIONS} at least."
         )
     if not teacher:
         raise UserError(f"{place} has no section “{TEACHER}”.")
-    for number, node in enumerate(asked):
+    for number, node in enumerate(questions):
         node["directive"]["number"] = number
     return {
         "screens": screens,
@@ -54,33 +56,33 @@ def read_lesson(path: Path) -> dict:
 
 
 def _sections(place: str, text: str) -> list[tuple[str, list[SyntaxTreeNode]]]:
-    """The blocks below each heading of the second level, with the heading's words."""
-    found: list[tuple[str, list[SyntaxTreeNode]]] = []
+    """Return (title, blocks) of each section, which begins with a heading of the second level. Raises UserError."""
+    sections: list[tuple[str, list[SyntaxTreeNode]]] = []
     for block in blocks(text):
         if block.type == "heading" and block.tag == "h2":
-            found.append((block.children[0].content.replace("'", "’"), []))
-        elif found:
-            found[-1][1].append(block)
+            sections.append((block.children[0].content.replace("'", "’"), []))
+        elif sections:
+            sections[-1][1].append(block)
         else:
             raise UserError(f"{place} must begin with a heading, “## …”, after its head.")
-    return found
+    return sections
 
 
 def _screen(title: str, content: list[SyntaxTreeNode]) -> dict:
-    """A screen: its text with questions and claims, and at most one instrument."""
+    """Return a screen: its text with questions and claims, and at most one instrument. Raises UserError."""
     text: list = []
     stage = None
     for block in content:
         if block.type != "fence" or not block.info:
             text += of_block(block)
             continue
-        found = directives.read(block.info, block.content)
-        if found["kind"] not in directives.INSTRUMENTS:
-            text.append({"directive": found})
+        directive = directives.read(block.info, block.content)
+        if directive["kind"] not in directives.INSTRUMENTS:
+            text.append({"directive": directive})
         elif stage is not None:
             raise UserError("a screen has one instrument.")
         else:
-            stage = found
+            stage = directive
     judges = {node["directive"].get("judge") for node in text if _predicts(node)}
     if "run" in judges and (stage or {}).get("kind") != "live":
         raise UserError("a question is judged by a run, but there is no live run on the screen.")
@@ -100,12 +102,12 @@ def _predicts(node: object) -> bool:
 
 
 def _needed(screens: list[dict]) -> dict:
-    """The names of the runs and races that the screens show."""
+    """Return {"examples", "races"}: the names of the runs and races that the screens show."""
     stages = [screen["stage"] for screen in screens if screen["stage"]]
-    wanted = {"examples": ("trace", "live"), "races": ("race",)}
+    kinds_by_name = {"examples": ("trace", "live"), "races": ("race",)}
     return {
         what: sorted({stage["example"] for stage in stages if stage["kind"] in kinds})
-        for what, kinds in wanted.items()
+        for what, kinds in kinds_by_name.items()
     }
 
 
@@ -117,7 +119,8 @@ def _card(key: str) -> dict:
 
 
 def _explained(place: str, used: set[str]) -> dict[str, str]:
-    """The meanings of the symbols in the lesson's formulas."""
+    """Return symbol -> meaning, for the symbols in the lesson's formulas. Raises UserError for one without a
+    meaning."""
     for symbol in sorted(used - known_symbols().keys()):
         raise UserError(f"{place}: no line of symbols.toml explains {symbol!r}.")
     return {symbol: known_symbols()[symbol] for symbol in sorted(used)}

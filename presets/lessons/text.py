@@ -1,4 +1,4 @@
-"""The text of a lesson: markdown in, a tree of plain nodes out.
+"""Turns the markdown of a lesson into a tree of plain nodes.
 
 A node is a string, or one of: {"t": tag, "c": nodes} an element of ELEMENTS; {"to": address, "c"} a link; {"math"} an
 element of a formula; {"number"} a number from a run. The browser makes elements of the nodes and inserts text as text;
@@ -31,30 +31,30 @@ ELEMENTS = {
     "hr": "hr",
 }
 LINKS = ("https://", "lesson:", "method:", "watch:", "compare:")
-"""How the address of a link begins: a page elsewhere, or a place on this page."""
+"""The allowed beginnings of a link's address: a page elsewhere, or a place on this page."""
 READER = MarkdownIt("js-default").use(dollarmath_plugin, allow_space=False)
 
 
 def blocks(markdown: str) -> list[SyntaxTreeNode]:
-    """The blocks of a text, in order."""
+    """Return the blocks of a text, in order."""
     return SyntaxTreeNode(READER.parse(markdown)).children
 
 
 def nodes(markdown: str) -> list:
-    """A text without directives, as nodes. Raises UserError."""
+    """Return a text without directives as nodes. Raises UserError."""
     return [node for block in blocks(markdown) for node in of_block(block)]
 
 
 def line(markdown: str) -> list:
-    """A sentence or two, as the nodes inside one paragraph. Raises UserError."""
-    found = nodes(markdown)
-    if [node for node in found if not isinstance(node, dict) or node.get("t") != "p"]:
+    """Return a sentence or two as the nodes inside a paragraph. Raises UserError for other blocks."""
+    paragraphs = nodes(markdown)
+    if [node for node in paragraphs if not isinstance(node, dict) or node.get("t") != "p"]:
         raise UserError(f"Only plain sentences can stand here: {markdown[:60]!r}.")
-    return [inside for paragraph in found for inside in paragraph["c"]]
+    return [inside for paragraph in paragraphs for inside in paragraph["c"]]
 
 
 def of_block(block: SyntaxTreeNode) -> list:
-    """The nodes of a block that is not a directive."""
+    """Return the nodes of a block that is not a directive. Raises UserError for a block that a lesson cannot hold."""
     kind = block.type
     if kind in ("inline", "text", "softbreak", "hardbreak", "code_inline", "math_inline", "link"):
         return _inline(block)
@@ -82,7 +82,7 @@ def _inline(node: SyntaxTreeNode) -> list:
         if node.content.startswith("="):
             return [number(node.content[1:])]
         return [{"t": "code", "c": [node.content]}]
-    inside = [one for child in node.children for one in of_block(child)]
+    inside = [item for child in node.children for item in of_block(child)]
     if kind != "link":
         return inside
     address = str(node.attrs["href"])

@@ -1,5 +1,5 @@
-"""One card per method: ``card.toml`` in the method's folder (``engine/methods/KEY``); rules, loops, studies and other subjects
-of cards that are no folder have ``presets/methods/KEY.toml``.
+"""Reads the method cards: ``card.toml`` in the folder of a drafter or decoder (``engine/methods/KEY``), or
+``presets/methods/KEY.toml`` for rules, loops, studies and other subjects without a folder.
 
 A card says what a method is, what its paper claims, and which run shows it. Beside it lie, written by ``python -m presets``
 and never by hand, the finished trace of its own example, its drawn figure and its price (``presets.finished``).
@@ -30,12 +30,13 @@ class Card:
     """Everything that the page says about one method.
 
     family, kind, exactness: words of ``presets.methods.reading``. mechanism: how it works, in two sentences. watch:
-    what to look for in its example; holds: conditions that make ``watch`` true of the example, see
-    ``presets.conditions``. paper: {"title", "authors", "venue", "year"}; claim: {"text", "setting"}; part: {"name",
-    "recipe"}; each {} where there is none. example: the name of the example that shows the method, "" where there is
-    none; own_example: that example, where the card brings its own. figure: exhibits that are drawn on the card, []
-    where there are none; drawn_by: the module whose ``measured`` and ``exhibits`` make them. loses: one sentence that says why it saves no time on the embedded models, "" where it does. measured: figures of the example's run, or those that a recipe printed of its part; {} before either
-    was made. price: that of a lossy method, see ``engine.trace.price.Price``; {} before it was measured.
+    what to look for in its example. holds: conditions that make ``watch`` true, see ``presets.conditions``. paper:
+    {"title", "authors", "venue", "year"}, or {}. claim: {"text", "setting"}, or {}. part: {"name", "recipe"} of the
+    part that the method needs, or {}. example: the name of the example that shows the method, or "". own_example: that
+    example, if the card brings it. figure: exhibits on the card, or []. drawn_by: the module whose ``measured`` and
+    ``exhibits`` make the figure. loses: one sentence that says why the method saves no time on the embedded models, or
+    "". measured: figures of the example's run, or those that a recipe printed of its part; {} until they are measured. price: the costs of a
+    lossy method, see ``engine.trace.price.Price``; {} until they are measured.
     """
 
     key: str
@@ -60,7 +61,7 @@ class Card:
 
     @property
     def available(self) -> bool:
-        """Whether the method runs here: the engine has it, and the part that it needs is present."""
+        """Return whether the method runs here: the engine has it, and the part that it needs is present."""
         registered = {"drafter": drafters, "decoder": drafters, "rule": verifiers}.get(self.kind)
         if registered is not None and self.key not in registered():
             return False
@@ -73,15 +74,15 @@ class Card:
 
 @cache
 def cards() -> dict[str, Card]:
-    """Every card by key, in the order of titles. Raises UserError, one sentence, for a bad file."""
+    """Return every card by key, in the order of titles. Raises UserError, one sentence, for an invalid file."""
     own = {key: folder / "card.toml" for key, folder in folders().items()}
     return read_cards(card_files(HERE) | own)
 
 
 @cache
 def outside_cards() -> tuple[dict[str, Card], dict[str, str]]:
-    """The cards of the methods from outside that can be used, by key; and for each of these methods without one the reason, a
-    sentence. The cards show no finished run: nothing of theirs is recorded here."""
+    """Return (key -> card, key -> sentence) for the usable methods from outside. The sentence says why a method has no
+    card. These cards show no finished run, because no run of these methods is recorded here."""
     cards, reasons = {}, {}
     for key, folder in outside_folders().items():
         if key not in drafters() or not drafters()[key].yours:
@@ -133,13 +134,13 @@ def _counts(trace: Path) -> dict:
 
 
 def scaling() -> dict | None:
-    """The findings of the recipe SCALING, or None where it was not run."""
+    """Return the findings of the recipe SCALING, or None if it was not run."""
     file = PRESETS / "models" / "parts" / SCALING / "config.json"
     return json.loads(file.read_text("utf-8")) if file.exists() else None
 
 
 def methods() -> list[dict]:
-    """The cards in the form that `engine list --json` prints."""
+    """Return the cards in the form that ``engine list --json`` prints."""
     return [
         {
             "key": card.key,

@@ -11,11 +11,11 @@ from presets.methods import Card, cards
 from presets.recording import record, request_of
 
 LARGEST = 120_000
-"""Most bytes of a finished trace, because finished traces lie in the repository."""
+"""Most bytes of the finished trace of a card's own example, because it lies in the repository."""
 
 
 def draw(card: Card) -> None:
-    """Measure the data of the card's figure, and write the figure."""
+    """Measure the data of the card's figure, and write the figure to its file."""
     module = importlib.import_module(card.drawn_by)
     shown = [one.to_dict(str) for one in module.exhibits(module.measured())]
     file = beside_card(card.key, FIGURE)
@@ -25,13 +25,13 @@ def draw(card: Card) -> None:
 def measure(keys: list[str]) -> None:
     """Draw the figures of these cards, and record their examples and all other own examples that have no trace yet.
     Raises UserError for a key without a card."""
-    known = cards()
+    by_key = cards()
     for key in keys:
-        if key not in known:
-            raise UserError(f"There is no method card {key!r}; known are: {', '.join(known)}.")
-    for card in (known[key] for key in keys if known[key].drawn_by):
+        if key not in by_key:
+            raise UserError(f"There is no method card {key!r}; known are: {', '.join(by_key)}.")
+    for card in (by_key[key] for key in keys if by_key[key].drawn_by):
         draw(card)
-    own = [card for card in known.values() if card.own_example]
+    own = [card for card in by_key.values() if card.own_example]
     recorded = [card for card in own if card.key in keys or not trace_file(card.key).exists()]
     for card in recorded:
         _record(card)

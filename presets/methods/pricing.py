@@ -1,4 +1,5 @@
-"""`python -m presets price [KEY ...]`: what every lossy method costs, on held-out prompts beside plain decoding.
+"""``python -m presets price [KEY ...]`` measures what every lossy method costs, on held-out prompts, against plain
+decoding.
 
 Each method writes with the settings of its card's example. The figures are printed as a table and written
 beside the cards.
@@ -30,31 +31,34 @@ class Text:
 
 
 def measure_prices(keys: Sequence[str]) -> dict[str, Price]:
-    """Print the table of these lossy methods, or of all of them, and write the figures of those whose parts are here.
-    Raises UserError for a key that belongs to no lossy method."""
-    known = {card.key: card for card in cards().values() if card.exactness in ("lossy", "both")}
+    """Measure these lossy methods, or all of them, and print a table. Returns key -> price, and writes it beside
+    the card, for the methods whose parts are here. Raises UserError for a key that belongs to no lossy method."""
+    lossy = {card.key: card for card in cards().values() if card.exactness in ("lossy", "both")}
     for key in keys:
-        if key not in known:
-            raise unknown("lossy method", key, known)
-    chosen = [card for key, card in known.items() if not keys or key in keys]
-    asked = [one["prompt"] for kind in KINDS for one in prompts(kind)[:PER_WORKLOAD]]
+        if key not in lossy:
+            raise unknown("lossy method", key, lossy)
+    chosen = [card for key, card in lossy.items() if not keys or key in keys]
+    written = [entry["prompt"] for kind in KINDS for entry in prompts(kind)[:PER_WORKLOAD]]
     able = {card.key: example_of(card) for card in chosen if _writes_text_here(card)}
-    target, plain, found = load_models(family(), {}).target, {}, {}
+    target, plain, costs = load_models(family(), {}).target, {}, {}
     for key, example in able.items():
         if example.temperature not in plain:
-            plain[example.temperature] = [_text(_plain(example), one) for one in asked]
-        texts = [_text(example, one) for one in asked]
-        reference = [[t for step in one.steps for t in step] for one in plain[example.temperature]]
-        read = [one.prompt for one in texts], reference, [one.steps for one in texts]
-        found[key] = price(target, *read)
-    print(table(found, [card.key for card in chosen if card.key not in able]))
-    for key, paid in found.items():
-        beside_card(key, PRICE).write_text(json.dumps(_rounded(paid), indent=1) + "\n", "utf-8")
-    return found
+            plain[example.temperature] = [_text(_plain(example), prompt) for prompt in written]
+        texts = [_text(example, prompt) for prompt in written]
+        reference = [
+            [token for step in text.steps for token in step] for text in plain[example.temperature]
+        ]
+        read = [text.prompt for text in texts], reference, [text.steps for text in texts]
+        costs[key] = price(target, *read)
+    print(table(costs, [card.key for card in chosen if card.key not in able]))
+    for key, cost in costs.items():
+        beside_card(key, PRICE).write_text(json.dumps(_rounded(cost), indent=1) + "\n", "utf-8")
+    return costs
 
 
 def example_of(card: Card) -> Preset:
-    """The settings under which a method is measured: those of its example, with the lossy rule if it has both kinds."""
+    """Return the settings under which a method is measured: those of its example, with its lossy rule if it also has a
+    lossless one."""
     example = examples().get(card.example) or _bare(card.key)
     rule = card.key if card.exactness == "both" and card.key in verifiers() else example.verifier
     return Preset(**{**asdict(example), "verifier": rule, "holds": tuple(example.holds)})
@@ -103,10 +107,10 @@ def table(found: dict[str, Price], missing: Sequence[str]) -> str:
         "divergence",
     )
     lines = ["{:22}{:>12}{:>12}{:>13}{:>10}{:>8}{:>12}".format(*heads)]
-    for key, one in found.items():
+    for key, cost in found.items():
         lines.append(
-            f"{key:22}{one.tokens_per_step:12.2f}{one.exact:12.0%}{one.alike:13.0%}{one.bits_per_byte:10.3f}"
-            f"{one.plain_bits_per_byte:8.3f}{one.divergence:12.2f}"
+            f"{key:22}{cost.tokens_per_step:12.2f}{cost.exact:12.0%}{cost.alike:13.0%}{cost.bits_per_byte:10.3f}"
+            f"{cost.plain_bits_per_byte:8.3f}{cost.divergence:12.2f}"
         )
     lines.append(
         "alike: as plain decoding writes them. bits/byte: by the target. divergence: bits a step"

@@ -18,7 +18,7 @@ KINDS = (
     *("workload", "kernel", "constraint"),
 )
 EXACTNESS = ("exact", "lossy", "both", "other", "n/a")
-"""``other``: the texts are meant to follow another law than the target's."""
+"""The value "other" means texts that are meant to follow another law than the target's."""
 
 CARD = {
     **dict.fromkeys(("title", "family", "kind", "exactness", "mechanism", "watch"), str),
@@ -45,15 +45,15 @@ EXAMPLE = {
 
 
 def read_card(key: str, path: Path) -> dict:
-    """The fields of a card, with its own example made into a Preset. Raises UserError."""
+    """Return the fields of a card, with its own example as a Preset. Raises UserError."""
     try:
         given = tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"The card of {key} is not TOML: {error}.") from None
     place = f"The card of {key}"
-    given.pop("goals", None)  # the bench reads them
+    given.pop("goals", None)  # engine bench reads the goals
     holds = given.pop("holds", [])
-    if not isinstance(holds, list) or not all(isinstance(one, str) for one in holds):
+    if not isinstance(holds, list) or not all(isinstance(condition, str) for condition in holds):
         raise UserError(f"{place} must have a list of texts as its holds.")
     tables = {name: given.pop(name) for name in (*TABLES, "example") if name in given}
     check(place, given, CARD | OPTIONAL, required=CARD)
@@ -69,7 +69,8 @@ def read_card(key: str, path: Path) -> dict:
 
 
 def _example(key: str, place: str, card: Mapping, given: object) -> dict:
-    """The card's example: the name of a listed preset, or the card's own example, which has the card's name."""
+    """Return the fields "example" and "own_example": the name of a listed preset, or the card's own example, which has
+    the card's key as its name; {} for a card without an example. Raises UserError."""
     if given is None:
         return {}
     place = f"{place}, [example],"

@@ -1,4 +1,4 @@
-"""The figure of ``specvlm_video``: how many tokens a step keeps, by the share of the picture or film that the draft model sees."""
+"""The figure of ``specvlm_video``: tokens a step against the share of the picture or film that the draft model sees."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ NUMBERS = range(100, 112)
 LENGTH, TOKENS = 6, 56
 
 Measured = Mapping[str, Mapping[float, float]]
-"""What is asked about -> share -> tokens a step over all texts."""
+"""Subject, "pictures" or "films" -> share of the patches -> tokens a step over all texts."""
 
 
 def measured() -> Measured:
@@ -28,7 +28,8 @@ def measured() -> Measured:
 def tokens_a_step(
     drafter: str, prompt: str, numbers: Sequence[int] = NUMBERS, **options: float
 ) -> float:
-    """Over the texts about all held-out scenes or films of these numbers."""
+    """Return the tokens a step of this drafter, over its texts about the scenes or films of these numbers. prompt: with
+    {} for the number."""
     tokens = steps = 0
     for number in numbers:
         run = open_run(
@@ -43,8 +44,8 @@ def tokens_a_step(
         )
         for _ in run.steps():
             pass
-        told = json.loads(run.summary())
-        tokens, steps = tokens + told["new_tokens"], steps + told["steps"]
+        summary = json.loads(run.summary())
+        tokens, steps = tokens + summary["new_tokens"], steps + summary["steps"]
     return round(tokens / steps, 3)
 
 

@@ -1,4 +1,5 @@
-"""Coroutines in tests: run in a thread of their own, because a browser in the same process has a loop in this one."""
+"""Runs coroutines in tests in a thread of their own, because a browser in the same process has an event loop in this
+thread."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,13 +11,13 @@ T = TypeVar("T")
 
 
 def awaited(work: Coroutine[object, object, T]) -> T:
-    """The coroutine's result. Raises what it raises."""
+    """Run the coroutine, and return its result. Raises its errors."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(asyncio.run, work).result()
 
 
 def asynchronous(test: Callable[..., Coroutine]) -> Callable[..., None]:
-    """A test that is a coroutine, as one that pytest runs."""
+    """Decorate a test that is a coroutine, so that pytest can run it."""
 
     @wraps(test)
     def run(*given, **named) -> None:

@@ -16,7 +16,7 @@ def server():
 
 @pytest.fixture(scope="session")
 def host():
-    """A server whose host lends models and watches a folder."""
+    """Yield a server whose host lends models and watches a folder."""
     return host_server()
 
 
@@ -46,7 +46,7 @@ def visit(arrive, server):
 
 @pytest.fixture
 def wire(server):
-    """A visitor without a browser."""
+    """Yield a visitor without a browser."""
     found = Wire(server.url)
     yield found
     found.leave()

@@ -1,4 +1,4 @@
-"""A visitor's finished run, without a page."""
+"""Makes a finished run of a visitor, without a page."""
 
 from app import live
 from app.made import made
@@ -12,7 +12,8 @@ SESSION = "somebody"
 def finished_run(
     drafter: str = "prompt_lookup", tokens: int = 12, session: str = SESSION, **more
 ) -> Seat:
-    """A run of this drafter, in the visitor's seat of Watch; ``live.leave`` lets it go. more: fields of its request."""
+    """Make a run of this drafter in the visitor's seat of Watch, and return the seat. ``live.leave`` frees it. more:
+    further fields of the run's request."""
     request = RunRequest(
         "One, two, one, two,", model_paths(), drafter, max_new_tokens=tokens, **more
     )

@@ -17,7 +17,7 @@ AIM = 30.0  # seconds
 
 
 def first_answer(server: Server, wire: Wire) -> tuple[float, float]:
-    """Seconds by the clock and on processors. The tuning is stopped then."""
+    """Return the seconds until the first answer, by the clock and on processors. Then the tuning is stopped."""
     began, spent = time.monotonic(), _on_processors(server.pid)
     for record, state, message in wire.press("measure"):
         if state == "error":

@@ -25,7 +25,8 @@ STOOD = """wanted => {
 
 
 def first_screens(browser) -> dict[str, list[float]]:
-    """By screen: milliseconds from the navigation until it is drawn, for each visit; every visit has an empty cache."""
+    """Return screen -> milliseconds from the navigation until it is drawn, for each visit. Every visit begins with an
+    empty cache."""
     with serving() as server:
         _stand(browser, server.url, *SCREENS["Watch"])  # the server's first visit does not count
         return {

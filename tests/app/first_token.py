@@ -24,8 +24,8 @@ AIMS = {COLD: 6.0, WARM: 1.0}
 
 
 def first_tokens() -> dict[str, dict[str, list[float]]]:
-    """By drafter and state: seconds until the first token, the warm ones of further prompts. Each drafter has a new server,
-    whose cache folder is empty. Raises UserError where the model was not fetched."""
+    """Return drafter -> state -> seconds until the first token. The state is cold for the first prompt of a new server
+    with an empty cache folder, and warm for the prompts after it. Raises UserError if the model was not fetched."""
     check_there(MODEL)
     found = {}
     for drafter in ("none", "chain"):
@@ -41,7 +41,8 @@ def first_tokens() -> dict[str, dict[str, list[float]]]:
 
 
 def _first(wire: Wire, prompt: str, drafter: str) -> float:
-    """Run to the end, so that the next run begins on an idle server."""
+    """Return the seconds until the first token of a run. The run is then read to its end, so that the next run begins
+    on an idle server."""
     began, taken = time.monotonic(), None
     for trace, state, message in wire.run(prompt, drafter, 24, models=MODEL):
         if state == "error":

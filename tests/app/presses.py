@@ -15,7 +15,8 @@ ASKS = 1.0
 
 
 def answers(times: int) -> Iterator[tuple[dict, float]]:
-    """What each press is told in the end, see ``presets.speed.speed``, and the seconds that this took."""
+    """Yield, for each press, the figures that the page gets in the end (``presets.speed.speed``), and the seconds until
+    they come."""
     warm.ready.set()  # nothing is tried ahead
     values = next(iter(preset_menu().values()))
     for number in range(times):

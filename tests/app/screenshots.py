@@ -46,7 +46,8 @@ def shoot(tabs, url: str, name: str, settings: dict, folder: Path) -> None:
 
 
 def keep(element, name: str) -> None:
-    """A picture of the element for the README: few colours, and a lossless WebP, which takes half the bytes of a PNG."""
+    """Save a picture of the element for the README: few colours, and a lossless WebP, which takes half the bytes of a
+    PNG."""
     picture = Image.open(BytesIO(element.screenshot())).convert("RGB")
     picture = picture.quantize(160, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).convert(
         "RGB"
@@ -55,7 +56,7 @@ def keep(element, name: str) -> None:
 
 
 def shoot_for_readme(tabs, url: str) -> None:
-    """One picture of each tab's view only, showing the run and the race made earlier."""
+    """Save one picture of each tab's view, with the run and the race that were made earlier."""
     size = {"width": 1240, "height": 820}
     visitor = Visitor(tabs, url, "/", {"viewport": size, "reduced_motion": "reduce"})
     page = visitor.page

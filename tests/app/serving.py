@@ -1,4 +1,4 @@
-"""The page as its visitors get it, from the real server in a process of its own."""
+"""Serves the page as its visitors get it, from the real server in a process of its own."""
 
 import os
 import socket
@@ -54,7 +54,7 @@ def start(
 
 @contextmanager
 def serving(**settings):
-    """A server as from ``start``, closed at the end."""
+    """Yield a server as from ``start``, and close it at the end of the context."""
     server = start(**settings)
     try:
         yield server

@@ -1,4 +1,5 @@
-"""Servers of the page for all test processes: the first that needs one starts it, the end of the tests closes it."""
+"""Servers of the page for all test processes: the first process that needs a server starts it, and the end of the tests
+closes it."""
 
 import fcntl
 import json
@@ -27,7 +28,7 @@ def _place() -> Path:
 
 @contextmanager
 def _alone(note: str):
-    """One process at a time."""
+    """Let only one process at a time into this context. note: the name of its lock."""
     with (_place() / f"{note}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -43,12 +44,12 @@ class SharedServer:
     """Where ``host_server`` lets visitors ask a serving engine."""
 
     def log(self) -> str:
-        """All that the server of most tests has written to standard error so far."""
+        """Return all that the server of most tests has written to standard error so far."""
         return (_place() / "server.log").read_text("utf-8")
 
 
 def shared_server() -> SharedServer:
-    """The server of most tests, started unless it runs already."""
+    """Return the server of most tests, and start it unless it runs already."""
 
     def begin() -> SharedServer:
         with (_place() / "server.log").open("w") as errors:
@@ -59,8 +60,9 @@ def shared_server() -> SharedServer:
 
 
 def host_server() -> SharedServer:
-    """A server whose host lends a folder of models, ``models`` (``strangers_pair``), and engines on one port, watches a folder
-    of records, ``records``, and whose real chat model is a tiny one that is still to be fetched; started unless it runs already."""
+    """Return a server for tests of a host's settings, and start it unless it runs already. It lends a folder of models,
+    ``models`` (``strangers_pair``), and engines on one port; it watches a folder of records, ``records``; its real chat
+    model is a tiny model that is still to be fetched."""
 
     def begin() -> SharedServer:
         from presets import family  # imports torch, which the end of the tests does without
@@ -95,7 +97,7 @@ def _once(note: str, begin: Callable[[], SharedServer]) -> SharedServer:
 
 
 def close_shared() -> None:
-    """End the servers that were started."""
+    """End the servers that these tests started."""
     for note in ("server.json", "host.json"):
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(json.loads((_place() / note).read_text("utf-8"))["pid"], signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""A program that means no good, from an address of its own: it sends what no page would."""
+"""A program that attacks the server from an address of its own: it sends requests that no page would send."""
 
 import json
 import socket
@@ -23,7 +23,7 @@ class Stranger:
         self._dependencies = config(url)["dependencies"]
 
     def function(self, api_name: str) -> int:
-        """The index of an event's function."""
+        """Return the index of an event's function."""
         return next(one["id"] for one in self._dependencies if one["api_name"] == api_name)
 
     def post(self, path: str, body: object = None, **settings) -> httpx.Response:
@@ -32,11 +32,11 @@ class Stranger:
         return self.http.post(PREFIX + path, content=content, headers=headers, **settings)
 
     def unread(self, count: int) -> list[httpx.Response]:
-        """Ask for runs, and never read an answer."""
+        """Ask for runs, and never read an answer. Returns the replies to the requests."""
         return [self.post("/call/run", {"data": RUN}) for _ in range(count)]
 
     def paused(self, session: str, event: int, values: list) -> None:
-        """One step of a run under this session, after which the page is closed."""
+        """Make one step of a run under this session, and then close the page."""
         joined = self.post(
             "/queue/join",
             {
@@ -54,8 +54,8 @@ class Stranger:
                     return
 
     def raw(self, head: str, parts: Iterable[bytes] = ()) -> tuple[socket.socket, int]:
-        """Send this, and then the parts until the server hangs up. Returns the connection, and the bytes of the parts
-        that were sent."""
+        """Send ``head``, and then the parts until the server hangs up. Returns the connection, and how many bytes of
+        the parts were sent."""
         where = urlsplit(self.url)
         made = socket.create_connection(
             (where.hostname, where.port), timeout=60, source_address=(self.address, 0)
@@ -72,7 +72,7 @@ class Stranger:
 
 
 def answered(connection: socket.socket) -> tuple[int, str]:
-    """Status and sentence of the answer on this connection; (0, "") where it was closed without one."""
+    """Return status and sentence of the answer on this connection; (0, "") if it was closed without an answer."""
     got = b""
     try:
         while part := connection.recv(65536):
@@ -86,7 +86,7 @@ def answered(connection: socket.socket) -> tuple[int, str]:
 
 
 def said(answer: httpx.Response) -> str:
-    """The sentence of a refusal. Fails where there is none."""
+    """Return the sentence of a refusal. Fails if the answer is no refusal in one sentence."""
     assert answer.status_code >= 400, answer.text[:200]
     told = answer.json()["error"]
     assert isinstance(told, str) and told[-1] in ".?" and "\n" not in told, answer.text[:200]

@@ -122,7 +122,7 @@ def test_back_and_forward_lead_to_what_was_there(visit):
 
 
 def through_races_and_tabs(visitor, example) -> None:
-    """A tab is opened before the server has answered the step to this example, which was the next one."""
+    """Go forward to this example, and open Compare before the server has answered that step."""
     page, held = visitor.page, []
     page.route("**/gradio_api/run/**", lambda route: held.append(route))
     page.go_forward()

@@ -19,7 +19,8 @@ from tests.app.visitor import (
 
 
 def numbers_are_marked(visitor, tokens: int, room: str = "watch") -> None:
-    """tokens: the number of new tokens of the run that is shown."""
+    """Check that each changed number marks the picture, and that its old value clears the mark. tokens: the number of
+    new tokens of the run on the screen."""
     before = "race-" if room == "compare" else ""
     for name, value, usual, words in (
         ("temperature", 0.5, 0, "the temperature"),

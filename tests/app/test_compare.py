@@ -33,7 +33,7 @@ def wait_race(page, count: int) -> None:
 
 
 def entries(page, kind: str = "") -> list[dict]:
-    """The lines of the race that is shown, or those of this kind."""
+    """Return the lines of the race on the screen, or only the lines of this kind."""
     every = map(json.loads, page.evaluate("DraftscopePage.trace('compare')").splitlines())
     return [line for line in every if kind in ("", line["kind"])]
 

@@ -39,7 +39,7 @@ async def long_answer(scope, receive, send) -> None:
 
 @contextmanager
 def served(app, **settings):
-    """The port of a server with such connections."""
+    """Yield the port of a server whose connections are of the class ``Small``, or as the settings say."""
     settings = {"http": Small, "lifespan": "off", "log_config": None, **settings}
     config = uvicorn.Config(app, port=0, **settings)
     server = uvicorn.Server(config)
@@ -79,7 +79,7 @@ def test_many_answers_that_are_read_a_little_take_no_more_than_a_share():
 
 
 class Patient(Small):
-    """Looked at long after the test."""
+    """Connections whose next look comes long after the test."""
 
     limits = replace(LIMITS, unread_megabytes=16, trace_megabytes=1, body_seconds=60)
 
@@ -106,7 +106,7 @@ def test_answers_that_nobody_reads_take_no_more_than_a_share_at_any_time(peers, 
 
 
 class Websocket(asyncio.Protocol):
-    """What uvicorn hands a connection to where one of the packages for it is installed."""
+    """The protocol that uvicorn would give to a websocket if a package for websockets were installed."""
 
     def __init__(self, **_: object) -> None:
         super().__init__()

@@ -71,7 +71,8 @@ SECTION = """([value, offer]) => {
 
 
 def own_section(tabs):
-    """A page with the section alone: ``come`` brings a value from the server, ``asked`` is what the server was told."""
+    """Return a page with the section alone. In it, ``come`` brings a value from the server, and ``asked`` holds the
+    events that the section has sent."""
     page = bare_page(tabs.open(), {"chat": []})
     page.evaluate(SECTION, [shown("somebody"), offer()])
     return page

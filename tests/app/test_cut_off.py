@@ -10,14 +10,14 @@ from tests.app.wire import PREFIX, Wire
 
 
 def section(wire: Wire, event: str, told: dict, elem_id: str = "own-models") -> dict:
-    """Send this event. Returns the section's value."""
+    """Send this event of the section, and return the section's new value."""
     *_, outputs = wire.hear(wire.send(wire.event(elem_id, event), [], told))
     wire.own = outputs[-1]
     return json.loads(wire.own)
 
 
 def turns(wire: Wire, prompt: str) -> int:
-    """Run. Returns how many turns the target was given."""
+    """Make a run, and return how many turns its prompt has."""
     *_, (text, state, message) = wire.run(prompt, "none", 4)
     assert state == "done", message
     return len(read_trace(text).run["prompt"].get("messages", []))

@@ -40,13 +40,13 @@ def tiny(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def two(tiny, monkeypatch):
-    """A page with two drafts."""
+    """Yield a page with two drafts."""
     for name, value in environment(tiny).items():
         monkeypatch.setenv(name, value)
 
 
 def environment(*others: Path) -> dict[str, str]:
-    """Of a page with the embedded target, its usual draft, and these ones."""
+    """Return the environment of a page with the embedded target, its usual draft, and these further drafts."""
     drafts = ",".join(map(str, (MODELS / "draft", *others)))
     return {"DRAFTSCOPE_TARGET": str(MODELS / "target"), "DRAFTSCOPE_DRAFT": drafts}
 
@@ -57,7 +57,7 @@ def asked(draft: object, drafter: str = "chain", **more: object):
 
 
 def choices() -> dict[str, dict | None]:
-    """By drafter: its option of a draft."""
+    """Return drafter -> its option that chooses a draft, or None."""
     return {
         key: next((o for o in entry["options"] if o.get("part")), None)
         for key, entry in drafter_menu().items()

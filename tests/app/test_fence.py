@@ -23,7 +23,7 @@ ASKED = {
 
 
 def on_zero(values: dict, quota: bool = True) -> tuple[dict, list]:
-    """The result of this run from a page on ZeroGPU, and the requests that the lender of devices got."""
+    """Make this run from a page on ZeroGPU. Returns its result, and the requests that the lender of devices got."""
     with lender(quota) as (url, asked):
         done = subprocess.run(
             [sys.executable, "-m", "tests.app.spaces_server", json.dumps(values)],

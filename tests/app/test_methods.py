@@ -132,7 +132,7 @@ def test_a_card_says_what_is_missing_and_what_was_measured(toys):
 
 
 def open_card(page, key: str):
-    """The card of this method, opened."""
+    """Open the card of this method, and return it."""
     card = page.locator(f"[data-method={key}]")
     if card.get_attribute("open") is None:
         card.locator("summary").click()

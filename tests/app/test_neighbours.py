@@ -35,7 +35,7 @@ def written(session: str, key: str, prompt: str) -> list[list]:
 
 @pytest.fixture
 def alone(request):
-    """By drafter: Bob's steps while this process has not served Ann yet, with any drafter."""
+    """Return drafter -> Bob's steps, made while this process had not served Ann yet with any drafter."""
     return before_ann(
         tuple(item.callspec.params["key"] for item in request.session.items if _of_this(item))
     )

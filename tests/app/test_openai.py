@@ -32,7 +32,7 @@ def client(server):
 
 
 def streamed(client, **asked) -> tuple[str, list]:
-    """The text of a stream, and its chunks."""
+    """Return the text of a streamed answer, and its chunks."""
     ask = client.chat.completions if "messages" in asked else client.completions
     chunks = list(ask.create(**{**ASKED, **COUNTED, **asked}))
     choices = [chunk.choices[0] for chunk in chunks if chunk.choices]
@@ -43,7 +43,7 @@ def streamed(client, **asked) -> tuple[str, list]:
 
 @pytest.fixture(scope="module")
 def generated() -> str:
-    """What transformers writes after the prompt."""
+    """Return the text that transformers writes after the prompt."""
     target = family().target
     tokenizer, model = (
         AutoTokenizer.from_pretrained(target),

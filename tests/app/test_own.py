@@ -225,7 +225,8 @@ def test_a_pair_that_cannot_be_opened_leaves_nothing_behind(pair, tmp_path):
 
 
 def crowded(own: OwnModels, begin) -> list[str]:
-    """Whose conversations are still there, of ann's, who is here, and of cut's, who is not, after many others came."""
+    """Let many visitors come, and return whose conversation is kept: "ann", who is here, or "cut", who is not, or
+    both."""
     for name in ("ann", "cut"):
         own.of(name).chat = True
     for number in range(MOST_VISITORS + 9):

@@ -14,7 +14,7 @@ LOADED = """() => !document.querySelector('#own-load').disabled &&
 
 
 def load(visitor, target: str, draft: str) -> None:
-    """Ask for this pair; what was said before is put away."""
+    """Ask for this pair in the section; the last message of the alarm is cleared before."""
     page = visitor.page
     visitor.change()
     if not page.locator("#own-target").is_visible():
@@ -27,7 +27,7 @@ def load(visitor, target: str, draft: str) -> None:
 
 
 def refused(visitor, target: str, draft: str, told: str) -> None:
-    """Ask for this pair, and wait until the alarm says so in one sentence."""
+    """Ask for this pair, and wait until the alarm refuses it with these words, in one sentence."""
     load(visitor, target, draft)
     alarm = visitor.page.locator("#own-models [role=alert]")
     alarm.filter(has_text=told).wait_for()

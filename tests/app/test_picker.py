@@ -34,7 +34,7 @@ THEME = """(variables) => {
 
 
 def throw_away(number: int, name: str) -> type:
-    """A drafter for this test only. It has options of every sort; one in nine such drafters lacks its part."""
+    """Return a drafter for this test only, with options of every sort. One in nine such drafters lacks its part."""
     options = (
         Option("length", "int", 4, "How many.", 1, 9, label="how far"),
         Option("mode", "choice", "quick", "Which way.", choices=("quick", "slow")),
@@ -56,7 +56,7 @@ def throw_away(number: int, name: str) -> type:
 
 
 class Lenient(Rejection):
-    """A lossy rule with options, for this test."""
+    """A lossy rule with options, for this test only."""
 
     key, title, summary = "lenient", "Lenient rule", "keeps what is likely enough"
     exact_kinds = frozenset()
@@ -65,7 +65,7 @@ class Lenient(Rejection):
 
 @pytest.fixture(scope="module")
 def many():
-    """The page's offer, as if all these drafters and the lenient rule were registered."""
+    """Yield the page's offer, as if all these drafters and the lenient rule were registered."""
     made = [throw_away(*entry) for entry in enumerate(NAMES)]
     patch = pytest.MonkeyPatch()
     patch.setattr(menu, "drafters", lambda: {cls.key: cls for cls in made})
@@ -85,7 +85,7 @@ def light(tabs, many):
 
 
 def variables(scheme: str) -> dict[str, str]:
-    """The colours of the page's theme, as Gradio writes them."""
+    """Return the colours of the page's theme, as Gradio writes them."""
     dark, made = scheme == "dark", theme.theme()
     names = (
         *("background_fill_primary", "body_text_color", "body_text_color_subdued"),
@@ -108,7 +108,7 @@ def value(page) -> dict:
 
 
 def active(page) -> str | None:
-    """The key of the option that the field marks as active; the option must be visible within the list."""
+    """Return the key of the option that the field marks as active, which must be visible within the list."""
     return page.evaluate("""() => {
       const id = document.querySelector('.pg-picker-field').getAttribute('aria-activedescendant');
       if (!id) return null;

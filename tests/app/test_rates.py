@@ -46,7 +46,7 @@ def test_addresses_that_ask_for_nothing_are_forgotten():
 
 
 def asked(guard: Guard, who: str, path: str, method: str = "GET") -> int:
-    """The status of the answer."""
+    """Send this request through the guard, and return the status of its answer."""
     statuses = []
     scope = {
         "type": "http",

@@ -19,7 +19,7 @@ UNDER_WAY = "Number(document.querySelector('#timeline').getAttribute('aria-value
 
 
 def check_whole(folder) -> list[str]:
-    """Open every file to which the server had given its final name. Returns the names."""
+    """Open every file to which the server gave its final name before it was killed. Returns the names."""
     files = [path for path in folder.rglob("*") if path.suffix in (".json", ".blob")]
     for path in files:
         if path.suffix == ".json":

@@ -31,8 +31,8 @@ SHORT = {"prompt": "Once", "max_tokens": 2}
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    """A server with a host's settings, which still tries drafters while these tests run. One run of an address takes turns and
-    one waits; there is no real chat model, and the target has no chat template."""
+    """Yield a server with a host's settings, which still tries drafters while these tests run. Of one address, one run
+    takes turns and one waits. There is no real chat model, and the target has no chat template."""
     folder = tmp_path_factory.mktemp("server")
     target = folder / "plain"
     shutil.copytree(family().target, target)
@@ -60,7 +60,8 @@ def get(server, path: str) -> tuple[int, str]:
 
 
 def counted(server) -> dict[str, float]:
-    """Every sample by name, summed over its labels except the position and the reason, which are part of the name."""
+    """Return each metric's name -> its value, summed over its labels. "NAME@POSITION" and "NAME@REASON" are the values
+    for one position or one reason."""
     found: dict[str, float] = {}
     for each in text_string_to_metric_families(get(server, "/metrics")[1]):
         for sample in each.samples:

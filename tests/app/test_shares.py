@@ -72,7 +72,8 @@ def test_a_post_through_a_proxy_that_renames_the_host_is_the_page_s_own():
 
 
 def reading(parts: list[bytes], end: bool = True, held: Bodies | None = None, **bounds) -> bytes:
-    """The body that these parts make; without an end, the client sends no more and stays."""
+    """Read the body in these parts, and return it. With ``end`` false, the client sends no more after the parts, and
+    stays."""
     bodies, left = held or Bodies(replace(LIMITS, **bounds)), list(parts)
 
     async def receive():
@@ -123,7 +124,7 @@ def test_a_long_text_is_one_value_and_many_values_are_too_many():
 
 
 def seats(here=(), **bounds) -> Seats:
-    """Sessions are named after their address: a1, a2, b1."""
+    """Return seats whose sessions are named after their address, as in a1, a2, b1. here: the sessions that are here."""
     bounds = {"kept_runs": 6, "client_kept": 3, **bounds}
     return Seats(replace(LIMITS, **bounds), here.__contains__, lambda session: session[0])
 

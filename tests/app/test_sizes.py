@@ -15,7 +15,7 @@ WISH = {"prompt": "Once upon a time", "max_new_tokens": 6, "models": ""}
 
 
 def watched(session: str, **options) -> int:
-    """The length of the drafts in a run on Watch."""
+    """Make a run on Watch, and return the length of its drafts."""
     values = {**WISH, "pair": json.dumps(plain_pair("chain", options))}
     *_, (text, state, message) = live.start(session, "watch", live.watch_job(session), values)
     assert state == "done", message

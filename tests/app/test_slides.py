@@ -57,7 +57,7 @@ def save(visit, tmp_path):
 
 
 def words_of(svg: bytes, colours: str) -> list[str]:
-    """The texts of an SVG. Asserts that it is well-formed, holds only shapes, and refers to nothing outside."""
+    """Return the texts in an SVG. Asserts that it is well-formed, holds only shapes, and refers to nothing outside."""
     root = ElementTree.fromstring(svg)
     for element in root.iter():
         assert element.tag.removeprefix(SVG) in SHAPES, element.tag

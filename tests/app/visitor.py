@@ -73,8 +73,8 @@ class Visitor:
         self._tabs.close(self.page)
 
     def go(self, path: str) -> None:
-        """Bring the page, which stays loaded, to another address, as a step back in the browser's history does: what the
-        address sets and its finished run come, and a request to run is none."""
+        """Move the loaded page to another address, as a step back in the browser's history does. The settings of that
+        address and its finished run appear; no run begins."""
         self.page.evaluate(
             "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }",
             path,
@@ -183,13 +183,13 @@ class Visitor:
 
 
 def wait_figures(page, room: str = "watch") -> None:
-    """Go to the place of a room's figures, and wait until they are drawn."""
+    """Scroll to the place of a tab's figures, and wait until they are drawn."""
     page.locator(f"#{room}-figures-place").evaluate("place => place.scrollIntoView()")
     page.wait_for_selector(f"#{room}-figures .js-plotly-plot .gtitle")
 
 
 def covered(page, *words: str, room: str = "watch") -> None:
-    """Wait until the message over the picture says that it shows another run, and names these settings."""
+    """Wait until the message over the picture says that the picture shows another run, and names these settings."""
     over = page.locator(f".pg-cover[data-for={room}]")
     over.wait_for()
     for word in words:
@@ -213,7 +213,7 @@ def wait_prompt(page, prompt: str, room: str = "watch") -> None:
 
 
 def wait_address(page, **parts: object) -> None:
-    """Wait until the address has these parts; None: it has no such part."""
+    """Wait until the address has these parts. A value of None means that the part must be missing."""
     page.wait_for_function(
         "parts => { const query = new URLSearchParams(location.search);"
         " return parts.every(([name, value]) => query.get(name) === value); }",
@@ -222,6 +222,6 @@ def wait_address(page, **parts: object) -> None:
 
 
 def written(field, value: object) -> None:
-    """Write this into a field and leave it."""
+    """Write this text into a field and leave the field."""
     field.fill(str(value))
     field.press("Tab")

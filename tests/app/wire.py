@@ -18,12 +18,13 @@ Update = tuple[str | None, str, str]
 
 @cache
 def config(url: str) -> dict:
-    """The page's own description of itself."""
+    """Return the page's own description of itself."""
     return httpx.get(f"{url}/config", timeout=PATIENCE).raise_for_status().json()
 
 
 class Wire:
-    """One tab. Its heartbeat stays open until ``leave``; the end of the heartbeat tells the server of a closed tab."""
+    """One tab of the page. Its heartbeat stays open until ``leave``; the end of the heartbeat tells the server that the
+    tab was closed."""
 
     def __init__(self, url: str, address: str | None = None) -> None:
         """address: the one of this machine that the visitor comes from, for example 127.0.0.7."""
@@ -67,20 +68,20 @@ class Wire:
         time.sleep(1.0)
 
     def event(self, elem_id: str, name: str) -> dict:
-        """The event of this name of the component with this id."""
+        """Return the event of this name of the component with this id."""
         component = self._ids[elem_id]
         return next(
             one for one in self._config["dependencies"] if [component, name] in one["targets"]
         )
 
     def send(self, event: dict, data: list, event_data: object = None) -> httpx.Response:
-        """Put an event into the server's queue, or have it done at once if it needs no queue."""
+        """Put an event into the server's queue, or call it at once if it needs no queue."""
         body = {"fn_index": event["id"], "data": data, "session_hash": self.session}
         body |= {"event_data": event_data, "trigger_id": event["targets"][0][0]}
         return self._http.post("/queue/join", json=body)
 
     def hear(self, answer: httpx.Response) -> Iterator[list]:
-        """The outputs of the event, each time they change. Raises RuntimeError if the event failed."""
+        """Yield the outputs of the event each time they change. Raises RuntimeError if the event failed."""
         if answer.status_code != 200:
             raise RuntimeError(f"{answer.status_code}: {answer.text[:200]}")
         number, outputs = answer.json()["event_id"], None
@@ -142,7 +143,7 @@ class Wire:
         return self._updates(self.event("race", "click"), values)
 
     def press(self, elem_id: str) -> Iterator[Update]:
-        """Press this button, with every control as the page has it at first."""
+        """Press this button while every control has its first value."""
         event = self.event(elem_id, "click")
         usual = {one["id"]: one["props"].get("value") for one in self._config["components"]}
         return self._updates(event, [usual[number] for number in event["inputs"]])
@@ -157,7 +158,7 @@ class Wire:
         self._http.post(f"/run/{event['api_name']}", json=body)
 
     def at_once(self, elem_id: str, name: str, event_data: object) -> list:
-        """The outputs of an event that needs no queue."""
+        """Return the outputs of an event that needs no queue."""
         event = self.event(elem_id, name)
         body = {"fn_index": event["id"], "data": [], "session_hash": self.session}
         answer = self._http.post(
@@ -166,6 +167,6 @@ class Wire:
         return answer.raise_for_status().json()["data"]
 
     def ready(self) -> None:
-        """Wait until the models are loaded, which the end of a first run shows."""
+        """Wait until the models are loaded: make a first run to its end."""
         for _ in self.run("Once", "none", 1):
             pass

@@ -11,7 +11,7 @@ from tests.engine.tiny import VOCABULARY, tiny_hf_model
 
 @pytest.fixture(scope="session")
 def tiny_paths(tmp_path_factory) -> ModelPaths:
-    """A target and a draft of another seed, with one tokenizer of whole words."""
+    """Return a target and a draft of another seed, with one tokenizer of whole words."""
     words = {"[UNK]": 0} | {f"w{i}": i for i in range(1, VOCABULARY)}
     words |= {"a": 1, "b": 2, "c": 3}
     tokenizer = Tokenizer(models.WordLevel({w: i for w, i in words.items()}, unk_token="[UNK]"))
@@ -26,7 +26,7 @@ def tiny_paths(tmp_path_factory) -> ModelPaths:
 
 @pytest.fixture
 def quick(monkeypatch, uncompiled):
-    """Drafts have their usual size, as finding the one that pays takes longer than the rest of a test."""
+    """Give drafts their usual size, because finding the size that pays takes longer than the rest of a test."""
     monkeypatch.setattr(
         contestants,
         "settle_size",

@@ -59,8 +59,8 @@ def test_a_model_that_was_not_fetched_is_one_sentence(tmp_path, monkeypatch, cap
 
 
 def race(absent=(), kinds=("coding", "json")) -> Race:
-    """Each contestant wrote 8 tokens after one prompt of each kind; on ``json`` suffix is slow and chain writes another
-    text."""
+    """A race in which each contestant wrote 8 tokens after one prompt of each kind. On ``json``, suffix is slow and
+    chain writes another text."""
     results = []
     for name in GROUPS:
         for kind in kinds:

@@ -19,7 +19,7 @@ eagle_part = pytest.importorskip("engine.methods.eagle.part")
 
 @pytest.fixture
 def paths(quick, tiny_paths, tmp_path):
-    """Copies of the models."""
+    """Return copies of the models."""
     folder = shutil.copytree(Path(tiny_paths.target).parent, tmp_path / "models")
     return ModelPaths(str(folder / "target"), {"draft": str(folder / "draft")})
 

@@ -210,7 +210,7 @@ BROKEN = {
 
 
 def refused(work) -> str:
-    """The sentence."""
+    """Run ``work``, and return the sentence with which it is refused."""
     with pytest.raises(UserError) as told:
         work()
     sentence = str(told.value)

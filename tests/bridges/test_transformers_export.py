@@ -26,7 +26,7 @@ def inputs():
 
 
 class Counted:
-    """The target, which notes how many rows each pass after the first reads, and what was written."""
+    """The target, which notes the number of rows of each pass after the first, and the text that was written."""
 
     def __init__(self, target) -> None:
         self.model, self.rows = target, []

@@ -43,7 +43,7 @@ def test_the_scorer_knows_right_steps_of_sums_that_it_has_not_learned_from():
 
 
 def drawn(text, place, seed):
-    """A token by plain sampling, and log p of it at temperature 1."""
+    """Return a token by plain sampling, and its log p at temperature 1."""
     target = models().target
     logits = target.session(len(text)).extend(text).float()
     p = (logits / SAMPLING.temperature).softmax(-1)
@@ -52,7 +52,8 @@ def drawn(text, place, seed):
 
 
 def searched(prompt, branches, expansions):
-    """(text, states reached on the way), every text read from its beginning."""
+    """Search with a plain script that reads every text from its beginning. Returns (text, number of states reached on
+    the way)."""
     target = models().target
     ends, said = target.end_tokens, target.tokenizer.decode
     states = [(0.0, 0, (), 0.0, ())]  # f, minus length, path, h, log p of each token

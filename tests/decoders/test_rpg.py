@@ -103,7 +103,8 @@ WORDS = re.compile(r"(id|attr|arg|name)='[^']*'|value=(\d+)|value='[^']*'")
 
 
 def plain_structures(lines):
-    """What ast shows of each statement, without names and values; of a text that does not parse, the kinds of each line."""
+    """Return the structure of each statement that ast finds, without names and values. For a text that does not parse,
+    return the kinds of each line."""
     source = "\n".join(lines)
     last = source.rstrip().split("\n")[-1]
     if last.endswith(":"):
@@ -124,7 +125,7 @@ def flat(body):
 
 
 def reference(text):
-    """Every statement or line looked at anew from the decoded text, at every token."""
+    """Write the text by a plain script that examines every statement or line anew at every token."""
     target, tokens = models().target, list(prompt(text))
     while len(tokens) < len(prompt(text)) + COUNT and tokens[-1] not in target.end_tokens:
         logits = target.session(len(tokens)).extend(tokens).float()

@@ -33,7 +33,7 @@ def text_of(*arguments, **named):
 
 @torch.no_grad()
 def laws(text):
-    """p [V] after a text, read from its beginning."""
+    """Return p [V] after a text, read from its beginning."""
     return MODULE(torch.tensor([text])).logits[0, -1].softmax(-1)
 
 
@@ -64,7 +64,7 @@ def test_one_group_is_the_beam_search_of_transformers(width, penalty):
 
 
 def diverse(prompt, width, groups, diversity):
-    """Diverse beam search, every text read from its beginning."""
+    """Return the result of diverse beam search, with every text read from its beginning."""
     beams = [[(0.0, ())] for _ in range(groups)]
     ended = [[] for _ in range(groups)]
     while any(beams):
@@ -121,7 +121,7 @@ REPEATED, LONGER = (3, 5, 7, 9, 3, 5, 7, 9, 3, 5), 24
 
 
 def drawn(seed, sampling):
-    """A text by plain sampling."""
+    """Return a text by plain sampling."""
     text = []
     while len(text) < LONGER and END not in text:
         p = (laws([*REPEATED, *text]).log() / sampling.temperature).softmax(-1)

@@ -20,7 +20,8 @@ MODELS = Models(TINY.target, {**TINY.parts, "datastore": Datastore(TOKENS)})
 
 
 def ngrams(text):
-    """The mixture of the orders whose contexts the datastore holds; every continuation counts, as there are few."""
+    """Return the mixture of the n-gram orders whose contexts the datastore holds. Every continuation counts, because
+    there are few."""
     mixed, whole = Counter(), 0.0
     for order, share in SHARES.items():
         end = text[len(text) - order + 1 :]
@@ -35,7 +36,7 @@ def ngrams(text):
 
 @torch.no_grad()
 def levels(model, prompt, texts, candidates, mixture, length):
-    """All texts of each level."""
+    """Return all texts of each level."""
     module = copy.deepcopy(model.model)
     module.set_attn_implementation("sdpa")
     table = module.get_input_embeddings().weight

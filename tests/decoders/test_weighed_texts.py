@@ -72,7 +72,8 @@ GLOBAL = {text: float(p / sum(TRUTH.values())) for text, p in TRUTH.items()}
 
 
 def every_outcome(texts, length, held=True):
-    """(the law of the answer, the mean of each text's weight over all texts, the chance of a resampling)."""
+    """Enumerate all outcomes. Returns (the law of the answer, the mean of each text's weight over all texts, the chance
+    of a resampling)."""
     models = Models(Table(P), {"draft": Table(Q)})
     answers, means, again = {}, {}, 0.0
 
@@ -96,7 +97,7 @@ def every_outcome(texts, length, held=True):
 
 
 def off(means):
-    """The largest difference of a mean weight from the target's probability of the text."""
+    """Return the largest difference between a mean weight and the target's probability of its text."""
     return max(abs(means.get(text, 0.0) - float(p)) for text, p in TRUTH.items())
 
 

@@ -24,7 +24,7 @@ KEY = "aded"
 
 
 def logits_of(*rows):
-    """Logits [R, 8] whose softmax has these probabilities by token; other tokens have almost none."""
+    """Return logits [R, 8] whose softmax has these probabilities by token; other tokens have almost none."""
     logits = torch.full((len(rows), 8), -20.0)
     for row, law in enumerate(rows):
         for token, chance in law.items():

@@ -66,7 +66,7 @@ def test_the_place_against_a_search(tokens, output):
 
 
 def searched(tokens, output):
-    """The place after the only occurrence of the shortest suffix that occurs only once."""
+    """Return the place after the only occurrence of the shortest suffix that occurs only once."""
     for size in range(1, len(output) + 1):
         ends = range(size, len(tokens) + 1)
         found = [end for end in ends if tokens[end - size : end] == output[-size:]]

@@ -37,7 +37,7 @@ def load(kind, folder, target):
 
 
 def plainly(cell, features, tokens):
-    """q [COUNT, V] after the text, by one causal pass over all pairs and three masks."""
+    """Return q [COUNT, V] after the text, by one causal pass over all pairs and three masks."""
     rows = len(tokens) - 1 + COUNT - 1
     blank = cell.mask_hidden[0].expand(rows - len(features), -1)
     states = torch.cat([features, blank]) @ cell.fc.weight.T

@@ -21,7 +21,8 @@ GUESSED = Arm((2, 4, 8), 0.7, token=0.1)
 
 @dataclass
 class Planted:
-    """A drafter's true nature: chance with which each drafted token is kept, and milliseconds of a step by its size."""
+    """The planted truth about a drafter: the chance that each drafted token is accepted, and the milliseconds of a
+    step, which depend on its size."""
 
     chance: float
     start: float
@@ -33,7 +34,8 @@ PLAIN = 10.0
 
 
 def played(*planted: Planted, tokens: int = 200, seed: int = 0) -> tuple[Bandit, float, list]:
-    """A text on a scripted clock; the bandit, its milliseconds, and the number of the drafter of each step or None."""
+    """Write a text on a scripted clock. Returns the bandit, the milliseconds spent, and for each step the number of its
+    drafter, or None."""
     chance, spent, chosen = Random(seed), 0.0, []
     sources = [Source(str(number), each.arm) for number, each in enumerate(planted)]
     bandit = Bandit(sources, Cost(), tokens, 20)

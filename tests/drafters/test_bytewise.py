@@ -49,8 +49,8 @@ def test_a_step_writes_the_target_law(models, length, sampling):
 
 
 class WholeString(BytewiseDrafter):
-    """Leaves only the nodes on the way to the end of the whole string: whether the first token's end is there depends on
-    letters that were drawn later, and are judged."""
+    """A fault: it keeps only the nodes on the way to the end of the whole string. So whether the first token ends there
+    depends on letters that were drawn later, and that are judged."""
 
     def _draft_string(self, tree, length, max_depth):
         super()._draft_string(tree, length, max_depth)
@@ -61,7 +61,7 @@ class WholeString(BytewiseDrafter):
 
 
 class OtherTemperature(BytewiseDrafter):
-    """Says that its letters came from flatter laws than they did."""
+    """A fault: it declares flatter laws than those its letters were drawn from."""
 
     def _draft_string(self, tree, length, max_depth):
         super()._draft_string(tree, length, max_depth)
@@ -69,7 +69,8 @@ class OtherTemperature(BytewiseDrafter):
 
 
 class EndsSurely(Bytewise):
-    """Takes a token whose letters were all kept more often than the target's token ends there."""
+    """A fault: if all letters of a token were accepted, it takes that token more often than the target ends its token
+    there."""
 
     def trial_of(self, p, tree, draws):
         trial = super().trial_of(p, tree, draws)
@@ -128,7 +129,7 @@ COUNT, BYTES, FALSE_ALARM = 400, 9, 1e-3
 
 
 def beginnings(cls, rule, first):
-    """The first bytes of many texts of the embedded target. first: seed of the first text."""
+    """Return the first bytes of many texts of the embedded target. first: the seed of the first text."""
     models, texts = embedded(), []
     prompt = models.target.tokenizer("Then they saw a").input_ids
     written = models.part("omnidraft").spelling.written

@@ -16,8 +16,8 @@ def models():
 
 
 def said(models, text, drafted):
-    """Logits and state after a text that ends with the root and tokens drafted after it, computed one state at a time,
-    each over all the columns that it sees."""
+    """Return logits and state after a text that ends with the root, and after the tokens drafted behind it. Each state
+    is computed alone, over all the columns that it sees."""
     heads, model = models.part("chimera"), models.target
     true = model.session(64, (model.layers,)).prefill(text[:-1])
     columns = heads.encoder.columns(true, torch.arange(len(true)))

@@ -36,7 +36,7 @@ def models():
 
 
 def said(models, text, drafted):
-    """Logits after a text that ends with the root and tokens drafted after it, computed from scratch."""
+    """Return logits after a text that ends with the root and the tokens drafted behind it, computed from scratch."""
     heads, model = models.part("clover"), models.target
     table = model.model.get_output_embeddings().weight
     features = model.session(64, (model.layers,)).prefill(text[:-1])

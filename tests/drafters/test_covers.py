@@ -18,7 +18,7 @@ EXACT, BIASED = 1e-12, 1e-4
 
 
 def canonical(letters):
-    """The longest token first, as the tokenizer of this test cuts."""
+    """Cut these letters into tokens, the longest token first, as the tokenizer of this test does."""
     path = []
     while letters:
         size = next(n for n in (3, 2, 1) if tuple(letters[:n]) in WRITTEN)
@@ -49,7 +49,7 @@ class Model:
         return p / p.sum()
 
     def chance(self, letters, path=()):
-        """That the text begins with these letters behind the path: over all rows of tokens."""
+        """Return the chance that the text behind the path begins with these letters, over all rows of tokens."""
         found = 0.0
         for token, p in enumerate(self.law(path).tolist()):
             string = VOCABULARY.strings[token]
@@ -61,7 +61,7 @@ class Model:
 
 
 def law_of(model, letters, opened):
-    """The law behind these letters. opened: (path) -> whether a token may begin there."""
+    """Return the law of the next letter behind these letters. opened: (path) -> whether a token may begin there."""
     covers = Covers(VOCABULARY, (), model.law(()))
     for letter in letters:
         for cover in covers.go(letter):
@@ -97,7 +97,8 @@ def test_the_tokenizer_s_own_ways_are_enough_for_a_model_that_takes_no_others(se
 
 
 def drawn(letters, laws, skip):
-    """A drawn string, and a tree with a node for the end of each beginning. skip: (letters) -> whether it gets none."""
+    """Return a drawn string, and a tree with a node for the end of each beginning. skip: (letters, end) -> whether that
+    end gets no node."""
     tree, places = DraftTree(), {0: ROOT}
     for end in range(1, len(letters) + 1):
         for start in sorted(places):
@@ -109,7 +110,7 @@ def drawn(letters, laws, skip):
 
 
 def continued(model, path, chance, law):
-    """Add the chances of the rows of three tokens that begin with the path."""
+    """Add to ``law`` the chances of all rows of three tokens that begin with the path."""
     if len(path) >= 3:
         law[path[:3]] = law.get(path[:3], 0.0) + chance
         return
@@ -118,7 +119,8 @@ def continued(model, path, chance, law):
 
 
 class Overlooking(JudgedString):
-    """Goes on as if no token could end without a node: the beam form, which follows some of the ways to cut the letters alone."""
+    """A fault: it goes on as if no token could end without a node. This is the beam form, which follows only some of
+    the ways to cut the letters."""
 
     def _opened(self, cover):
         super()._opened(cover)

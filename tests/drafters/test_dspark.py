@@ -23,8 +23,8 @@ def models():
 
 @pytest.fixture(scope="module")
 def stepped(models):
-    """Costs of 0 to 3 drafted tokens. The second makes the pass a size larger, so that it pays with the third alone, and after
-    about half of the draws."""
+    """Return costs of 0 to 3 drafted tokens. The second token makes the pass a size larger, so it pays only together
+    with the third, and after about half of the draws."""
     worth = []
     for seed in range(12):
         sampling = Sampling(1.0, seed=seed)
@@ -55,8 +55,8 @@ def test_a_length_that_pays_keeps_the_law(models, stepped, sampling):
 
 
 class BestOfAll(DSparkDrafter):
-    """Draws the whole block, then keeps the length that is best by the confidences of all its places, each after the token
-    that was drawn before it: a token is left out because of itself."""
+    """A fault: it draws the whole block, and then keeps the length that is best by the confidences at all places, each
+    after the token drawn before it. So a token may be left out because of its own value."""
 
     def propose(self, context, max_depth):
         costs = self._costs
@@ -70,7 +70,7 @@ class BestOfAll(DSparkDrafter):
 
 
 class OfTheBackbone(DSparkDrafter):
-    """Says that the tokens came from the backbone's laws."""
+    """A fault: it declares that the tokens were drawn from the backbone's laws."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)

@@ -21,7 +21,8 @@ PROMPT = [5, 9, 2, 40, 7, 7, 12, 5, 9, 2]
 
 
 def learned(decay=1.0, head=0.0):
-    """Three exits of four layers at four places: the first agrees once, the second thrice, the third never."""
+    """Return three exits of four layers after four places: the first exit agreed once, the second three times, the
+    third never."""
     exits = Exits(4, decay, head)
     chosen = torch.tensor([1, 2, 3, 4])
     shadows = torch.tensor([[1, 0, 0, 0], [1, 2, 3, 0], [0, 0, 0, 0]])
@@ -94,7 +95,8 @@ def run(target, options, sampling=GREEDY, count=24, cls=DynamicExitDrafter):
 
 
 def idle_above(layer):
-    """A target of four layers whose upper ones add nothing, so that the exit below them predicts what the target predicts."""
+    """Return a target of four layers whose upper layers add nothing, so that the exit below them predicts what the
+    target predicts."""
     module = tiny_hf_model("llama", num_hidden_layers=4)
     with torch.no_grad():
         for one in module.model.layers[layer:]:

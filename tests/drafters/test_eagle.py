@@ -43,7 +43,8 @@ def steps_of(models, *args, **options):
 
 
 def laws(seed: int, width: int, ties: bool):
-    """A function of a path: the probabilities of its likeliest tokens; with ties many are equal."""
+    """Return a function from a path to the probabilities of its likeliest tokens. ties: whether many of them are
+    equal."""
     rng, known = random.Random(seed), {}
 
     def law(path):
@@ -57,8 +58,8 @@ def laws(seed: int, width: int, ties: bool):
 
 
 def grown(law, width: int, levels: int, count: int, prune: bool) -> Candidates:
-    """A tree grown as in EAGLE-2, which reads the ``width`` best candidates of each level; with ``prune``, only
-    those that can still be kept."""
+    """Return a tree grown as in EAGLE-2, which reads the ``width`` best candidates of each level. prune: read only the
+    candidates that can still be among the ``count`` kept ones."""
     found, level = Candidates(), [ROOT]
     for _ in range(levels):
         chances = [law(found.path(place)) for place in level]

@@ -26,7 +26,7 @@ def models():
 
 
 def by_hand(module, tokens, groups):
-    """Logits of a whole text by a fuzzy pass, written out for a Llama."""
+    """Return the logits of a whole text by a fuzzy pass, written out for a Llama."""
     ids = torch.tensor([tokens])
     states = module.model.embed_tokens(ids)
     places = torch.arange(len(tokens))[None]

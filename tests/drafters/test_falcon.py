@@ -22,7 +22,7 @@ GREEDY, COUNT = Sampling(), 12
 
 @pytest.fixture(scope="module", params=[2, 3])
 def models(request):
-    """Blocks of two and of three."""
+    """Return models whose blocks have two and three tokens."""
     target = tiny_model("llama")
     torch.manual_seed(6)
     cell = FalconCell(FalconConfig(request.param, eagle_config(target)))

@@ -42,7 +42,7 @@ def test_the_law_after_other_texts_have_filled_the_matrix(key, rule):
 @pytest.mark.parametrize("key", KEYS)
 def test_a_planted_bias_is_caught(key):
     class CallsItselfDrawn(drafters()[key]):
-        """An easy mistake: chosen tokens are passed off as drawn from the matrix."""
+        """A fault: chosen tokens are declared as drawn from the matrix."""
 
         def propose(self, context, max_depth):
             tree = super().propose(context, max_depth)

@@ -56,7 +56,8 @@ class Published(nn.Module):
         self.eval().requires_grad_(False)
 
     def logits(self, features, tokens):
-        """features: [T, H] of the tokens read; tokens: the tokens after those, whose number selects the head."""
+        """Return logits after the last token. features: [T, H] of the tokens that the target has read. tokens: the
+        tokens after them; their number selects the head."""
         if hasattr(self, "prefix_embeding_layer"):
             features = self.prefix_embeding_layer(inputs_embeds=features[None]).last_hidden_state[0]
         head = len(tokens) - 1

@@ -71,7 +71,7 @@ def test_the_first_guesses_of_a_text(fill, known):
 
 
 class CallsItselfDrawn(JacobiDrafter):
-    """An easy mistake: the target's favourite token is passed off as a draw from its p."""
+    """A fault: the target's likeliest token is declared as a draw from its p."""
 
     def observe(self, kept):
         super().observe(kept)

@@ -29,7 +29,7 @@ def run(target, part, sampling=None, **options):
 
 
 def transplanted(module):
-    """The second layer of a two-layer target, made an adapter after the first; its MLP is set to zero."""
+    """Return the second layer of a two-layer target as an adapter after the first layer. Its MLP is set to zero."""
     second = module.model.layers[1]
     with torch.no_grad():
         second.mlp.down_proj.weight.zero_()

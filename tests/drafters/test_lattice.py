@@ -32,7 +32,7 @@ def test_a_walk_keeps_the_law(models, sampling):
 
 
 class AloneByItself(LatticeDrafter):
-    """Says that the tokens came from the backbone's own laws."""
+    """A fault: it declares that the tokens were drawn from the backbone's own laws."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)

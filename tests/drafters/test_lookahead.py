@@ -16,7 +16,7 @@ PROMPT = [3, 5, 7, 5]
 
 
 def levels_shown(step):
-    """The levels of the window, read off the table, as far as they hold columns."""
+    """Return the levels of the window, read from the table, without places that hold no column."""
     (table,) = step.tree.exhibits
     count = len(table.rows[0]) - 2
     found = [[row[1 + level] for row in table.rows] for level in range(count)]

@@ -73,7 +73,7 @@ def test_what_is_kept_of_a_step_is_what_the_target_said(models):
 
 
 def share(steps):
-    """The share of the judged draft tokens that were kept."""
+    """Return the share of the judged draft tokens that were accepted."""
     states = [state for step in steps for state in step.verdict.status]
     return states.count("accepted") / max(1, len(states) - states.count("ignored"))
 

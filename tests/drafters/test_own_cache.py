@@ -173,7 +173,8 @@ def remembered(cls, made):
 
 
 class Planted(Past):
-    """64 columns of noise in one layer. The last queries of one head look for column 20, those of the other for column 41."""
+    """A cache of 64 columns of noise in one layer. The last queries of one head look for column 20, those of the other
+    head for column 41."""
 
     def __init__(self):
         torch.manual_seed(2)

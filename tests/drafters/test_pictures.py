@@ -21,7 +21,7 @@ def models():
 
 
 def keeps_its_tokens(cls):
-    """A fault that the law of exactness forbids: a guess after a refusal stays, and is judged by a later law."""
+    """Return the class with a fault: a guess after a rejection stays, and is judged by a later law."""
 
     class Kept(cls):
         def propose(self, context, max_depth):

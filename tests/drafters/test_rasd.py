@@ -38,7 +38,7 @@ def test_the_most_frequent_continuations_make_the_tree(paths, most):
 
 
 class Laws(dict):
-    """The law of every node: the first token 0.6, the second 0.3, the third 0.1."""
+    """A reader for which each node has the same law: 0.6 for the first token, 0.3 for the second, 0.1 for the third."""
 
     def __missing__(self, node):
         return torch.tensor([0.6, 0.3, 0.1])
@@ -129,7 +129,7 @@ def ends(store, run):
 
 
 def asked(models, text, sampling):
-    """q [V] of the draft model after a text that it reads afresh."""
+    """Return q [V] of the draft model after a text, which it reads afresh."""
     logits = models.parts["draft"].session(len(text) + 1).extend(text)
     return display_distribution(logits, sampling)
 

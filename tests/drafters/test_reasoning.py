@@ -47,7 +47,7 @@ def graded(threshold):
 
 
 def laws(text):
-    """The large model's plain law [len(text), V] after each token of a text, read anew."""
+    """Return the large model's plain law [len(text), V] after each token of a text, read anew."""
     logits, _ = models().target.session(len(text)).feed(text, range(-1, len(text) - 1))
     return logits.softmax(-1)
 
@@ -115,7 +115,7 @@ def test_the_large_model_can_be_asked_for_a_grade():
 
 
 def ended_early(monkeypatch) -> list[int]:
-    """Make a token within the small model's first step an end of the text; returns its text up to there."""
+    """Make a token within the small model's first step an end of the text. Returns its text up to that token."""
     text, steps = alone("small"), Steps(models().target.tokenizer, "sentence", ())
     long = next(n for n in range(1, len(text)) if steps.ended(text[:n]))
     count = next(n for n in range(2, long) if text[n - 1] not in text[: n - 1])
@@ -151,7 +151,7 @@ def test_an_end_of_the_text_is_a_step_by_itself():
 
 
 class Spelled:
-    """A tokenizer that has no single token for one of the digits."""
+    """A tokenizer that spells one of the digits with two tokens. missing: that digit."""
 
     def __init__(self, tokenizer, missing):
         self.tokenizer, self.missing = tokenizer, missing

@@ -42,7 +42,7 @@ def test_every_token_sees_its_part_and_nothing_else(architecture, lean):
 
 
 def laws(module, text, seen):
-    """p [14, V] of the last tokens, where each row sees the columns that are true in ``seen``."""
+    """Return p [14, V] of the last tokens, where each row sees the columns that are true in ``seen``."""
     mask = torch.zeros(1, 1, *seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
     logits = module(torch.tensor([text]), attention_mask=mask).logits
     return logits[0, -14:].detach().softmax(-1)

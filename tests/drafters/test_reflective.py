@@ -24,7 +24,7 @@ def models():
 
 
 def looked(models, sampling, length=3, quoted=2):
-    """The first draft of a text, and what the target's pass shows of it."""
+    """Return the first draft of a text, and the result of the target's pass over it."""
     made = built("reflective", models, length=length, quoted=quoted, stop_below=0.0)
     session = models.target.session(32)
     session.prefill(PROMPT[:-1])

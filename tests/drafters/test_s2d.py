@@ -35,7 +35,7 @@ def opened(module, lean):
 
 
 def law_of(module, tokens, layers):
-    """q after a text, by plain transformers with only the first layers."""
+    """Return q after a text, by plain transformers with only the first layers."""
     states = module(torch.tensor([tokens]), output_hidden_states=True).hidden_states[layers]
     normed = states if layers == 3 else module.model.norm(states)
     return module.lm_head(normed)[0, -1].softmax(-1)

@@ -47,7 +47,7 @@ def test_the_table_tells_how_far_the_laws_have_moved():
 
 
 class KeepsItsTokens(SpeculativeJacobiDrafter):
-    """An easy mistake: a token stays while its place gets a new law, which is then declared as the token's."""
+    """A fault: a token stays while its place gets a new law, which is then declared as the law of the token."""
 
     def _draw(self, tree, parent, place):
         if not place.guesses or not place.law[place.guesses[-1]]:
@@ -59,7 +59,8 @@ def test_a_planted_bias_is_caught():
     models, sampling = remembering(tiny_models(4)), Sampling(1.0)
 
     def error(cls):
-        """Whether a window outlives a step depends on the dice."""
+        """Return the largest error of the class's steps over four seeds of dice, because the dice decide whether a
+        window outlives a step."""
         rule = verifier("rejection")
         return max(
             step_error(

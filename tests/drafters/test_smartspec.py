@@ -38,7 +38,8 @@ def test_expected_tokens_are_those_of_independent_coins():
 
 
 def costs(draft, row, start=2.0):
-    """Costs measured in rounds at these prices."""
+    """Return costs measured in rounds at these prices. draft: milliseconds of a drafted token. row: of a row of a pass.
+    start: of a pass itself."""
     found = MeasuredCosts()
     for step in range(80):
         length = step % 6
@@ -62,7 +63,7 @@ def test_the_length_follows_acceptance_price_and_load():
 
 @dataclass(eq=False)
 class Prices:
-    """Known prices."""
+    """Known prices, in place of measured costs."""
 
     drafted: float
     row: float
@@ -76,7 +77,8 @@ class Prices:
 
 
 def padded(asked):
-    """Every text has as many rows as the longest, in sizes of 1, 2, 4 and 8."""
+    """Return the number of rows of a padded pass: every text has as many rows as the longest, in sizes of 1, 2, 4 and
+    8."""
     return len(asked) * next(size for size in (1, 2, 4, 8) if size >= max(asked))
 
 
@@ -129,7 +131,7 @@ def target():
 
 
 def drafting(target, noise, **options):
-    """SmartSpec whose draft is the target with this much noise."""
+    """Return SmartSpec whose draft is the target with this much noise."""
     torch.manual_seed(1)
     module = tiny_hf_model()
     with torch.no_grad():
@@ -169,8 +171,8 @@ def test_where_even_kept_tokens_would_not_pay_nothing_is_tried(target):
 
 
 class Fixed(MeasuredCosts):
-    """These prices, whatever the clock says. With three texts, drafts of all seem not to pay while 0.85 of them are
-    kept, and would pay if 0.925 were; drafts of one text would not pay if all were kept."""
+    """Fixed prices, in place of measured costs. With three texts, drafts for all of them seem not to pay while 0.85 of
+    the tokens are accepted, and would pay at 0.925. Drafts for one text would not pay even if all were accepted."""
 
     known, price = True, 0.05
     rest = property(lambda self: 0.0, lambda self, value: None)
@@ -231,7 +233,7 @@ def test_slow_first_drafts_do_not_end_drafting(target, monkeypatch):
 
 
 class Watching(NoDrafter):
-    """Drafts nothing, and records what it is told about the passes."""
+    """A drafter that drafts nothing, and records what it learns about the passes."""
 
     def begin(self, start):
         super().begin(start)

@@ -33,7 +33,7 @@ def models(pair, head):
 
 
 def sure(chance: float) -> AcceptanceHead:
-    """Gives every token this chance."""
+    """Return a head that gives every token this chance."""
     head = AcceptanceHead(0, WIDTH)
     with torch.no_grad():
         head.out.weight.zero_()

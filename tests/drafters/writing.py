@@ -13,19 +13,20 @@ from engine.rules import verifier
 
 
 def built(cls, models, **options):
-    """An instance of a class or key, with the options that show it at work on tiny models, but for those given here."""
+    """Return an instance of a drafter. cls: its class or key. The options are those that show it at work on tiny
+    models, changed by ``options``."""
     cls = drafter(cls) if isinstance(cls, str) else cls
     return cls.build(resolve(cls.key, cls.options, {**cls.trial, **options}), models)
 
 
 def usual(cls, models, **options):
-    """The same with the usual options."""
+    """Return an instance of a drafter with its usual options, changed by ``options``. cls: its class or key."""
     cls = drafter(cls) if isinstance(cls, str) else cls
     return cls.build(resolve(cls.key, cls.options, options), models)
 
 
 def with_heads(cls, models, **options):
-    """As ``built``, begun where the target has read [3, 5] and written 7."""
+    """Return an instance of a drafter as ``built`` makes it, begun where the target has read [3, 5] and written 7."""
     made = built(cls, models, **options)
     features = models.target.session(32, made.feature_layers).prefill([3, 5])
     made.begin(Start([3, 5, 7], Sampling(), DraftChance(0), features))
@@ -33,7 +34,7 @@ def with_heads(cls, models, **options):
 
 
 def steps_of(*arguments, **named):
-    """The steps of a text; see ``begun``."""
+    """Return the steps of a text; see ``begun`` for the arguments."""
     return list(begun(*arguments, **named))
 
 
@@ -48,8 +49,8 @@ def begun(
     constraint=None,
     **options,
 ):
-    """A text that is written step by step, as its steps are requested. made: a drafter, or what ``built`` makes one of.
-    rule: its key, or the rule itself; an exact one unless given."""
+    """Begin a text that is written step by step, as its steps are requested. made: a drafter, or a class or key for
+    ``built``. rule: a rule or its key; by default an exact one."""
     sampling = sampling or Sampling()
     rule = rule or ("greedy" if sampling.greedy else "rejection")
     rule = verifier(rule) if isinstance(rule, str) else rule
@@ -63,17 +64,17 @@ def text_of(steps):
 
 
 def drafted(steps):
-    """Everything that was drafted, step by step, with its places and makers."""
+    """Return everything that was drafted, step by step, with its places and sources."""
     return [(step.tree.tokens, step.tree.parents, step.tree.sources) for step in steps]
 
 
 def roots(prompt, steps):
-    """The root token of each step's tree."""
+    """Return the root token of each step's tree."""
     return [prompt[-1], *(step.output[-1] for step in steps[:-1])]
 
 
 def parameters_made(monkeypatch):
-    """A list that collects every weight of the decoders made from now on."""
+    """Return a list that collects every weight of the decoders made from now on."""
     made, from_config = [], AutoModel.from_config
 
     def call(*arguments, **named):

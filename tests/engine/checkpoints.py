@@ -53,7 +53,7 @@ def pipe(folder):
 
 
 def headless(folder):
-    """A base model's file: names without the prefix, and no head."""
+    """Make this a base model's file: names without the prefix, and no head."""
     path = folder / "model.safetensors"
     tensors = load_file(path)
     del tensors["lm_head.weight"]
@@ -61,7 +61,8 @@ def headless(folder):
 
 
 def index(folder, place):
-    """An index over the same weights, which names another place for them. A file beside it has the promised tensors."""
+    """Add an index over the same weights that names another place for them. A file beside it has the promised
+    tensors."""
     (folder / "model.safetensors").rename(folder / "zz.safetensors")
     names = load_file(folder / "zz.safetensors")
     (folder / "model.safetensors.index.json").write_text(
@@ -76,7 +77,7 @@ def outside(folder):
 
 
 def own_index(folder):
-    """The configuration names an index that leads out, beside weights as promised."""
+    """Let the configuration name an index that leads outside the folder, beside weights as promised."""
     shutil.copy(folder / "model.safetensors", folder / "kept.safetensors")
     outside(folder)
     (folder / "kept.safetensors").rename(folder / "model.safetensors")
@@ -85,7 +86,7 @@ def own_index(folder):
 
 
 def deep_link(folder):
-    """Chat templates lie one folder deeper."""
+    """Add a link to a file outside, one folder deeper, where chat templates lie."""
     secret = folder.parent.parent / "secret.jinja"
     secret.write_text("secret")
     (folder / "additional_chat_templates").mkdir()
@@ -93,7 +94,7 @@ def deep_link(folder):
 
 
 def linked_folder(folder):
-    """A link to a folder that lies in the checkpoint, from where a link leads out."""
+    """Add a link to a folder of the checkpoint that holds a link to the outside."""
     (folder / "a").mkdir()
     (folder / "a" / "out").symlink_to("/etc")
     (folder / "b").symlink_to(folder / "a")
@@ -105,7 +106,7 @@ def circle(folder):
 
 
 def instead(folder, name):
-    """A directory in place of a file."""
+    """Put a folder in the place of a file."""
     (folder / name).unlink(missing_ok=True)
     (folder / name).mkdir()
 

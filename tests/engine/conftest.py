@@ -21,7 +21,7 @@ def on_static_buffers(module):
 
 @pytest.fixture(scope="session")
 def static_models() -> Models:
-    """The draft is the target with a little noise added."""
+    """Return a target, and a draft that is the target with a little noise."""
     target = on_static_buffers(tiny_models(16).target.model)
     return tiny_parts(target, drafters().values(), on_static_buffers)
 
@@ -35,7 +35,7 @@ def static_blocks(static_models, monkeypatch):
 
 @pytest.fixture
 def judged(monkeypatch) -> list[bool]:
-    """For each step, whether the target's pass judged it."""
+    """Return a list that gets, for each step, whether the target's pass judged it."""
     seen, judge = [], TextBuffers.judge
 
     def call(*arguments):
@@ -49,11 +49,11 @@ def judged(monkeypatch) -> list[bool]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A checkpoint as a stranger brings it."""
+    """Return a checkpoint as a stranger brings it."""
     return strangers_pair(tmp_path_factory.mktemp("pair"))[0]
 
 
 @pytest.fixture
 def folder(whole, tmp_path):
-    """A copy to spoil."""
+    """Return a copy of the checkpoint, which a test may spoil."""
     return Path(shutil.copytree(whole, tmp_path / "models" / "m"))

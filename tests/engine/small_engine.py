@@ -29,8 +29,8 @@ def seeded_draw(law: Tensor, seed: int) -> int:
 
 
 class SmallEngine:
-    """asked: the bodies of the questions so far. keys: what came as authorization. wrong: path -> what answers there in the
-    place of the engine."""
+    """The engine behind the server. asked: the bodies of the requests so far. keys: their authorization headers. wrong:
+    path -> the answer to give there instead."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class SmallEngine:
         return self.draw(row.softmax(-1), sampling[seed])
 
     def _choice(self, index: int, body: dict) -> dict:
-        """As vLLM answers."""
+        """Return one choice of an answer, as vLLM writes it."""
         prompt = body["prompt"][index]
         rows = self.rows(prompt)
         chosen = self._chosen(rows[-1], body, "seed")
@@ -116,7 +116,7 @@ class SmallEngine:
         return told | {"prompt_logprobs": read}
 
     def _generated(self, body: dict, place: int) -> dict:
-        """As SGLang answers: the log-probabilities of what follows are those after the biases."""
+        """Return one answer as SGLang writes it: its log-probabilities of the next tokens include the biases."""
         prompt, sampling = body["input_ids"][place], body["sampling_params"][place]
         rows, begin = self.rows(prompt), body["logprob_start_len"][place]
         chosen = self._chosen(rows[-1], sampling, "sampling_seed")
@@ -159,7 +159,7 @@ class SmallEngine:
 
 @contextmanager
 def small_engine(port: int = 0) -> Iterator[SmallEngine]:
-    """An engine with the embedded target that answers until the context ends. port: a free one where it is 0."""
+    """Yield an engine with the embedded target that answers until the context ends. port: 0 for a free one."""
     engine = SmallEngine()
 
     class Handler(BaseHTTPRequestHandler):

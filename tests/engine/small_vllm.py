@@ -20,7 +20,8 @@ ABOUT = {
 
 
 class DirectPipe:
-    """In the place of ``RecordPipe``: what is posted is written at once. full: nothing more fits."""
+    """Takes the place of ``RecordPipe``, and writes each posted record at once. full: whether the pipe takes no
+    more."""
 
     def __init__(self, folder, most=10_000_000, **about) -> None:
         self.broken, self.full = "", False
@@ -34,7 +35,7 @@ class DirectPipe:
 
 
 class SmallRunner:
-    """drawn: whether drafted tokens come with q."""
+    """A runner of batches in place of vLLM's. drawn: whether drafted tokens come with q."""
 
     def __init__(self, monkeypatch, drawn=True) -> None:
         self.sampler = ModuleType("vllm.v1.sample.rejection_sampler")

@@ -15,14 +15,14 @@ ARCHITECTURES = sorted(CONFIGS)
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def pair(request):
-    """(the model as transformers runs it, the same weights in the engine)"""
+    """Return (the model as transformers runs it, the same weights in the engine)."""
     plain = tiny_hf_model(request.param)
     plain.set_attn_implementation("eager")
     return plain, language_model(copy.deepcopy(plain), None, request.param)
 
 
 def read_by(plain, tokens: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """(logits [T, V], hidden states [T, 2 H] of the layers 1 and 2) by transformers."""
+    """Return (logits [T, V], hidden states [T, 2 H] of the layers 1 and 2), computed by transformers."""
     with torch.no_grad():
         read = plain(torch.tensor([tokens]), output_hidden_states=True, use_cache=False)
     return read.logits[0], torch.cat([read.hidden_states[n][0] for n in (1, 2)], -1)
@@ -69,7 +69,8 @@ def test_a_tree_read_in_parts_is_its_paths_read_alone(pair, features):
 
 @pytest.fixture(scope="module")
 def llama():
-    """Like ``pair``. Compiled in a fixture and not at collection, because every process collects the tests."""
+    """Return a pair as ``pair`` does. It is compiled in a fixture and not at collection, because every process collects
+    the tests."""
     plain = tiny_hf_model("llama", seed=3)
     return plain, language_model(copy.deepcopy(plain), None, "llama")
 

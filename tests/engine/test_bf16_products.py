@@ -58,7 +58,8 @@ def rows_of(*shape: int, spread: float = 1.0) -> np.ndarray:
 
 
 def within(found: np.ndarray, rows: np.ndarray, matrix: np.ndarray) -> bool:
-    """Whether no error is larger than sums in fp32 can make, of K products in any order, and of three such sums."""
+    """Return whether no error is larger than fp32 can make in three sums of K products, in any order, and in the sum of
+    the three."""
     exact = rows.astype(np.float64) @ matrix.T.astype(np.float64)
     size = np.abs(rows).astype(np.float64) @ np.abs(matrix.T)  # of the numbers that are summed
     return bool((np.abs(found - exact) <= size * 2.0**-24 * (rows.shape[1] + 2)).all())
@@ -83,7 +84,7 @@ def test_products_are_as_exact_as_sums_in_fp32(rank, transposed):
 
 
 def in_numpy(matrix: np.ndarray, rounding=None, at=()):
-    """Products of fp32 numbers, whose sums are rounded for some numbers of rows."""
+    """Return products of fp32 numbers, whose sums are rounded for some numbers of rows."""
 
     def multiply(rows: np.ndarray) -> np.ndarray:
         found = (rows.astype(np.float64) @ matrix.T.astype(np.float64)).astype(np.float32)
@@ -175,7 +176,7 @@ def test_small_matrices_and_those_of_other_numbers_stay():
 
 @pytest.fixture
 def quick_units(monkeypatch, tmp_path):
-    """A CPU on which products in bf16 take half of the time. Its kernels are those of this machine."""
+    """Simulate a CPU on which products in bf16 take half of the time. Its kernels are those of this machine."""
 
     class Units:
         def get_property(self, device, name):

@@ -23,7 +23,7 @@ def draft() -> LanguageModel:
 
 
 def of_one_prompt(draft, prompt=PROMPT, **others) -> list[TextRequest]:
-    """Four texts, drafted in four ways, that end in different rounds."""
+    """Return four texts after one prompt, drafted in four ways, that end in different rounds."""
     return [replace(one, prompt=prompt) for one in requests(draft, **others)]
 
 
@@ -33,7 +33,7 @@ def plain(architecture: str) -> LanguageModel:
 
 @pytest.fixture
 def held(monkeypatch) -> list[Session]:
-    """The sessions in which a plain target has read the prompt, or more."""
+    """Return a list that gets each session in which the target has read at least the prompt."""
     sessions, prefill = [], Session.prefill
 
     def noted(self, tokens, *more, **named):

@@ -32,14 +32,14 @@ def bytes_of(image: Image.Image, form: str = "PNG", **how) -> bytes:
 
 
 def halves(wide: int = 80, high: int = 40) -> Image.Image:
-    """Red on the left, blue on the right."""
+    """Return a picture that is red on the left, and blue on the right."""
     image = Image.new("RGB", (wide, high), (250, 0, 0))
     image.paste((0, 0, 250), (wide // 2, 0, wide, high))
     return image
 
 
 def main_colours(pixels: np.ndarray) -> list[str]:
-    """At the middles of the four sides: left, top, right, bottom."""
+    """Return the colours at the middles of the four sides: left, top, right, bottom."""
     middle, near, far = SIDE // 2, SIDE // 5, SIDE - SIDE // 5
     places = ((middle, near), (near, middle), (middle, far), (far, middle))
     return ["rgb"[int(pixels[place].argmax())] for place in places]
@@ -55,7 +55,7 @@ def test_a_picture_is_made_small_and_stays_upright():
 
 
 def animation(count: int, side: int = 40, form: str = "GIF") -> bytes:
-    """Ever less red and more blue."""
+    """Return a film with ever less red and more blue."""
     colours = [
         (250 - at * 250 // max(1, count - 1), 0, at * 250 // max(1, count - 1))
         for at in range(count)
@@ -105,7 +105,7 @@ def test_what_is_transparent_is_paper():
 
 
 def bomb(side: int) -> bytes:
-    """A few kilobytes that unpack to many megabytes."""
+    """Return a file of a few kilobytes that unpacks to many megabytes."""
     return bytes_of(Image.new("1", (side, side)))
 
 

@@ -30,8 +30,9 @@ class Graph:
 
 @pytest.fixture
 def small(monkeypatch) -> Budget:
-    """A budget for the graphs of the models that a test opens: enough for about three of ``tiny``. None is read from the
-    cache folder: a graph read from a file counts fewer bytes than the same graph made here."""
+    """Return a budget for the graphs of the models that a test opens, enough for about three graphs of ``tiny``. No
+    graph is read from the cache folder, because a graph read from a file counts fewer bytes than the same graph made
+    here."""
     monkeypatch.setattr("engine.fast.cpu.store.MOST_KEPT", -1)
     made = Budget(3 * sizes_of_a_tiny_graph())
     monkeypatch.setattr(room, "graph_memory", lambda: made)
@@ -132,7 +133,7 @@ def test_graphs_go_with_their_model():
 
 
 class Owner(Graph):
-    """A graph with graphs of its own, which go when it goes."""
+    """A graph that owns other graphs, which are dropped with it."""
 
     def __init__(self, budget: Budget, nbytes: int) -> None:
         super().__init__("owner", nbytes)
@@ -267,7 +268,7 @@ def test_a_small_budget_is_kept_and_changes_no_result(small):
 
 
 def assert_same_texts(models, features) -> None:
-    """Both read a prompt and a chain with these features and give the same numbers."""
+    """Assert that both read a prompt and a chain with these features and give the same numbers."""
     found = []
     for model in models:
         session = model.session(64, features)

@@ -24,7 +24,7 @@ PROBES = {"ppd": PromptTokens.tiny, "hidden_transfer": TransferMaps.tiny}
 
 @pytest.fixture(scope="module", params=NAMES)
 def pair(request):
-    """(the module, the same weights in the engine)"""
+    """Return (the module, the same weights in the engine)."""
     module = random_module(config_of(request.param))
     return module, language_model(copy.deepcopy(module), None, request.param, lean=False)
 

@@ -58,7 +58,8 @@ def opened(module: CaptionsForCausalLM):
 
 @torch.no_grad()
 def plain(module: CaptionsForCausalLM, pixels: np.ndarray, count: int) -> list[int]:
-    """Its greedy text: patches cut out one by one, projected, and put in front of the words; every token from a whole pass."""
+    """Return the module's greedy text by a plain loop: patches are cut out one by one, projected, and put in front of
+    the words; each token takes a whole pass."""
     rows = []
     for frame in range(len(pixels) // SIDE):
         seen = pixels[frame * SIDE :][:SIDE]
@@ -84,7 +85,8 @@ def module():
 
 @pytest.fixture(scope="module")
 def every(module):
-    """The target, shown a picture or a film, a draft of its kind, and small random parts."""
+    """Return, for a picture and for a film, the target that sees it, with a draft of its kind and small random
+    parts."""
     seeing = {name: opened(module).seeing(picture(1, frames=SHOWN[name])) for name in SHOWN}
     several = tiny_parts(seeing["picture"], map(drafter, SEEING), language_model_of)
     parts = {**several.parts, "draft": opened(module_of(4))}
@@ -102,7 +104,7 @@ def language_model_of(module):
 
 @pytest.fixture(scope="module")
 def texts(module):
-    """The plain loop's, of what is shown."""
+    """Return the text of the plain loop for the picture and for the film."""
     return {name: plain(module, picture(1, frames=SHOWN[name]), NEW) for name in SHOWN}
 
 

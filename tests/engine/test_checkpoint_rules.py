@@ -59,7 +59,7 @@ UNNAMED = {
 
 
 def pair(rules: dict):
-    """(generate's text without the rules, its text with them, the model)"""
+    """Return (the text of generate without the rules, its text with the rules, the model)."""
     module = tiny_hf_model("gpt2", seed=2)
 
     def written(**given) -> list[int]:
@@ -95,7 +95,7 @@ def test_texts_that_share_passes_follow_them_each():
 
 
 def config_of(**settings) -> GenerationConfig:
-    """Also with settings that transformers would refuse to write, but reads."""
+    """Return a configuration, also with settings that transformers reads but would refuse to write."""
     made = GenerationConfig()
     for name, value in settings.items():
         setattr(made, name, value)

@@ -75,7 +75,7 @@ BOM = "\ufeff"
 
 @pytest.fixture
 def opened(monkeypatch):
-    """The requests of the run command; nothing runs."""
+    """Return a list that gets the requests of the run command; nothing runs."""
     found = []
 
     def refuse(request, tell):

@@ -51,7 +51,7 @@ def tokens(count: int, seed: int) -> list[int]:
 
 @pytest.fixture(params=CASES.values(), ids=CASES)
 def pair(request):
-    """(through the module, compiled), each on its own copy of the weights"""
+    """Return (the model through its module, the model compiled), each on its own copy of the weights."""
     architecture, changes = request.param
     plain = tiny_hf_model(architecture, **changes)
     randomise_vectors(plain)
@@ -59,7 +59,7 @@ def pair(request):
 
 
 def randomise_vectors(model) -> None:
-    """Biases start as 0 and norms as 1; other values make them matter."""
+    """Give biases and norms random values, because their first values 0 and 1 would hide errors."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -74,7 +74,7 @@ def both(plain) -> tuple[LanguageModel, LanguageModel]:
 
 
 def read(model: LanguageModel) -> list[torch.Tensor]:
-    """Everything that a session returns for a prompt, a tree in parts, commits and a chain."""
+    """Return everything that a session returns for a prompt, a tree in parts, commits and a chain."""
     session = model.session(16, FEATURES)
     seen = [session.prefill(tokens(PREFIX, 1))]
     drafted = tokens(len(TREE), 2)

@@ -42,7 +42,7 @@ class Cycle(Constraint):
         self.text: list[int] = []
 
     def _due(self, continuation) -> list[int]:
-        """The rest of the forced run after this continuation."""
+        """Return the rest of the forced run after this continuation."""
         tokens = [*self.text, *continuation]
         due: list[int] = []
         for token in tokens:
@@ -63,7 +63,7 @@ class Cycle(Constraint):
 
 
 class Unforced(Cycle):
-    """The same text, one token at a time."""
+    """The constraint ``Cycle``, which forces no tokens: the text is the same, one token at a time."""
 
     def forced(self, continuation, most):
         return []
@@ -109,7 +109,7 @@ def test_a_text_may_end_where_no_token_may_follow():
 
 
 class Guess(Drafter):
-    """Drafts 16 siblings with a child each, and remembers what it was asked and told."""
+    """A drafter that drafts 16 siblings with a child each, and records its calls."""
 
     key, family, summary = "guess", "tree", ""
     draw_kinds = ("one_hot",)
@@ -220,7 +220,7 @@ def test_probes_and_rows_that_were_read_stay_with_the_tree_behind_forced_tokens(
 
 @pytest.fixture(scope="module")
 def parts():
-    """A target of many tokens and every part for it."""
+    """Return a target of many tokens and every part for it."""
     return tiny_parts(
         tiny_model("llama"), drafters().values(), lambda m: language_model(m, None, "t", lean=False)
     )
@@ -312,7 +312,7 @@ def bounded(drafting, constraint, most):
 
 
 class Few(Guess):
-    """Drafts three nodes, of which its options say nothing."""
+    """A drafter of three nodes, whose number no option gives."""
 
     def propose(self, context, max_depth):
         tree = DraftTree()
@@ -331,7 +331,7 @@ def test_the_limit_on_nodes_holds_for_forced_tokens_too(drafting):
 
 
 class Sized(Few):
-    """Drafts its three nodes only behind as many forced tokens as leave room for them."""
+    """A drafter that drafts its three nodes only behind so many forced tokens that just these nodes fit."""
 
     def propose(self, context, max_depth):
         forced = tuple(context[-5:]) == Long.FORCED[:5]

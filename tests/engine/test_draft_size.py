@@ -26,7 +26,7 @@ from tests.verifiers.tiny import tiny_models
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    """Costs are measured, unlike in most tests, on short texts, however busy this machine is and whatever earlier tests
+    """Measure costs, unlike in most tests: on short texts, however busy the machine is, and even if an earlier test
     gave up."""
     monkeypatch.setenv("DRAFTSCOPE_MEASURE", "1")
     monkeypatch.setattr(draft_size, "TOKENS", 12)
@@ -235,7 +235,7 @@ GREEDY = Sampling()
 
 
 def settled(models, sampling=GREEDY, key="chain"):
-    """The size that a drafter gets."""
+    """Return the size that a drafter gets."""
     cls = drafter(key)
     return settle_size(cls, declared(key), models, sampling)[cls.size_option]
 
@@ -294,7 +294,7 @@ def test_a_drafter_that_chooses_at_every_step_is_told_what_steps_cost(memory, mo
 
 @pytest.fixture
 def own(models, tmp_path):
-    """The embedded family in folders without gains."""
+    """Return the embedded family in folders without gains."""
     names = {role: str(tmp_path / role) for role in ("target", "draft")}
     return replace(models, folders=names)
 

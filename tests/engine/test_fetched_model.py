@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(autouse=True)
 def shop(tmp_path, monkeypatch):
-    """The folder in which pip looks for wheels, and nowhere else."""
+    """Return the only folder in which pip looks for wheels."""
     folder = tmp_path / "shop"
     folder.mkdir()
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
@@ -51,7 +51,7 @@ def source(shop):
 
 
 def left(root: Path) -> list[str]:
-    """All files below the folder but the lock, which is empty."""
+    """Return all files below the folder except the lock, which is empty."""
     return sorted(
         str(file.relative_to(root))
         for file in root.rglob("*")
@@ -60,7 +60,7 @@ def left(root: Path) -> list[str]:
 
 
 def refused(source, root: Path, told: str, **more) -> None:
-    """Fetching ends with this sentence and leaves nothing."""
+    """Assert that fetching ends with this sentence and leaves nothing behind."""
     before = left(root)
     with pytest.raises(UserError, match=told) as caught:
         fetch(source, root, **more)
@@ -98,7 +98,7 @@ def other(source, **wheel):
 
 
 def without_wheel(shop):
-    """A source distribution alone, and to build one would run its code."""
+    """Replace the wheel by a source distribution. To build that would run its code."""
     (shop / "tiny_chat-1.0-py3-none-any.whl").unlink()
     (shop / "tiny-chat-1.0.tar.gz").write_bytes(b"")
 
@@ -128,7 +128,7 @@ def test_no_network_is_one_sentence(source, root, monkeypatch):
 
 
 class Broken(SimpleHTTPRequestHandler):
-    """Lists files truly, and breaks off in the middle of each."""
+    """A server that lists files truly, and breaks off in the middle of each file."""
 
     def copyfile(self, source, outputfile):
         content = source.read()
@@ -140,7 +140,7 @@ class Broken(SimpleHTTPRequestHandler):
 
 
 class Stalled(Broken):
-    """Lists files truly, and never sends one."""
+    """A server that lists files truly, and never sends one."""
 
     def copyfile(self, source, outputfile):
         if self.path.endswith("/"):
@@ -267,7 +267,7 @@ def test_what_a_killed_process_left_is_used_where_it_is_whole(source, root, shop
 
 @contextmanager
 def beside(source, root: Path):
-    """The program that a server starts."""
+    """Run the program that a server starts to fetch a model."""
     process = subprocess.Popen(
         [sys.executable, "-m", "engine.parts.fetching_process"],
         cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -17,7 +17,7 @@ from tests.many_graphs import many_graphs  # noqa: F401 - a fixture of every tes
 
 @pytest.fixture
 def made(monkeypatch) -> list[int | None]:
-    """The number of rows of every graph that is made; None means any number."""
+    """Return a list that gets the number of rows of every graph that is made; None means any number."""
     rows: list[int | None] = []
 
     def noted(graph, example, described, sizes=None):

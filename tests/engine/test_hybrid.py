@@ -39,7 +39,7 @@ def session(model):
 
 
 def alone(model, tokens):
-    """The logits after each of these tokens, which are read one by one after the prefix."""
+    """Return the logits after each of these tokens, which are read one by one after the prefix."""
     session = model.session(16)
     session.prefill(PREFIX)
     found = []
@@ -122,7 +122,7 @@ def written(model, draft, key):
 
 
 def tables_of(step):
-    """The rows of the table that shows how much of the state is left, if the step has such a table."""
+    """Return the rows of the step's table on the remaining share of the state; [] if it has no such table."""
     return [one.rows for one in step.tree.exhibits if one.title.startswith("Share of")]
 
 
@@ -152,7 +152,7 @@ def test_behind_forced_tokens_the_table_tells_of_the_rows_below_them(model):
 
 
 def left_after(model, text, path):
-    """The share of the state before the root (text[-1]) that is left after the root and this path."""
+    """Return the share of the state before the root (text[-1]) that remains after the root and this path."""
     session = model.session(16)
     session.prefill(text[:-1])
     chain = [text[-1], *path]

@@ -152,7 +152,7 @@ def test_probes_join_at_a_layer(architecture):
 
 
 def joining(layer, true, row):
-    """A probe that equals this row of ``true``, the expected states at the layer."""
+    """Return a probe that becomes this row of ``true``, the expected states at the layer."""
 
     def made(states):
         torch.testing.assert_close(states, true[: len(states)], **CLOSE)

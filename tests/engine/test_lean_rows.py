@@ -35,7 +35,7 @@ META = torch.device("meta")
 
 
 def both(architecture: str, **changes) -> tuple[LanguageModel, LanguageModel]:
-    """(plain, lean on static buffers), each on its own copy of the weights."""
+    """Return (the plain model, the lean model on static buffers), each on its own copy of the weights."""
     module = tiny_hf_model(architecture, **changes)
     lean = language_model(copy.deepcopy(module), None, "lean", static=True)
     assert isinstance(lean.buffer_sets.module, LeanRows)

@@ -16,7 +16,7 @@ class Held(Store):
 
 
 def kept(memory: Memory, *keys) -> list[bool]:
-    """Which of these stores still exist; the look does not count as use."""
+    """Return which of these stores still exist. Looking does not count as use."""
     return [key in memory._stores for key in keys]
 
 

@@ -171,7 +171,8 @@ def test_speculators_layout_is_read_and_written(module, base, tmp_path):
 
 
 def changed(change, spelling="Qwen"):
-    """Makes the tensors when a test asks for them, not when it is collected."""
+    """Return a function that makes the changed config and tensors: a test calls it, so nothing is made at
+    collection."""
 
     def make():
         config, tensors = dict(SPELLINGS[spelling][0]), SPELLINGS[spelling][1]()

@@ -32,7 +32,7 @@ EVERY = list(drafters())
 
 
 def in_turns(keys: list[str]) -> list:
-    """Every drafter with every way of drawing; ``make test`` takes one way for each drafter, in turns."""
+    """Return every drafter with every way of drawing. ``make test`` takes one way for each drafter, in turns."""
     cases = [(key, sampling) for key in keys for sampling in SAMPLINGS]
     few = {(key, list(SAMPLINGS)[place % 2]) for place, key in enumerate(keys)}
     return some(cases, few.__contains__)
@@ -43,7 +43,8 @@ def opener(module, lean: bool = True):
 
 
 def opener_of(key: str):
-    """Targets and the chain's draft model make compiled passes. Other drafts have their numbers looked at in the same way."""
+    """Return a function that opens models: compiled for targets and for the chain's draft model. Other drafts have
+    their numbers checked in the same way."""
     return partial(opener, lean=key == "chain")
 
 
@@ -117,7 +118,7 @@ def module_of(part):
 
 
 def again(part, opener):
-    """The part. If it is or holds a language model, the model is opened anew with the same weights."""
+    """Return the part. If it is or holds a language model, that model is opened anew with the same weights."""
     if isinstance(part, LanguageModel):
         return opener(part.model)
     held = isinstance(getattr(part, "model", None), LanguageModel)
@@ -169,7 +170,7 @@ def test_a_draft_may_know_fewer_tokens_than_the_target_writes(key, sampling, pai
 
 
 def cut(module, known: int):
-    """The same model with the first ``known`` tokens only."""
+    """Return the same model with the first ``known`` tokens only."""
     small = copy.deepcopy(module)
     small.config.vocab_size = known
     for name in ("embed_tokens", "lm_head"):

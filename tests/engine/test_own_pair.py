@@ -70,7 +70,7 @@ def test_a_conversation_is_answered_as_generate_would(pair, reference, key):
 
 @pytest.fixture(scope="module")
 def stop(pair) -> str:
-    """A string that occurs in the text, across tokens, but not at the beginning."""
+    """Return a string from the middle of the text, which spans tokens."""
     text = trace_of(pair, drafter="none").summary["text"]
     return text[len(text) // 2 : len(text) // 2 + 4]
 
@@ -90,7 +90,7 @@ def test_a_stop_string_ends_the_text_where_generate_ends_it(pair, stop, referenc
 
 
 def told_to(pair, tmp_path, **settings) -> ModelPaths:
-    """The pair, whose target's generation config holds these settings."""
+    """Return the pair with these settings in the target's generation config."""
     folder = shutil.copytree(pair.target, tmp_path / "told")
     file = folder / "generation_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **settings}))

@@ -17,12 +17,12 @@ QUIET, BUSY, HALF = 1.1, 4.0, 1.3
 
 
 def busy_pace() -> Pace:
-    """The pace of a process whose threads are interrupted in each pass."""
+    """Return the pace of a process whose threads are interrupted in each pass."""
     return Pace(iter(range(10**6)).__next__)
 
 
 def passes_until(pace: Pace, slowness: float, state: bool, most: int) -> int:
-    """How many passes of this slowness there are until ``half`` is ``state``."""
+    """Return how many passes of this slowness it takes until ``half`` is ``state``."""
     for count in range(most):
         if pace.half == state:
             return count

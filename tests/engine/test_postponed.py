@@ -24,7 +24,7 @@ PATH = [0, 1, 3, 5]  # rows of the root, and of nodes 0, 2 and 4
 
 @pytest.fixture
 def passes(monkeypatch) -> list[int]:
-    """The number of rows of every pass of a session."""
+    """Return a list that gets the number of rows of every pass of a session."""
     rows: list[int] = []
     read = Session._read
 
@@ -44,7 +44,7 @@ def draft(position: int, parents=PARENTS) -> Draft:
 
 
 def seen(session: Session, first: Draft) -> list[torch.Tensor]:
-    """Logits of the first pass over a draft, and of a second one after a path was kept."""
+    """Return the logits of a first pass over a draft, and of a second pass after a path was committed."""
     logits = session.look(first).logits
     session.commit(PATH[: 1 + len(first.tree)])
     return [logits, session.look(draft(first.position + len(PATH))).logits]
@@ -90,7 +90,7 @@ def written(model: LanguageModel, reading: PromptReading | None, uses_target=Fal
 
 
 def likeliest_text(session: Session) -> list[int]:
-    """Sixteen tokens by plain passes."""
+    """Return sixteen tokens by plain passes."""
     found = [int(session.extend(PROMPT).argmax())]
     while len(found) < 16:
         found.append(int(session.extend(found[-1:]).argmax()))

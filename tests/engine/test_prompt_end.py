@@ -31,7 +31,7 @@ TEXTS = (
 
 @cache
 def opened():
-    """Text alone: nothing is read."""
+    """Return the embedded target, of which only the tokenizer is used."""
     from engine.parts.opening import load_language_model
 
     return load_language_model(family().target)
@@ -104,7 +104,7 @@ def conditional_law(models, kept: tuple[int, ...], text: str) -> dict:
 
 
 class Masked(PromptEnd):
-    """Tokens that spell a beginning are not weighed by the chance that the rest follows."""
+    """A fault: tokens that spell a beginning are not weighed by the chance that the rest follows."""
 
     def weighed(self, logits, continuation):
         return logits

@@ -18,7 +18,7 @@ def ids(text):
 
 
 def may(before: str, after: str) -> bool:
-    """Whether the text may go on so; the masks of all its places, and single tests, must agree."""
+    """Return whether the text may go on so. The masks of all its places must agree with tests of single tokens."""
     constraint, path = PythonNames(before, TOKENIZER, SIZE), ()
     for token in ids(after):
         single = PythonNames(before, TOKENIZER, SIZE).allows(path, token)
@@ -86,7 +86,7 @@ def test_a_hot_text_uses_only_names_that_exist():
 
 
 def unknown(line: str) -> bool:
-    """Whether the line begins its value with a name that does not exist."""
+    """Return whether the value in this line begins with a name that does not exist."""
     word = line.strip().removeprefix("return").strip()
     name = word.split(" ")[0].split(".")[0].split("(")[0].split("[")[0]
     return name.isidentifier() and name not in names_at(PROMPT).names

@@ -22,7 +22,7 @@ PROMPT = [5, 3, 8, 1, 9, 2]
 
 @pytest.fixture(scope="module")
 def pair():
-    """The same weights, through the module and compiled."""
+    """Return the same weights, through the module and compiled."""
     module = tiny_hf_model("llama", num_hidden_layers=2)  # a call of seven rows is fourteen layers
     plain = LanguageModel(copy.deepcopy(module), None, "plain")
     compiled = CompiledModel(module, None, "compiled")
@@ -96,7 +96,7 @@ def test_a_text_may_outgrow_its_buffers(pair):
 
 
 def chain_of(reader: DraftReader, context: list[int], length: int, expected: int) -> list:
-    """q after the text, and after each of the likeliest tokens."""
+    """Return q after the text, and after each token of a chain of likeliest tokens."""
     q, parent = reader.read(context, expected), ROOT
     laws = [q]
     for node in range(length - 1):

@@ -72,7 +72,7 @@ def served(target, **fields):
 
 
 def of_the_engine(target, prompts, **fields) -> list[list[int]]:
-    """What vLLM writes by itself."""
+    """Return the text that vLLM writes by itself."""
     client = EngineClient(read(target))
     body = {"model": NAME, "prompt": prompts, "return_token_ids": True, **fields}
     choices = client.ask("/v1/completions", body)["choices"]
@@ -114,7 +114,7 @@ COUNT, FALSE_ALARM = 240, 1e-3
 
 
 def sampled(models, drafter: str, prompt: list[int], length: int) -> list[list[int]]:
-    """Texts of the same prompt with other seeds."""
+    """Return texts of the same prompt with other seeds."""
     cls, texts = drafter_class(drafter), []
     settings = resolve(drafter, cls.options, cls.trial)
     for seed in range(COUNT):

@@ -50,7 +50,7 @@ def served(engine, **fields):
 
 
 def able() -> list[str]:
-    """Drafters that ask nothing of the target itself, and that the embedded parts suffice for."""
+    """Return the drafters that use only the target's passes, and need at most a draft model."""
     return [
         key
         for key, cls in drafters().items()
@@ -154,7 +154,7 @@ def gives(status, answer):
 
 
 def strange(tops=None, **change):
-    """The answer of an engine, changed in its first choice. tops: the log-probabilities of what follows."""
+    """Return the answer of an engine with a changed first choice. tops: the log-probabilities of the next tokens."""
     told = {"index": 0, "prompt_logprobs": [None] * 99, "logprobs": None, **change}
     if tops is not None:
         told |= {"prompt_logprobs": [None] * 9, "logprobs": {"top_logprobs": [tops]}}

@@ -16,7 +16,7 @@ GREEDY, DRAWN = Sampling(), Sampling(temperature=1.0, seed=5)
 
 
 def run(key: str, stop_below: float, sampling=GREEDY):
-    """(the trees that had room for the whole size, the text)"""
+    """Return (the trees of the steps that had room for the whole size, the text)."""
     cls = drafter(key)
     models = load_models(family(), cls.needs, "float32", "cpu")
     made = usual(cls, models, **{cls.size_option: SIZE, "stop_below": stop_below})

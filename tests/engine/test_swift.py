@@ -113,8 +113,9 @@ class Never(SwiftDrafter):
 
 
 def steps_of(when, cost, count=1500):
-    """A plain step takes 4 ms, a draft pass ``cost`` of that, and a trial 8 ms. Drafts are kept as a whole if
-    ``cost`` is below 0.1, otherwise refused. Returns (time relative to plain decoding, the drafter)."""
+    """Run SWIFT at given times: a plain step takes 4 ms, a draft pass ``cost`` of that, and a trial 8 ms. A draft is
+    accepted as a whole if ``cost`` is below 0.1, and otherwise rejected. Returns (time relative to plain decoding, the
+    drafter)."""
     target = language_model(tiny_hf_model("llama", num_hidden_layers=4), None, "tiny")
     drafter = built(SwiftDrafter, Models(target), when=when, length=4)
     session = SimpleNamespace(length=0)
@@ -151,7 +152,7 @@ def test_where_skipping_pays_it_drafts_and_a_text_of_usual_length_is_long_enough
 
 
 class Then(Constraint):
-    """Behind the first ``length`` tokens these are forced; everything is allowed elsewhere."""
+    """A constraint that forces these tokens behind the first ``length`` tokens, and allows everything elsewhere."""
 
     def __init__(self, length, tokens):
         self.places = {length + place: token for place, token in enumerate(tokens)}

@@ -79,7 +79,7 @@ def assert_same(found: list[list], expected: list[list]) -> None:
 
 @pytest.fixture
 def passes(monkeypatch) -> list[int]:
-    """The number of sequences in each pass on static buffers."""
+    """Return a list that gets the number of sequences in each pass on static buffers."""
     seen, feed = [], TextBuffers.feed
     monkeypatch.setattr(
         TextBuffers,
@@ -216,7 +216,7 @@ def test_a_text_begins_with_the_shares_that_were_kept_of_the_others():
     """Its own share is not known yet: it is the mean of the others', and theirs stay as they are."""
 
     class Refused(NoDrafter):
-        """Drafts a token that the target does not want, and notes the shares in each pass."""
+        """A drafter of one token that the target rejects. It notes the shares in each pass."""
 
         def begin(self, start):
             super().begin(start)

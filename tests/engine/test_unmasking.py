@@ -14,7 +14,8 @@ from engine.methods.shared.unmasking import Canvas, Confident, Unmasking, fill_i
 
 
 def rows(confidences, tokens=None):
-    """[L, 5]. At each place, the given token (0 by default) has the given confidence; other tokens share the rest."""
+    """Return logits [L, 5]. At each place, the given token (0 by default) has the given confidence; the other tokens
+    share the rest."""
     tokens = tokens or [0] * len(confidences)
     found = torch.tensor([[(1 - c) / 4] * 5 for c in confidences])
     for place, (confidence, token) in enumerate(zip(confidences, tokens, strict=True)):
@@ -23,7 +24,7 @@ def rows(confidences, tokens=None):
 
 
 def opened(places: int) -> UnmaskingFilter:
-    """A filter that looks only at the place itself: a confidence above one half counts as right."""
+    """Return a filter that looks only at the place itself: a confidence above one half counts as right."""
     made = UnmaskingFilter(places, places)
     with torch.no_grad():
         for layer in (made.fc1, made.fc2):

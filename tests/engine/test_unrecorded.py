@@ -31,7 +31,7 @@ from tests.grids import some
 
 
 def with_rules(keys: list[str]) -> list:
-    """Every drafter with every rule; ``make test`` takes one of the rules for each drafter, in turns."""
+    """Return every drafter with every rule. ``make test`` takes one of the rules for each drafter, in turns."""
     cases = [(key, *rule) for key in keys for rule in RULES]
     few = [(key, *RULES[place % len(RULES)]) for place, key in enumerate(keys)]
     return some(cases, few.__contains__)
@@ -95,7 +95,8 @@ def test_chains_do_not_leave_the_device(key, static_models, static_blocks):
 
 
 class Wide(NoDrafter):
-    """Drafts every token with one child each, so that kept rows never stand where they must end up."""
+    """A drafter that drafts every token with one child each, so that accepted rows never stand where they must end
+    up."""
 
     draw_kinds = ("one_hot",)
 
@@ -278,7 +279,8 @@ class Reads(TorchFunctionMode):
         return function(*arguments, **(named or {}))
 
     def without(self, function):
-        """The function without its reads: on a GPU it is a kernel, or its numbers are never there."""
+        """Return the function with its reads left uncounted: on a GPU it is a kernel, or its numbers never leave the
+        host."""
 
         def call(*arguments, **named):
             self.looking = False

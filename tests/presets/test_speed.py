@@ -41,7 +41,8 @@ def test_rounds_are_made_until_more_would_change_little():
 
 
 def press(chance: Random) -> float:
-    """The answer after rounds whose halves are five percent uneven, each tenth one disturbed by other work."""
+    """Return the measured speedup, after rounds whose two halves vary by five percent, and of which other work disturbs
+    some."""
     made: list = []
     while not settled(made):
         plain, run = (

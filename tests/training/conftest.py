@@ -42,7 +42,7 @@ def tokenizer():
 
 @pytest.fixture
 def hasty(monkeypatch):
-    """Makes the recipes of parts use little text and few looks."""
+    """Make the recipes of parts use little text and few looks."""
     make_hasty(monkeypatch)
 
 
@@ -70,7 +70,7 @@ def write_family(folder, tokenizer, **layers):
 
 
 def flags(folder, data=None):
-    """The command line's folders; the corpora may lie elsewhere."""
+    """Return the command line's folders as flags. data: the folder of the corpora, if it lies elsewhere."""
     found = {
         "data": data or folder / "data",
         "checkpoints": folder / "run",
@@ -85,7 +85,8 @@ def family(tokenizer, tmp_path_factory):
 
 
 def placed(family, folder):
-    """Corpora and target of the family, everything else in this folder; and the flags for that."""
+    """Return a folder with the family's corpora and target, in which everything else is written, and the flags for
+    it."""
     (folder / "models").mkdir()
     (folder / "models" / "target").symlink_to(family / "models" / "target")
     return folder, flags(folder, family / "data")
@@ -98,7 +99,7 @@ def places(family, tmp_path):
 
 @pytest.fixture(scope="session")
 def selftext(family, tmp_path_factory):
-    """The file that the recipe `text` writes."""
+    """Return the file that the recipe ``text`` writes."""
     path, given = placed(family, tmp_path_factory.mktemp("text"))
     with pytest.MonkeyPatch.context() as patched:
         make_hasty(patched)
@@ -108,7 +109,7 @@ def selftext(family, tmp_path_factory):
 
 @pytest.fixture
 def ready(places, hasty, selftext):
-    """As ``places`` and ``hasty``, where the target's text is there."""
+    """Return the folder and flags of ``places``, with ``hasty``, and with the target's text already there."""
     (places[0] / "run").mkdir()
     shutil.copy(selftext, places[0] / "run")
     return places

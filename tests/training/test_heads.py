@@ -125,7 +125,8 @@ def test_the_accepted_length_is_that_of_a_run(key, options):
 
 
 def lesson_of(models, student, text, given) -> Lesson:
-    """What `taught` would make, from the engine's session, because the tiny module has the engine's attention."""
+    """Return the lesson that ``taught`` would make. It comes from the engine's session, because the tiny module has the
+    engine's attention."""
     session = models.target.session(len(text), student.feature_layers)
     logits, features = session.feed(text, range(-1, len(text) - 1))
     counted = torch.arange(len(text)) >= given

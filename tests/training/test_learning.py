@@ -55,7 +55,7 @@ CELLS = {"nodes": 4, "top_k": 1, "stop_below": 0.0}
 
 @cache
 def trained(name):
-    """The student, its part after a few batches, and by how much longer drafts are kept than before."""
+    """Return the student, its part after a few batches, and the gain in its accepted length."""
     key, options = (CASES | BORROWED)[name]
     made, part = begun(key, *([0] if key == "dflash" else []), **options)
     judged = lesson(made, greedy_text())

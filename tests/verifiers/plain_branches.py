@@ -31,7 +31,8 @@ class Fractions(World):
 
 
 def spread(world, length, outputs):
-    """The law of ``length`` tokens; outputs: (kept tokens, law of the next one, weight), after which the target goes on."""
+    """Return the law of ``length`` tokens. outputs: (accepted tokens, law of the next token, weight); after these
+    tokens the target continues."""
     law = dict.fromkeys(itertools.product(range(V), repeat=length), Fraction(0))
     for path, following, weight in outputs:
         for text in law:
@@ -58,7 +59,8 @@ def excess(weight, p, q):
 
 
 def blocks(world, length, q_of=None):
-    """Block verification of every chain: all coins, and the deepest that holds counts. q_of: the law of the chain."""
+    """Yield the outputs of block verification for every chain: all coins are tossed, and the deepest accepted place
+    counts. q_of: the law of the chain."""
     q_of = q_of or (lambda path: world.exact("q", path))
     for chain in itertools.product(range(V), repeat=length):
         drawn, weights, chances, residuals = Fraction(1), [Fraction(1)], [Fraction(1)], []
@@ -83,7 +85,8 @@ def blocks(world, length, q_of=None):
 
 
 def hierarchical(world, length, capped):
-    """Hierarchical speculative decoding of every chain, in one round: joint chances, and steps back from the end."""
+    """Yield the outputs of hierarchical speculative decoding for every chain, in one round: joint chances, and steps
+    back from the end."""
     for chain in itertools.product(range(V), repeat=length):
         joint = drawn = cap = Fraction(1)
         places = []

@@ -16,7 +16,8 @@ from engine.rules import Verifier
 
 
 def step_error(*given, **named) -> float:
-    """How far the law of the first LENGTH tokens of a step is from the target's; see ``step_law``."""
+    """Return the distance between the law of the first LENGTH tokens of a step and the target's law; see
+    ``step_law``."""
     found = step_law(*given, **named)
     assert abs(sum(found.law.values()) - 1) < 1e-5
     return found.error
@@ -47,7 +48,7 @@ def run_law(
     prompt: Path,
     constraint: Callable[[], Constraint] = lambda: None,
 ) -> Law:
-    """The law of a run of LENGTH tokens, with every step enumerated."""
+    """Return the law of a run of LENGTH tokens, with every step enumerated."""
     law: Law = {}
 
     def program(oracle: Oracle) -> Path:

@@ -54,7 +54,7 @@ def law_of_a_text(models, key, memory, rule=Asap):
 
 
 def taught(models, texts) -> tuple[Memory, dict]:
-    """A memory, and the bounds that it holds."""
+    """Return a memory after some texts, and the bounds that it holds."""
     memory = Memory()
     for seed in range(texts):
         rule = Asap()
@@ -67,7 +67,7 @@ def weighed(laws, bounds):
 
 
 class OnlyDrafted(Asap):
-    """Weighs the drafted tokens and leaves the others as they are."""
+    """A fault: it weighs the drafted tokens, and leaves the other tokens as they are."""
 
     def judge(self, case):
         self._tokens = {*case.tree.tokens}

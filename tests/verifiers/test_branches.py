@@ -166,7 +166,7 @@ def test_trees_of_other_kinds():
 
 
 def planted(cls, **changes):
-    """An instance of the rule whose trials have these methods in place of their own."""
+    """Return an instance of the rule whose trials have these methods in place of their own."""
     trial = type("Planted", (BranchTrial,), changes)
     rule = cls()
     rule._trial = lambda place, weight: trial(rule._case.p[place + 1], rule._case.tree, weight)
@@ -208,7 +208,7 @@ WRONG = {
 
 
 def telling():
-    """Worlds in which a refusal leaves several tokens."""
+    """Return worlds in which a rejection leaves several tokens."""
     world = World(0, V)
     laws = {(): ([3, 3, 4], [6, 2, 2]), (0,): ([5, 3, 2], [1, 1, 8])}
     for path, pair in laws.items():
@@ -238,7 +238,7 @@ def random_laws(count):
 
 
 def on_chains(p, q, p_after, q_after):
-    """[3]: the expected numbers of ``chain_keeps`` over all chains of two. For one pair."""
+    """Return [3]: the expected numbers of ``chain_keeps`` over all chains of two tokens, for one pair of laws."""
     kept = np.zeros(3)
     for one, two in itertools.product(range(V), repeat=2):
         ratios = (p[one] / q[one], p_after[one, two] / q_after[one, two])

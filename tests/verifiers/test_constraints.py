@@ -70,7 +70,7 @@ class Grammar(Constraint):
 
 
 class Free(Grammar):
-    """The same grammar, but nothing is forced and the drafter is told nothing of it."""
+    """The constraint ``Grammar`` that forces nothing, and that no drafter learns of."""
 
     def forced(self, continuation, most):
         return []
@@ -164,7 +164,7 @@ def test_a_constraint_that_one_side_ignores_is_caught(models):
 
 
 class Switch:
-    """Gives None to the reader, which asks first, and the grammar to every run."""
+    """A factory that gives None to the reader, which calls it first, and the grammar to every run."""
 
     def __init__(self):
         self.asked = 0

@@ -69,7 +69,8 @@ class Gumbels:
         self._width, self._length = width, length
 
     def sample(self, conditioned=True):
-        """conditioned: whether children have their parent's value as their maximum."""
+        """Return the paths of one sampled beam. conditioned: whether the values of children have their parent's value
+        as their maximum."""
         beam, order = [((), 0.0, 0.0)], []
         for _ in range(self._length):
             found = []
@@ -104,7 +105,7 @@ def test_gumbel_top_k_is_drawing_one_after_another():
 
 
 class BestFirst(RSDBeam):
-    """The right sequences, but siblings are handed over in order of q, not of perturbed value."""
+    """A fault: the sequences are right, but siblings are handed over in order of q, not of perturbed value."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -114,7 +115,7 @@ class BestFirst(RSDBeam):
 
 
 class CopiesOfTheLaw(RSDBeam):
-    """Every sibling brings its own copy of q, in which refused tokens remain."""
+    """A fault: every sibling brings its own copy of q, in which rejected tokens remain."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -126,7 +127,7 @@ class CopiesOfTheLaw(RSDBeam):
 
 
 class Likeliest(RSDBeam):
-    """Sequences are kept by their q, although their tokens were drawn."""
+    """A fault: sequences are kept by their q, although their tokens were drawn."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -136,7 +137,7 @@ class Likeliest(RSDBeam):
 
 
 class LawOfAll(MDSDGreedy):
-    """The drawn token claims to come from all of q."""
+    """A fault: the drawn token is declared as drawn from all of q."""
 
     def place(self, tree, parent, q, tokens):
         self._rest[0] = q.double()
@@ -144,7 +145,7 @@ class LawOfAll(MDSDGreedy):
 
 
 class CountedOnce(MultiChainDrafter):
-    """Equal draws are handed over once."""
+    """A fault: equal draws are handed over once only."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)

@@ -82,7 +82,7 @@ def without(tree: DraftTree, dropped: int) -> DraftTree:
 
 
 def redrawn(tree: DraftTree, kind: str) -> DraftTree:
-    """The tree with every draw declared to be of this kind."""
+    """Return the tree with every draw declared to be of this kind."""
     for siblings in tree.draws.values():
         siblings[:] = [Draw(d.node, kind, None if kind == "one_hot" else d.law) for d in siblings]
     return tree
@@ -94,7 +94,7 @@ def least_likely_leaf(tree: DraftTree) -> int:
 
 
 class Pruned(DySpecDrafter):
-    """Grows one node too many and drops the leaf with the least q, although it was drawn."""
+    """A fault: it grows one node too many and drops the leaf with the least q, although it was drawn."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -102,7 +102,7 @@ class Pruned(DySpecDrafter):
 
 
 class PrunedAndSaysSo(Pruned):
-    """The same tree, judged as one-hot guesses, which it has become."""
+    """The tree of ``Pruned``, declared as one-hot guesses, which it has become."""
 
     draw_kinds = ("one_hot",)
 
@@ -111,7 +111,7 @@ class PrunedAndSaysSo(Pruned):
 
 
 class Sorted(DySpecDrafter):
-    """Hands siblings over likeliest first, not in the order drawn."""
+    """A fault: siblings are handed over likeliest first, not in the order drawn."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -121,7 +121,7 @@ class Sorted(DySpecDrafter):
 
 
 class StaysInQ(DySpecDrafter):
-    """Declares draws independent, although each was drawn without the tokens before it."""
+    """A fault: draws are declared as independent, although each was drawn without the tokens before it."""
 
     def propose(self, context, max_depth):
         return redrawn(super().propose(context, max_depth), "iid")

@@ -36,7 +36,7 @@ def error(models, cls):
 
 
 class ByTheDraw(ChainDrafter):
-    """Leaves the last token out where it is not the likeliest one."""
+    """A fault: it leaves the last token out if it is not the likeliest one."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)

@@ -126,7 +126,7 @@ class WithTrial(Rejection):
 
 
 class NoResidual(SiblingTrial):
-    """After a refusal p stays the same, as if nothing had happened."""
+    """A fault: after a rejection p stays the same."""
 
     def refuse(self, token, rule, drawn):
         before = self.p
@@ -135,7 +135,7 @@ class NoResidual(SiblingTrial):
 
 
 class RefusedStaysInQ(SiblingTrial):
-    """The refused token is not taken out of q."""
+    """A fault: the rejected token is not taken out of q."""
 
     def refuse(self, token, rule, drawn):
         before = self.q(drawn.law).clone()
@@ -152,14 +152,15 @@ class QNotRenormalised(SiblingTrial):
 
 
 class OnlyTheTokenLeaves(SiblingTrial):
-    """Siblings drawn from q are treated as one-hot: p without the token instead of p - q."""
+    """A fault: siblings drawn from q are treated as one-hot, so the residual is p without the token instead of p -
+    q."""
 
     def refuse(self, token, rule, drawn):
         super().refuse(token, "one_hot", drawn)
 
 
 class JudgedByQ(SiblingTrial):
-    """A one-hot guess weighed against the softmax that ranked it."""
+    """A fault: a one-hot guess is judged against the softmax that ranked it."""
 
     def weigh(self, token, drawn):
         return drawn.kind, float(self.p[token]), 0.6

@@ -96,21 +96,21 @@ def test_a_run_writes_the_target_law(case):
 
 
 class HidesItsSampling(PearlDrafter):
-    """Drawn at one temperature, declared at another."""
+    """A fault: tokens are drawn at one temperature, and declared at another."""
 
     def _pick(self, q, drawn):
         return super()._pick(q.sqrt(), drawn)
 
 
 class HidesWhatItPrepares(SsdDrafter):
-    """What is prepared is drawn at one temperature and declared at another."""
+    """A fault: prepared tokens are drawn at one temperature, and declared at another."""
 
     def _pick(self, q, drawn):
         return super()._pick(q.sqrt() if self._outcomes else q, drawn)
 
 
 class PrefersLikely(SsdDrafter):
-    """A prepared draft is used only if q finds the token drawn first likely."""
+    """A fault: a prepared draft is used only if q finds its first token likely."""
 
     def _hit(self, context):
         hit = super()._hit(context)
@@ -118,7 +118,7 @@ class PrefersLikely(SsdDrafter):
 
 
 class ForgetsUnlikely(OverlappedText):
-    """Throws away the tokens waiting for the next step, from the first that q finds unlikely."""
+    """A fault: of the tokens that wait for the next step, it throws away all from the first that q finds unlikely."""
 
     def step(self, pair, clock, elapsed):
         step = super().step(pair, clock, elapsed)
@@ -253,7 +253,8 @@ def test_the_table_tells_which_outcome_came_true():
 
 
 def meeting(cls, work: str):
-    """A drafter that works only once the target does, and holds the target until it does. work: the method that works."""
+    """Return a drafter that works only once the target works, and holds the target until then. work: the method that
+    works."""
 
     def begin(self, start):
         cls.begin(self, start)

@@ -47,7 +47,7 @@ def small(vocabulary, end_token=None):
 
 
 def lossless_pairs(sampling):
-    """(drafter, rule), of which one is exact with the other."""
+    """Yield the pairs (drafter, rule) in which the rule is lossless with the drafter."""
     for cls in enumerable():
         for rule in verifiers().values():
             fits = sampling.greedy or not rule.only_greedy
@@ -68,15 +68,15 @@ def named(cases):
 
 
 def usual(cls, rule, *_):
-    """Whether ``make test`` takes the pair. A rule that judges whole branches is tried there with one drafter of each shape;
-    test_branches shows it exact on any tree of such a shape. So is a rule that does something of its own only under a
-    constraint."""
+    """Return whether ``make test`` takes the pair. Some rules are tried there with one drafter of each shape only:
+    those that judge whole branches, which test_branches shows exact on any tree of such a shape, and those that do
+    something of their own only under a constraint."""
     few = isinstance(rule, LeafToRoot | Asap | Awrs)
     return not few or cls.key in ("chain", "rsd_c", "multi_chain")
 
 
 def enumerable():
-    """Drafters whose parts the tiny family has, and whose loop verifies every token."""
+    """Return the drafters whose parts the tiny family has, and whose loop verifies every token."""
     at_hand = small(4).parts.keys()
     for cls in drafters().values():
         if cls.loop == "speculative" and cls.needs.keys() <= at_hand:
@@ -109,15 +109,16 @@ def memo(vocabulary, end_token=None):
 
 
 def weighs(cls, rule):
-    """Whether the rule weighs this drafter's draws by a law of its own. Rejection sampling judges what SpecTr leaves to it,
-    and a rule that ignores q is shown exact on any tree by test_exactness, and with each drafter by the texts below."""
+    """Return whether the rule weighs this drafter's draws by a law of its own. SpecTr leaves some draws to rejection
+    sampling. A rule that ignores q is shown exact on any tree by test_exactness, and with each drafter by the texts
+    below."""
     left = isinstance(rule, SpecTr) and "iid" not in cls.kinds(Sampling(1.0))
     return not (rule.same_text or left)
 
 
 def cases(cls, rule):
-    """Two of the four cases in turn, every second drafter the same two; one case where the rule weighs nothing itself, or
-    where test_branches shows it exact."""
+    """Return the cases for this pair: two of the four, which alternate between drafters. It is one case if the rule
+    weighs nothing itself, or if test_branches shows it exact."""
     if not weighs(cls, rule):
         return list(FEWEST)
     two = list(CASES)[list(drafters()).index(cls.key) % 2 :: 2]
@@ -160,7 +161,7 @@ def test_an_end_of_text_among_the_drafted(cls, rule):
 
 
 class DropsUnlikely(ChainDrafter):
-    """A confidence stop that looks at the drawn token and throws it away."""
+    """A fault: a confidence stop that looks at the drawn token and throws it away."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -169,7 +170,7 @@ class DropsUnlikely(ChainDrafter):
 
 
 class KeepsUnlikely(ChainDrafter):
-    """The same stop, but the drawn token is kept and nothing is drafted after it."""
+    """The confidence stop without the fault: the drawn token is kept, and nothing is drafted after it."""
 
     def propose(self, context, max_depth):
         tree = super().propose(context, max_depth)
@@ -178,7 +179,7 @@ class KeepsUnlikely(ChainDrafter):
 
 
 class HidesItsSampling(ChainDrafter):
-    """Drawn at one temperature, declared at another."""
+    """A fault: tokens are drawn at one temperature, and declared at another."""
 
     def _pick(self, q, drawn):
         return super()._pick(q.sqrt(), drawn)
@@ -241,8 +242,8 @@ def matched(key, sampling, end_token=None):
 
 
 def rules_in_turn():
-    """Every pair at temperature zero, where all rules keep what the target likes best; ``make test`` takes one of the
-    rules for each drafter."""
+    """Return every lossless pair at temperature 0, where all rules accept the target's likeliest token. ``make test``
+    takes one of the rules for each drafter."""
     pairs, few = list(lossless_pairs(Sampling())), {}
     for place, (cls, _) in enumerate(pairs):
         few.setdefault(cls, []).append(pairs[place])

@@ -35,7 +35,7 @@ def models():
 
 
 class TinyServed(ServedTarget):
-    """The tiny target behind an engine in this process: questions and answers are those that would go over the wire."""
+    """The tiny target behind an engine in this process. Requests and answers are those that would go over the wire."""
 
     def __init__(self, engine: SmallEngine, kind: str) -> None:
         address = read(f"{kind}://here:1/{NAME}")
@@ -59,7 +59,8 @@ def rows(prompt):
 
 
 def error(kind: str, drafter: str, rule: str, draw, length: int = LENGTH) -> float:
-    """How far the law of the first step is from the target's. draw(oracle, p): how the engine draws."""
+    """Return the distance between the law of the first step and the target's law. draw(oracle, p): how the engine
+    draws."""
     law: Law = {}
     reader = Reader(models(), SAMPLED, length=length)
 
@@ -88,7 +89,8 @@ def truly(oracle: Oracle, p) -> int:
 
 @pytest.fixture(autouse=True)
 def few_known(monkeypatch):
-    """A draft model draws from two of the six tokens, so that a refusal often leaves one of the others."""
+    """Let a draft model know two of the six tokens only, so that a rejection often leaves a token that it does not
+    know."""
     for module in (served_text, vllm_questions, sglang_questions):
         monkeypatch.setattr(module, "KNOWN", 2)
 

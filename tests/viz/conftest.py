@@ -44,7 +44,7 @@ class Watched:
 
 @pytest.fixture
 def watched(tabs):
-    """watched(**options of the tab): a fresh page; checked when the test is over."""
+    """Return watched(**options of the tab), which opens a fresh page; the page is checked when the test is over."""
     opened = []
 
     def make(**options) -> Watched:
@@ -90,7 +90,7 @@ def replay_race(watched, tmp_path):
 
 @pytest.fixture(scope="module")
 def script(browser):
-    """A page that holds the drawing code and nothing else, for tests of its functions."""
+    """Yield a page that holds the drawing code and nothing else, for tests of its functions."""
     page = browser.new_page()
     page.set_content(
         "<!DOCTYPE html><html lang='en'><head><title>t</title></head><body></body></html>"
@@ -103,5 +103,5 @@ def script(browser):
 
 @pytest.fixture(scope="module")
 def given(script, request):
-    """By case: the value of each expression in the file's CASES."""
+    """Return case -> value of its expression, for the CASES of the test file."""
     return results(script, request.module.CASES)

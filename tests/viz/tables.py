@@ -12,12 +12,12 @@ Cases = Mapping[str, tuple[str, object]]
 
 
 def cases(**tables: Cases) -> dict[str, tuple[str, object]]:
-    """The rows of these tables, each under its table's name and its own."""
+    """Return the rows of these tables, each under its table's name and its own."""
     return {f"{name}: {case}": row for name, rows in tables.items() for case, row in rows.items()}
 
 
 def results(page, wanted: Cases) -> dict[str, object]:
-    """By case: the value of each expression on this page."""
+    """Return case -> value of its expression on this page."""
     page.add_script_tag(content=(Path(__file__).parent / "functions.js").read_text("utf-8"))
     tries = ", ".join(f"() => ({expression})" for expression, _ in wanted.values())
     found = page.evaluate(

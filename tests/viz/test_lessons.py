@@ -37,7 +37,7 @@ def laws(count: int) -> list:
 
 
 def odds(tools, rule: str) -> list[float]:
-    """By pair: the p-value of the histogram if its tokens come from p."""
+    """Return, for each pair of laws, the p-value of the histogram if its tokens come from p."""
     pairs = laws(PAIRS)
     counts = tools.evaluate(TOSS, [rule, pairs, TOSSES])
     return [
