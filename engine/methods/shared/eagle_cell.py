@@ -5,9 +5,9 @@ EAGLE (Li et al., "EAGLE: Speculative Sampling Requires Rethinking Feature Uncer
 Large Language Models via Training-Time Test", 2025) fuses three lower layers into one state and reads
 its own states from there on. P-EAGLE ("P-EAGLE: Parallel-Drafting EAGLE with Scalable Training", 2026) reads a learned
 feature and a mask token in place of tokens that are not written yet, and drafts all tokens in one pass. A
-multi-token-prediction layer (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the cell of EAGLE-1 with three more
-norms: on each half of a pair, before its first layer and at its end. One class serves them all; the names of tensors
-are those of vLLM's ``speculators`` for EAGLE-3.
+multi-token-prediction layer (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) is the cell of EAGLE-1 with more norms:
+on each half of a pair, before its first layer and at its end. One class serves them all; the names of tensors are those
+of vLLM's ``speculators`` for EAGLE-3.
 
 Row i of a text is the pair of feature i and token i + 1. From it the cell makes the *state* that stands in for
 feature i + 1: a head turns that state into the law of token i + 2, and the state is half of the next pair.

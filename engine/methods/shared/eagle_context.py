@@ -59,7 +59,7 @@ class EagleContext(ABC):
         return ()
 
     def expect(self, coming: Expected) -> None:
-        """Compile what reading ahead in a text of this size needs, before the text is timed. The default does
+        """Compile the graphs for reading ahead in a text of this size, before the text is timed. The default does
         nothing."""
 
     def read_ahead(self, states: Tensor, embedded: Tensor, count: int) -> ReadChain:
