@@ -105,7 +105,7 @@ def operations_report(model, tokenizer, data: Path, count: int) -> dict[str, flo
 
 
 def report(model, tokenizer, data: Path, per_workload: int = 10) -> dict[str, float]:
-    """ "bpb <workload>" -> the model's bits per byte on held-out documents of the workload."""
+    """The model's bits per byte on held-out documents of each workload, under the names "bpb <workload>"."""
     was_training = model.training
     model.eval()
     encode = Encoder(tokenizer)

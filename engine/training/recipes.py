@@ -92,7 +92,7 @@ BUILT_IN: dict[str, Recipe] = {
 
 
 def _outside() -> tuple[dict[str, Recipe], dict[str, str]]:
-    """The recipes of methods from outside; and why others of them cannot be used, a sentence each."""
+    """The recipes of methods from outside; and, for those that cannot be used, method -> a sentence that says why."""
     try:
         usable, reasons = outside_students()
     except UserError as error:
@@ -110,7 +110,7 @@ RECIPES = OUTSIDE | BUILT_IN
 
 
 def described() -> str:
-    """All recipes, a line each, and the options of those that have some."""
+    """The help text: a line for each recipe, with its options."""
     general, of_parts = __doc__.rstrip().split("\n\nParts")
     lines = [
         general,
