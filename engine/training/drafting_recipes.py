@@ -44,9 +44,7 @@ RATES = {"muon_rate": 0.01, "adam_rate": 2e-3}
 CONTINUED = {"muon_rate": 0.005, "adam_rate": 1e-3}
 """The learning rates of a training that goes on from --start; ``RATES`` would first undo what the drafter has
 learned."""
-WORTH_COMPILING = (
-    5  # minutes from which compiling the target pays: it takes 0.5, and saves a third of each step
-)
+WORTH_COMPILING = 5  # minutes; compiling the target takes 0.5, and saves a third of each step
 
 
 def text(args) -> None:

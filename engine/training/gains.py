@@ -89,10 +89,7 @@ def write(
         models = load_models(paths, cls.needs)
         by_place.setdefault(place, {})[cls.key] = gains(cls, models, prompts, new_tokens)
     for place, curves in by_place.items():
-        content = {
-            "gains": curves,
-            "prompts": [workload_prompts[0] for workload_prompts in prompts.values()],
-        }
+        content = {"gains": curves, "prompts": [texts[0] for texts in prompts.values()]}
         folder = paths.target if place == "target" else paths.parts[place]
         file = Path(folder) / GAINS
         file.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

@@ -72,15 +72,11 @@ class Lessons:
         best = None if lesson.best is None else lesson.best.int()
         kept = _Kept(features.contiguous(), states.contiguous(), best)
         if self._rows is None and not self._made_of(lesson.logits, kept.states):
-            self._room = (
-                0.0  # this target's logits are more than a product of its states with its head
-            )
+            self._room = 0.0  # this target's logits are more than its states times its head
         self._room -= sum(tensor.nbytes for tensor in kept if tensor is not None)
         if self._room > 0:
             self._kept[batch] = kept
-        features = (
-            kept.features.float()
-        )  # rounded to bfloat16, like the features when the batch comes again
+        features = kept.features.float()  # rounded like those when the batch comes again
         return Lesson(lesson.tokens, lesson.counted, features, lesson.logits, index, lesson.best)
 
     def _made_of(self, logits: Tensor, states: Tensor) -> bool:

@@ -39,10 +39,7 @@ def figures(kept: list[list[int]], probes: list[Text]) -> dict:
     """The figures of a part, from the result of ``kept_lengths``. texts: the number of texts. by_depth: for each depth,
     the share of right tokens among drafts that are right up to that depth. tokens_a_step: the mean number of tokens per
     step with chains of 1, 2, ... tokens."""
-    rows = [
-        (lengths[start - 1 : -1], start, lengths)
-        for lengths, (start, _) in zip(kept, probes, strict=True)
-    ]
+    rows = [(row[start - 1 : -1], start, row) for row, (start, _) in zip(kept, probes, strict=True)]
     places = [length for answer, _, _ in rows for length in answer]
     deepest = max(places, default=0)
     reached = [sum(length >= depth for length in places) for depth in range(deepest + 1)]

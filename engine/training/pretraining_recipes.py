@@ -29,14 +29,12 @@ def tokenizer(args) -> None:
     target was shipped, it trains a new tokenizer."""
     shipped = args.start or place(args, "target")
     if (shipped / "tokenizer.json").exists():
-        chat_tokenizer = load_tokenizer(shipped)
-        chat_tokenizer = (
-            chat_tokenizer if chat_tokenizer.chat_template else with_chat(chat_tokenizer)
-        )
+        tok = load_tokenizer(shipped)
+        tok = tok if tok.chat_template else with_chat(tok)
     else:
         need_data(args)
-        chat_tokenizer = with_chat(train_tokenizer(_tokenizer_sample(args)))
-    export_tokenizer(chat_tokenizer, args.checkpoints / "tokenizer")
+        tok = with_chat(train_tokenizer(_tokenizer_sample(args)))
+    export_tokenizer(tok, args.checkpoints / "tokenizer")
 
 
 def _tokenizer_sample(args) -> list[str]:

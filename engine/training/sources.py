@@ -13,9 +13,7 @@ from pathlib import Path
 from engine.training.tokenizer import EOS
 
 HELD_OUT_EVERY = 50  # one of so many documents is held out, in each file without a validation file
-SHARED_WORDS = (
-    20  # a training text is left out if it shares a run of so many words with a held-out text
-)
+SHARED_WORDS = 20  # a training text that shares so long a run with a held-out text is left out
 
 
 def separated(path: Path) -> list[str]:
@@ -112,12 +110,8 @@ def without_overlap(
     """The training texts, without those that share a run of words (``SHARED_WORDS``) with a held-out text. Only
     workloads of prose are checked. train, held: workload -> texts."""
     prose = [w for w in held if w not in ("gsm8k", "mbpp")]
-    held_runs = {
-        run for workload in prose for text in held[workload] for run in runs_of_words(text)
-    }
+    runs = {run for workload in prose for text in held[workload] for run in runs_of_words(text)}
     return {
-        workload: [
-            t for t in texts if workload not in prose or held_runs.isdisjoint(runs_of_words(t))
-        ]
+        workload: [t for t in texts if workload not in prose or runs.isdisjoint(runs_of_words(t))]
         for workload, texts in train.items()
     }

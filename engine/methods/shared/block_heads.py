@@ -33,10 +33,7 @@ class BlockHeads(ModulePart):
 
     @classmethod
     def tensors_of(cls, config, tensors):
-        beside = (
-            *BACKBONE,
-            *BORROWED,
-        )  # tensors of the block drafter, which may lie in the same folder
+        beside = (*BACKBONE, *BORROWED)  # the block drafter's, which may lie in the same folder
         return {name: tensor for name, tensor in tensors.items() if not name.startswith(beside)}
 
     def names(self):

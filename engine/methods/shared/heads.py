@@ -52,9 +52,7 @@ class HeadsDrafter(Drafter):
 
     def begin(self, start: Start) -> None:
         super().begin(start)
-        self._state: Tensor | None = (
-            None  # [H], the target's state at the last token that it has read
-        )
+        self._state: Tensor | None = None  # [H], at the last token that the target has read
         self._read = 0
         self._keep(start.features)
 

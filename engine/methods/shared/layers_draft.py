@@ -99,9 +99,7 @@ def bare(target: PreTrainedModel, layers: Sequence[int]) -> PreTrainedModel:
     """A model of the target's class with fresh weights, as many layers as ``layers`` names, and neither embeddings nor
     head."""
     config = copy.deepcopy(target.config)
-    config._attn_implementation = (
-        None  # the default of transformers, not that of the engine's sessions
-    )
+    config._attn_implementation = None  # transformers' default, not that of the engine's sessions
     text = config.get_text_config(decoder=True)
     size, text.vocab_size = text.vocab_size, 1  # no table is made only to be dropped
     padding, text.pad_token_id = text.pad_token_id, None

@@ -18,9 +18,7 @@ from engine.errors import UserError
 from engine.model.language_model import LanguageModel
 from engine.model.structure import structure_of
 
-MOST_WEIGHTS = (
-    4 << 20
-)  # the most bytes of a copy; in a larger draft model only the upper layers learn
+MOST_WEIGHTS = 4 << 20  # the most bytes of a copy; in a larger one only the upper layers learn
 MOST_TOKENS = 8192  # the most tokens of all stored texts; the oldest text is dropped first
 LIKELIEST = 16  # how many of the likeliest tokens of each of the target's laws are stored
 WINDOW = 128  # the most tokens that an update reads before a failure

@@ -16,9 +16,7 @@ from torch import Tensor
 from engine.model.cache_view import read_again
 from engine.model.session import Session
 
-OBSERVERS = (
-    32  # how many of a prompt's last tokens give the queries that rank the keys, as in SnapKV
-)
+OBSERVERS = 32  # how many last tokens of a prompt give the queries that rank keys, as in SnapKV
 POOL = 7  # window over which scores are pooled, so that neighbours of a good key are chosen with it
 
 

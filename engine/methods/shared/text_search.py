@@ -145,12 +145,12 @@ class SeveralTexts(Drafter):
         the tokens that are final after this step. before: the candidates before this step."""
         tree, place_of = DraftTree(), {chosen[:written]: ROOT}
         decided = self._add(tree, place_of, chosen, written, len(chosen))
-        open_now = [candidate.path for candidate in self.candidates if self.winner is None]
+        open_now = [text.path for text in self.candidates if self.winner is None]
         most = SHOWN_NODES if decided else SHOWN_OPEN
         every = [
             *open_now,
-            *(candidate.path for candidate in before),
-            *(candidate.path for candidate in self.candidates),
+            *(text.path for text in before),
+            *(text.path for text in self.candidates),
         ]
         for path in every:
             self._add(tree, place_of, path, written, most)
@@ -183,15 +183,9 @@ class SeveralTexts(Drafter):
 
     def _words(self) -> Words:
         """The list of texts for the page: the last tokens of each text, with its score and state."""
-        lines, candidates = [], dict.fromkeys(self.candidates)
-        for candidate in list(candidates)[:SHOWN_TEXTS]:
-            state = (
-                "chosen"
-                if candidate.path == self.winner
-                else "ended"
-                if candidate.ended
-                else "open"
-            )
-            heading = f"{candidate.score:.2f}, {len(candidate.path)} tokens, {state}: "
-            lines.append([heading, *map(Token, candidate.path[-SHOWN_END:])])
+        lines, texts = [], dict.fromkeys(self.candidates)
+        for text in list(texts)[:SHOWN_TEXTS]:
+            state = "chosen" if text.path == self.winner else "ended" if text.ended else "open"
+            heading = f"{text.score:.2f}, {len(text.path)} tokens, {state}: "
+            lines.append([heading, *map(Token, text.path[-SHOWN_END:])])
         return Words(f"Texts under way, with their {self.score_name}", lines)

@@ -62,15 +62,13 @@ class HeadsStudent(Student):
         """The rank, from 0, that each of K heads gives to its token of the text, int64 [S, T, K]; RANKS if the token
         ranks lower, or lies beyond the window."""
         rows, length = lesson.tokens.shape
-        ranks_found = torch.full((rows, length, len(part)), RANKS)
+        ranks = torch.full((rows, length, len(part)), RANKS)
         states = self.states(part, lesson)
         for head in range(min(len(part), length - 2)):
             logits = self.logits(part, head, states[:, : -2 - head], lesson)
-            right_logits = logits.gather(-1, lesson.tokens[:, 2 + head :, None])
-            ranks_found[:, : length - 2 - head, head] = (
-                (logits > right_logits).sum(-1).clamp(max=RANKS).cpu()
-            )
-        return ranks_found
+            right = logits.gather(-1, lesson.tokens[:, 2 + head :, None])
+            ranks[:, : length - 2 - head, head] = (logits > right).sum(-1).clamp(max=RANKS).cpu()
+        return ranks
 
     def accepted(self, part, lesson: Lesson) -> Tensor:
         """See ``Student.accepted``. The draft is the tree of the drafter's ``usual_size``."""
