@@ -37,8 +37,8 @@ COUNTING = 2700  # the batch from which on questions about numbers are more freq
 LATER, LATER_FIRST = (0.0, 0.45, 0.1, 0.3, 0.15), (0.3, 0.3, 0.08, 0.2, 0.12)
 FILM_SHARES, FILM_FIRST = (0.0, 0.4, 0.2, 0.4), (0.35, 0.25, 0.15, 0.25)
 """The shares of the kinds of questions: SHARES of all questions of a row but the first, FIRST of the first question;
-LATER and LATER_FIRST are the same from batch COUNTING on, FILM_SHARES and FILM_FIRST the same for films. Only a first
-question asks for a caption."""
+From batch COUNTING on, LATER and LATER_FIRST replace SHARES and FIRST. FILM_SHARES and FILM_FIRST hold for films. Only
+a first question asks for a caption."""
 ROWS, FILM_ROWS = 32, 16  # pictures of a batch, or films of a batch
 PICTURES_FIRST, EVERY = 1200, 3
 """How many batches a training has before the first batch of films, so that it learns to find a thing in one picture
@@ -171,7 +171,7 @@ class Talks:
         examples = [make(generator, only) for _ in range(rows)]
         pictures, *columns = zip(*examples, strict=True)
         tokens, labels, texts, places, named = (
-            torch.from_numpy(np.stack(each)) for each in columns
+            torch.from_numpy(np.stack(column)) for column in columns
         )
         patches = patches_of(torch.from_numpy(np.stack(pictures)), PATCH)
         return Batch(tokens, patches, labels, texts, places, named)

@@ -87,7 +87,7 @@ def read_corpora(data: Path, split: str = "train") -> dict[str, list[str]]:
     if split == "valid":
         return texts
     texts = without_overlap(texts, read_split(data, "valid"))
-    return {name: [t for t in some if not holds_prompt(t)] for name, some in texts.items()}
+    return {name: [t for t in group if not holds_prompt(t)] for name, group in texts.items()}
 
 
 def make_vocabulary(texts: dict[str, list[str]]) -> Vocabulary:

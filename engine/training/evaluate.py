@@ -79,8 +79,8 @@ def _asked_in_chat(task):
     """A function that makes pairs (prompt, answer) from the first question and answer of a chat task."""
 
     def make(rng: random.Random, vocabulary) -> tuple[str, str]:
-        (_, asked), (_, answer) = task(rng, vocabulary)[:2]
-        return render([{"role": "user", "content": asked}], add_generation_prompt=True), answer
+        (_, question), (_, answer) = task(rng, vocabulary)[:2]
+        return render([{"role": "user", "content": question}], add_generation_prompt=True), answer
 
     return make
 

@@ -40,8 +40,8 @@ def _gain(
     cls, options: dict, models, prompts: Mapping[str, Sequence[str]], new_tokens: int
 ) -> float:
     encode, memory = models.target.tokenizer, Memory()
-    texts = ([encode(text)["input_ids"] for text in some] for some in prompts.values())
-    means = [tokens_a_step(cls, options, models, some, new_tokens, memory) for some in texts]
+    texts = ([encode(text)["input_ids"] for text in group] for group in prompts.values())
+    means = [tokens_a_step(cls, options, models, group, new_tokens, memory) for group in texts]
     return round(geometric_mean(means), 4)
 
 

@@ -51,5 +51,5 @@ def figures(kept: list[list[int]], probes: list[Text]) -> dict:
     return {
         "texts": len(rows),
         "by_depth": [round(b / a, 4) for a, b in pairwise(reached)],
-        "tokens_a_step": [round(lengths, 3) for lengths in steps],
+        "tokens_a_step": [round(mean, 3) for mean in steps],
     }

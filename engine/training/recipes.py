@@ -97,12 +97,12 @@ def _outside() -> tuple[dict[str, Recipe], dict[str, str]]:
         usable, reasons = outside_students()
     except UserError as error:
         return {}, {"": str(error)}
-    taken = usable.keys() & BUILT_IN.keys()
+    occupied = usable.keys() & BUILT_IN.keys()
     reasons = reasons | {
         key: f"The method {key} has a recipe, and another one has that name already."
-        for key in taken
+        for key in occupied
     }
-    return {key: partial(train_part, key=key) for key in usable.keys() - taken}, reasons
+    return {key: partial(train_part, key=key) for key in usable.keys() - occupied}, reasons
 
 
 OUTSIDE, LEFT_OUT = _outside()

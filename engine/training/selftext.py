@@ -152,7 +152,7 @@ def write(
     rng = random.Random(seed)
     drawn = dict.fromkeys(streams, 0)
     documents: list[list[int]] = []
-    given: list[int] = []
+    prompt_lengths: list[int] = []
     noisy: list[bool] = []
     began = reported = time.monotonic()
     while sum(drawn.values()) < tokens and time.monotonic() - began < 60 * minutes:
@@ -167,7 +167,7 @@ def write(
                 eos,
             )
             documents += [p + a for p, a in zip(prompts, answers, strict=True)]
-            given += map(len, prompts)
+            prompt_lengths += map(len, prompts)
             noisy += [workload in ANSWER_ONLY] * len(prompts)
             drawn[workload] += sum(map(len, answers))
         if time.monotonic() - reported > TOLD_SECONDS:
@@ -177,4 +177,4 @@ def write(
     say(
         f"the target wrote {written} tokens in {len(documents)} texts, {written / (time.monotonic() - began):.0f} tokens/s"
     )
-    save(path, documents, given, noisy)
+    save(path, documents, prompt_lengths, noisy)

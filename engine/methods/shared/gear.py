@@ -18,7 +18,7 @@ RANK = 4
 class Gear(QuantSpec):
     key = "gear"
     claim = "GEAR: near-lossless with four bits, up to 2.38 times the throughput (lossy there)"
-    bits = LOWER + 2 * OUTLIERS * 48 + 1  # outliers and their places; of the matrices, in 16 bits
+    bits = LOWER + 2 * OUTLIERS * 48 + 1  # with the outliers, their places, and the matrices
 
     def coarse(self, numbers, are_keys):
         along = 2 if are_keys else 3

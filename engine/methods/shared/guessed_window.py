@@ -83,7 +83,7 @@ class GuessedWindow(Drafter):
         return tree.draw(parent, place.guesses[-1], source=place.source)
 
     def observe(self, kept):
-        """Take the target's choice at every place, given the guesses before it, as the next guess."""
+        """Make the target's choice at every place of the window, given the guesses before it, the next guess there."""
         self._move(kept.position)
         self._mend(kept.logits)
         self._move(kept.position + len(kept.tokens))

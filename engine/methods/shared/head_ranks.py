@@ -61,8 +61,8 @@ class HeadsPart(ModulePart):
 
 
 def accuracies_of(config: Mapping, heads: int, name: str) -> Accuracies:
-    """The accuracies of ``heads`` heads in a part's config; those of ``usual`` if the config has none. name: of the
-    part, for the message. Raises UserError if the entry is not a table of shares with one row per head."""
+    """The accuracies of ``heads`` heads in a part's config; if the config has none, the result of ``usual``. name: of
+    the part, for the message. Raises UserError if the entry is not a table of shares with one row per head."""
     rows = config.get(FIELD)
     if rows is None:
         return usual(heads)

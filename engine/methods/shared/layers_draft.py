@@ -26,8 +26,8 @@ LAYERS = "draftscope_layers"
 
 
 class LayersDraft(ModulePart):
-    """The trained part of such a draft model. layers: the copied layers of the target, counted from 0. known: bool [V],
-    True for the tokens that the head has."""
+    """A draft model made of some of the target's layers, without embeddings and head. layers: the copied layers of the
+    target, counted from 0. known: bool [V], True for the tokens that the head has."""
 
     key, noun = "draft", "draft model"
 

@@ -18,7 +18,7 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 
 class ModuleColumns(KVCache):
-    """The keys and values of all layers of such a module."""
+    """The keys and values of all layers of a module, with an attention function for its passes."""
 
     @classmethod
     def of(cls, layers: int) -> ModuleColumns:

@@ -28,7 +28,7 @@ class OwnLayersDrafter(Drafter):
 
     @staticmethod
     def make_ready(target: LanguageModel, cuts: Sequence[int], nodes: int) -> None:
-        """Compile the passes that end at one of the layers ``cuts``, and those that go on from there with about
+        """Prepare the passes that end at one of the layers ``cuts``, and those that go on from there with about
         ``nodes`` nodes, before a text is timed. Also tests, at the first of these layers, whether the target can go
         on."""
         target.prepare_stretches(cuts, nodes)

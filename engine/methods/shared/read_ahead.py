@@ -111,8 +111,8 @@ class RowsAhead:
         return row, self._rows[row]
 
     def grow(self, row: int, parent_row: int, alone: bool) -> None:
-        """Append a row to the chain that the caller read in a pass of its own. Of several children of a node, the first
-        is taken."""
+        """Append a row to the chain, after the caller has read it in a separate pass. If a node has several children,
+        only the first is appended."""
         if parent_row == self._tip and self._tip + 1 >= len(self._rows):
             self._tip, self._asked = row, self._asked + alone
 

@@ -101,8 +101,8 @@ class SuffixAutomaton:
         return Match(state, self.length[state])
 
     def follow(self, match: Match, token: int) -> Match:
-        """The longest suffix that occurs here of a context extended by ``token``. match: the same for the context
-        before."""
+        """The longest suffix of a context, extended by ``token``, that occurs in the automaton's texts. match: the
+        longest such suffix of the context without ``token``."""
         state, length = match.state, match.length
         while state != START and token not in self.next[state]:
             state = self.link[state]

@@ -76,8 +76,8 @@ class Unmasking(ABC):
     """A policy for one canvas; it may keep state from pass to pass."""
 
     def weigh(self, probabilities: Tensor, canvas: Canvas) -> Tensor:
-        """The probabilities [length, V] by which places and tokens are chosen. The default returns those of the pass; a
-        policy may correct them."""
+        """The probabilities [length, V] by which places and tokens are chosen. The default returns the probabilities of
+        the pass; a policy may correct them."""
         return probabilities
 
     def end(self, probabilities: Tensor, canvas: Canvas) -> int:
