@@ -1,8 +1,9 @@
 """SentenceKV: reads the sentences whose mean key is nearest to the mean query of the sentence that is being written.
 
-Zhu et al., SentenceKV: Efficient LLM Inference via Sentence-Level Semantic KV Caching (COLM 2025). Of a sentence of the prompt,
-only tokens to which the end of the prompt attends can be chosen; of a sentence written since, all tokens. The paper reads all
-columns while the new sentence has one token. Here the query of the sentence before is used until the new sentence has its own.
+Zhu et al., SentenceKV: Efficient LLM Inference via Sentence-Level Semantic KV Caching (COLM 2025). Of a sentence of the
+prompt, only tokens to which the end of the prompt attends can be chosen; of a sentence written since, all tokens. The
+paper reads all columns while the new sentence has one token. Here the query of the sentence before is used until the
+new sentence has its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,7 +90,7 @@ class SentenceKV(ColumnSelector):
         return numbers + [len(self.ends)] * (length - start)
 
     def _mean_keys(self, layer: int, keys: Tensor) -> Tensor:
-        """The mean key of each finished sentence, [Hkv, sentences, D]. Means of new sentences are computed and stored."""
+        """The mean key of each finished sentence, [Hkv, sentences, D]. New sentences' means are computed and stored."""
         means = self._means.get(layer, keys.new_zeros(keys.shape[0], 0, keys.shape[2]))
         starts = [0, *self.ends]
         new = range(means.shape[1], len(self.ends))
