@@ -139,11 +139,11 @@ def _passed(
     model: LanguageModel, tokens, mask: "_ViewMask", cache: KVCache, watch: Watch | None
 ) -> Tensor:
     watch = watch or (lambda *_: None)  # a watched pass takes any mask, on a GPU too
-    ids = torch.tensor([model.readable(tokens)], device=model.device)
+    readable = torch.tensor([model.readable(tokens)], device=model.device)
     # a compiled model leaves torch one thread, too few for passes of its module
     with torch_threads(ALL if model.torch_threads else None):
         logits, _ = forward(
-            model.model, ids, mask.row_positions[None], mask, cache, (), watch=watch
+            model.model, readable, mask.row_positions[None], mask, cache, (), watch=watch
         )
     return logits[0]
 

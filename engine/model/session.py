@@ -231,8 +231,8 @@ class Session:
         return Seen(logits, self._tapped())
 
     def _embedded(self, tokens: Sequence[int]) -> Tensor:
-        ids = self.model.readable(tokens)
-        return self.model.embed(torch.tensor(ids, device=self.model.device))
+        readable = self.model.readable(tokens)
+        return self.model.embed(torch.tensor(readable, device=self.model.device))
 
     @torch.no_grad()
     def extend(self, tokens: Sequence[int]) -> Tensor:
